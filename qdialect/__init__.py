@@ -50,11 +50,12 @@ def compile(
     target: str = "host",
     threads: int = 1,
     batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
+    dims: Mapping[str, int | tuple[int, int]] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
     signature: str = "",
     fallback: Fallback | None = None,
+    workspaces: int | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -68,7 +69,8 @@ def compile(
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
       batch: the first extent of inputs of a model file that leave it open.
-      dims: other open extents, by their name or as ``INPUT:AXIS``.
+      dims: other open extents, by their name or as ``INPUT:AXIS``. A range, ``dims={"seq": (1, 512)}``, allows calls
+        with any extent in it; the first shape has the largest.
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
@@ -76,6 +78,7 @@ def compile(
       fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
+      workspaces: how many calls may run at the same time, by default the number of CPUs of this process; more wait.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -98,17 +101,19 @@ def compile(
         trust=trust,
         signature=signature,
         fallback=fallback,
+        workspaces=workspaces,
     )
 
 
-def load(path: str | Path) -> Executable:
+def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
     """A compiled network from the file that `Executable.save` or ``qdialect-compile`` wrote::
 
         executable = qdialect.load("model.so")
         scores = executable(image)
 
     The file is machine code: loading it runs what its author wrote, so load only files that you would run. Neither the
-    compiler nor the bindings of MLIR are imported. Threads may share the result, as that of `compile`.
+    compiler nor the bindings of MLIR are imported. Threads may share the result, as that of `compile`; `workspaces` is
+    how many calls may run at the same time.
 
     Raises `LoadError` for a file that cannot be read or is not a compiled network, for one of another version of the
     interface, and where this CPU can execute none of its versions.
@@ -116,7 +121,7 @@ def load(path: str | Path) -> Executable:
     with LATE_IMPORTS:
         from qdialect.runtime.loaded import LoadedExecutable
 
-    return LoadedExecutable(Path(path))
+    return LoadedExecutable(Path(path), workspaces)
 
 
 def __getattr__(name: str) -> object:

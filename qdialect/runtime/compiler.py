@@ -10,7 +10,7 @@ from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
-from qdialect.runtime import memory, openmp
+from qdialect.runtime import memory, openmp, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.target import Target
 from qdialect.threads import checked
@@ -35,24 +35,28 @@ def compile_module(
     threads: int = 1,
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
+    workspaces: int | None = None,
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
-    the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
+    the same result for every number. As many calls as `workspaces`, by default one for each CPU, run at the same time.
+    `allocate` gives the memory for the constants and the workspaces. `clocked` code, which runs on one thread, writes
+    into `ticks` of the executable when each of its calls begins.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
     _load_dialects()
+    workspace_pool.checked(workspaces)
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
     check_target(chosen)
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked)
+    return CompiledExecutable(lowered, allocate, workspaces)
 
 
 @cache

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version, target_titles
 from qdialect.diagnostics import LoadError
-from qdialect.files import is_regular, read_bytes, write_files
+from qdialect.files import is_regular
+from qdialect.runtime import memory, workspace_pool
 from qdialect.runtime.bound_call import BoundCall, run_call
-from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
+from qdialect.runtime.kept_file import KeptFile
+from qdialect.runtime.native import NativeExecutable, NetworkCode, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
 
 _DESCRIPTION = "qdialect_network_of_file"
@@ -26,11 +29,13 @@ _FILES_OF: dict[str, list[tuple[int, int]]] = {}
 
 
 class LoadedExecutable(NativeExecutable):
-    """A network of a shared library, with its working memory."""
+    """A network of a shared library, with its workspaces."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, workspaces: int | None = None) -> None:
         """Load the file at `path`; raises `LoadError` as `qdialect.load` says."""
+        limit = workspace_pool.checked(workspaces)
         library = _library(path)
+        self._file = KeptFile(path)
         network = _network(library, path)
         version = _version(library, network, path)
         self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
@@ -39,20 +44,36 @@ class LoadedExecutable(NativeExecutable):
         self.constants_bytes = version.constants_bytes
         self.working_memory = version.workspace_bytes
         self.regions = (compiled_region(self),)
-        self._path, self._library = path, library
+        self._prepare(_Code(library, network), limit)
+
+    def library(self, name: str) -> bytes:
+        return self._file.content()
+
+
+class _Code(NetworkCode):
+    """A function of a library. An error that it could return was met when the library was loaded."""
+
+    def __init__(self, library: ctypes.CDLL, network: Network) -> None:
         kind = _RUN_THREADS if network.threads > 1 else _RUN
         self._address = _address(library, f"{network.name}_{kind}")
-        self._workspace = allocated("working memory", network.workspace_bytes)
-        self._prepare()
+        self._limits = [TEAM_LIMIT] if network.threads > 1 else []
+        self._workspace_bytes = network.workspace_bytes
+        self._inputs = len(network.inputs)
 
-    def save(self, path: str | Path) -> None:
-        write_files({Path(path): read_bytes(self._path, LoadError)})
+    def workspace(self) -> memory.Block:
+        return allocated("working memory", self._workspace_bytes)
 
-    def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
-        # An error that it could return was met when the file was loaded.
-        limits = [TEAM_LIMIT] if self.threads > 1 else []
-        lists = starts[: len(self.inputs)], starts[len(self.inputs) :]
-        return run_call(self._address, *lists, self._workspace.ctypes.data, limits, (self._workspace, *keep))
+    def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
+        lists = starts[: self._inputs], starts[self._inputs :]
+        return run_call(self._address, *lists, workspace.ctypes.data, self._limits, (workspace, *keep))
+
+
+def load_content(content: bytes, workspaces: int | None = None) -> LoadedExecutable:
+    """The network of a library that is no file; raises `LoadError` as `LoadedExecutable` does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.so"
+        path.write_bytes(content)
+        return LoadedExecutable(path, workspaces)
 
 
 def _library(path: Path) -> ctypes.CDLL:

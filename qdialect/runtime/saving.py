@@ -11,7 +11,6 @@ from qdialect.aot.artifact import artifact_of
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import name_of_file
 from qdialect.context import make_context
-from qdialect.files import write_files
 from qdialect.lowering import lowered
 
 
@@ -22,11 +21,10 @@ def kept(module: ir.Module) -> bytes:
     return content.getvalue()
 
 
-def save(content: bytes, path: Path) -> None:
-    """Write the network of a module that was `kept` into the shared library at `path`."""
+def library(content: bytes, name: str) -> bytes:
+    """The network of a module that was `kept` as a shared library for a file of this name."""
     # Minutes of compilation are not to end in this error.
     c_compiler()
     module = ir.Module.parse(content, make_context())
     target = targets.resolve(lowered.target_name_of(module) or targets.GENERIC)
-    artifact = artifact_of(name_of_file(path), [target], [lowered.read(module)])
-    write_files({path: artifact.library(path.name)})
+    return artifact_of(name_of_file(Path(name)), [target], [lowered.read(module)]).library(name)
