@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -59,8 +60,7 @@ class WorkspacePool(Generic[W]):
 
     def _begin(self, unmade: int) -> None:
         self._unmade = [None] * unmade
-        self._waiting: list[None] = []
-        self._returned: SimpleQueue[W] = SimpleQueue()
+        self._waiting: deque[SimpleQueue[W]] = deque()
 
     def take(self) -> W:
         """A workspace for this thread alone; what `make` raises is raised.
@@ -79,9 +79,10 @@ class WorkspacePool(Generic[W]):
             self._callers.remove(get_ident())
         if workspace is None or workspace.is_spare:
             return
-        if self._waiting:
-            self._returned.put(workspace)
-        else:
+        try:
+            # The one that waits longest gets it, and not the one that happens to be faster.
+            self._waiting.popleft().put(workspace)
+        except IndexError:
             self._idle.append(workspace)
 
     def begin_anew(self) -> None:
@@ -90,25 +91,30 @@ class WorkspacePool(Generic[W]):
         self._begin(max(self.limit - len(self._idle), 0))
 
     def _take_another(self) -> W:
-        # From here on what is returned comes to a thread that waits, and not to the one that happens to be faster.
-        self._waiting.append(None)
+        if self._callers.count(get_ident()) > 1:
+            return self._free() or self._spare()
+        handed: SimpleQueue[W] = SimpleQueue()
+        self._waiting.append(handed)
         try:
             while True:
                 found = self._free()
                 if found is not None:
                     return found
-                if self._callers.count(get_ident()) > 1:
-                    return self._spare()
                 with contextlib.suppress(Empty):
-                    return self._returned.get(timeout=_PATIENCE)
+                    return handed.get(timeout=_PATIENCE)
         finally:
-            self._waiting.pop()
+            self._stop_waiting(handed)
+
+    def _stop_waiting(self, handed: SimpleQueue[W]) -> None:
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(handed)
+        # A workspace may have come beside the one that was found.
+        with contextlib.suppress(Empty):
+            self._idle.append(handed.get_nowait())
 
     def _free(self) -> W | None:
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        with contextlib.suppress(Empty):
-            return self._returned.get_nowait()
         try:
             self._unmade.pop()
         except IndexError:
