@@ -119,9 +119,9 @@ def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
     interface, and where this CPU can execute none of its versions.
     """
     with LATE_IMPORTS:
-        from qdialect.runtime.loaded import LoadedExecutable
+        from qdialect.runtime import loaded
 
-    return LoadedExecutable(Path(path), workspaces)
+    return loaded.load(Path(path), workspaces)
 
 
 def __getattr__(name: str) -> object:

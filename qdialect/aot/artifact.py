@@ -11,7 +11,7 @@ from qdialect._mlir import ir, llvm
 from qdialect.aot.cpus import features_of
 from qdialect.aot.linking import shared_library
 from qdialect.aot.module import module_of
-from qdialect.aot.network import Network, Version, checked_name
+from qdialect.aot.network import Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.lowered import Lowered
@@ -48,8 +48,12 @@ class Artifact:
         return self.module.operation.get_asm()
 
 
-def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]) -> Artifact:
+def artifact_of(
+    name: str, targets: Sequence[Target], lowered: Sequence[Lowered], batch: Batch | None = None
+) -> Artifact:
     """The artifact of a network that was lowered for each of `targets`, those with the most features first.
+
+    With a `batch` it was lowered for each of its sizes, the largest first, for one target after the other.
 
     `lowered` are at phase `llvm`, of one context, and are used up. Raises `InputError` for a name that C does not
     allow, and `CompileError` for code with a clock, which is not to be kept, and on a machine that is not x86-64.
@@ -60,12 +64,20 @@ def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]
         raise CompileError(f"files of networks are compiled on x86-64 machines, but this one is {machine}")
     if first.clocked:
         raise CompileError("code with a clock is for profiles, and cannot be written into a file")
-    versions = tuple(_version(target, one) for target, one in zip(targets, lowered, strict=True))
+    count = len(batch.rows) if batch else 1
+    groups = [lowered[i : i + count] for i in range(0, len(lowered), count)]
+    versions = tuple(_version(target, group) for target, group in zip(targets, groups, strict=True))
     threads = max(one.threads for one in lowered)
-    network = Network(checked_name(name), first.inputs, first.outputs, threads, versions)
+    inputs, outputs = first.inputs, first.outputs
+    if batch:
+        inputs, outputs = open_ports(inputs, batch.factors[0]), open_ports(outputs, batch.factors[1])
+    network = Network(checked_name(name), inputs, outputs, threads, versions, batch)
     return Artifact(network, module_of(network, targets, lowered))
 
 
-def _version(target: Target, lowered: Lowered) -> Version:
+def _version(target: Target, lowered: Sequence[Lowered]) -> Version:
     features = tuple(sorted(features_of(target)))
-    return Version(target.name, features, lowered.arena_bytes, lowered.constants.size, lowered.calls)
+    arena = max(one.arena_bytes for one in lowered)
+    # Sizes of batches may share their constants.
+    constants = sum({one.constants.tobytes(): one.constants.size for one in lowered}.values())
+    return Version(target.name, features, arena, constants, lowered[-1].calls)

@@ -15,6 +15,7 @@ class Error(IntEnum):
     NULL = 2
     ALIGNMENT = 3
     THREADS = 4
+    BATCH = 5
 
 
 UNKNOWN = "unknown error"
@@ -29,4 +30,5 @@ def messages(network: Network) -> tuple[str, ...]:
         "inputs, outputs, each of their entries and the workspace must not be null",
         f"the address of the workspace must be a multiple of {ALIGNMENT}",
         "threads must be at least 1",
+        "batch must be at least 0",
     )

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.aot.network import Network, Version
+from qdialect.aot.network import Batch, Network, Version
 from qdialect.diagnostics import LoadError
 from qdialect.interface import KernelCall, Port
 
 MAGIC = b"qdialect"
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Of the C interface. It grows where a caller that was compiled before would be wrong about it."""
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32")
@@ -30,7 +30,7 @@ HAS_SCALE, HAS_ZERO_POINT = 1, 2
 
 # magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
 _NETWORK = struct.Struct("<8s10IQ")
-# size, scale, zero_point, quantization, dtype, rank, shape, name, reserved
+# size, scale, zero_point, quantization, dtype, rank, shape, name, batch
 _TENSOR = struct.Struct("<Qdq6I")
 
 
@@ -57,7 +57,7 @@ def written(network: Network) -> bytes:
     """The record of `network`, little-endian."""
     ports = [*network.inputs, *network.outputs]
     tail = _Tail(_NETWORK.size + _TENSOR.size * len(ports))
-    tensors = b"".join(_tensor(port, tail) for port in ports)
+    tensors = b"".join(_tensor(port, factor, tail) for port, factor in zip(ports, network.factors, strict=True))
     name, details = tail.text(network.name), tail.text(json.dumps(_tree(network), separators=(",", ":")))
     counts = len(network.inputs), len(network.outputs)
     starts = _NETWORK.size, _NETWORK.size + _TENSOR.size * counts[0]
@@ -89,11 +89,11 @@ def read(record: bytes) -> Network:
         raise LoadError(f"description of the network is damaged: {type(error).__name__}: {error}") from error
 
 
-def _tensor(port: Port, tail: _Tail) -> bytes:
+def _tensor(port: Port, factor: int, tail: _Tail) -> bytes:
     shape = tail.add(struct.pack(f"<{len(port.shape)}q", *port.shape), alignment=8)
     quantization = HAS_SCALE * (port.scale is not None) | HAS_ZERO_POINT * (port.zero_point is not None)
-    size = math.prod(port.shape) * port.dtype.itemsize
-    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), 0)
+    size = math.prod((factor, *port.shape[1:]) if factor else port.shape) * port.dtype.itemsize
+    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), factor)
     return _TENSOR.pack(size, port.scale or 0.0, port.zero_point or 0, *numbers)
 
 
@@ -104,6 +104,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "inputs": [_port_tree(port) for port in network.inputs],
         "outputs": [_port_tree(port) for port in network.outputs],
         "versions": [_version_tree(version) for version in network.versions],
+        **({"batch": [network.batch.rows, *network.batch.factors]} if network.batch else {}),
     }
 
 
@@ -124,7 +125,9 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
 
 def _network(tree: Mapping[str, Any]) -> Network:
     inputs, outputs = (tuple(_port(*port) for port in tree[kind]) for kind in ("inputs", "outputs"))
-    return Network(tree["name"], inputs, outputs, tree["threads"], tuple(map(_version, tree["versions"])))
+    rows, *factors = (tuple(numbers) for numbers in tree.get("batch", [()]))
+    batch = Batch(rows, (factors[0], factors[1])) if rows else None
+    return Network(tree["name"], inputs, outputs, tree["threads"], tuple(map(_version, tree["versions"])), batch)
 
 
 def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero_point: int | None) -> Port:

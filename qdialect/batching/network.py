@@ -143,9 +143,7 @@ class _Change:
 
     def _type(self, value: ir.Value, axis: int) -> ir.Type:
         type_ = ir.RankedTensorType(value.type)
-        return ir.RankedTensorType.get(
-            resized(tuple(type_.shape), axis, self._batch, self._wanted), type_.element_type
-        )
+        return ir.RankedTensorType.get(resized(tuple(type_.shape), axis, self._batch, self._wanted), type_.element_type)
 
 
 def _set_attributes(op: ir.Operation, attributes: Mapping[str, ir.Attribute]) -> None:

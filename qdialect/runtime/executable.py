@@ -41,19 +41,24 @@ class CompiledExecutable(NativeExecutable):
         self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
         """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
         self._kept = saving.kept(lowered.module)
-        self._prepare(_Code(lowered, allocate, self.ticks), limit)
+        constants = constants_of(lowered, allocate)
+        self._prepare(CompiledCode(lowered, constants, allocate, [self.ticks] if lowered.clocked else []), limit)
 
     def library(self, name: str) -> bytes:
-        return saving.library(self._kept, name)
+        return saving.library([self._kept], name)
 
 
-class _Code(NetworkCode):
+class CompiledCode(NetworkCode):
     """The code that the JIT compiler made, and its constants."""
 
-    def __init__(self, lowered: Lowered, allocate: memory.Allocate, ticks: NDArray[np.int64]) -> None:
-        self._constants = allocated("constants", lowered.constants.size, allocate)
-        self._constants[: lowered.constants.size] = lowered.constants
-        self._clock = [ticks] if lowered.clocked else []
+    def __init__(
+        self,
+        lowered: Lowered,
+        constants: memory.Block,
+        allocate: memory.Allocate = memory.allocate,
+        clock: Sequence[NDArray[np.int64]] = (),
+    ) -> None:
+        self._constants, self._clock = constants, clock
         self._arena_bytes, self._allocate = lowered.arena_bytes, allocate
         self._is_divided = is_divided(lowered.module)
         self._machine_code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
@@ -67,3 +72,10 @@ class _Code(NetworkCode):
         if self._is_divided:
             values.append(addressof(TEAM_LIMIT))
         return self._machine_code.bind(_ENTRY, values, (*blocks, *keep))
+
+
+def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:
+    """The constants of a network as its code reads them; raises `CompileError` where there is no memory for them."""
+    constants = allocated("constants", lowered.constants.size, allocate)
+    constants[: lowered.constants.size] = lowered.constants
+    return constants

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from qdialect.diagnostics import CompileError
@@ -69,7 +69,7 @@ class NativeExecutable(Executable):
         starts = self._arrays.starts(inputs, outputs, kept)
         arrays = self._arrays.views(inputs), self._arrays.views(outputs, len(inputs))
         self._arrays.check_bindable(arrays[0])
-        return Binding(*arrays, self._code.bind(starts, self._code.workspace(), keep=arrays))
+        return Binding(*arrays, self._code.bind(starts, self._code.workspace(), keep=arrays).call)
 
 
 class Binding:
@@ -79,15 +79,14 @@ class Binding:
     the first: it writes the same arrays.
     """
 
-    __slots__ = ("_bound", "_call", "_call_lock", "inputs", "outputs")
+    __slots__ = ("_call", "_call_lock", "inputs", "outputs")
 
-    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall) -> None:
+    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], call: Callable[[], object]) -> None:
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
-        self._bound = bound
-        self._call = bound.call
+        self._call = call
         self._call_lock = CallLock()
 
     def __call__(self) -> None:
