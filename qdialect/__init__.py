@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from qdialect.late_imports import LATE_IMPORTS
 
@@ -49,7 +49,7 @@ def compile(
     *,
     target: str = "host",
     threads: int = 1,
-    batch: int = 1,
+    batch: int | Literal["dynamic"] = 1,
     dims: Mapping[str, int | tuple[int, int]] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
@@ -68,7 +68,9 @@ def compile(
       target: ``host``, or the name of a CPU in `qdialect.target.TARGETS`.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
-      batch: the first extent of inputs of a model file that leave it open.
+      batch: the first extent of inputs of a model file that leave it open. With ``"dynamic"`` calls may have any, and
+        nothing is compiled for them: of inputs whose first extent is open or, where all are known, of all inputs. A
+        network that is not proven to compute each entry alone is refused.
       dims: other open extents, by their name or as ``INPUT:AXIS``. A range, ``dims={"seq": (1, 512)}``, allows calls
         with any extent in it; the first shape has the largest.
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.

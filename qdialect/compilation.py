@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import cast
 
 from qdialect._mlir import ir
+from qdialect.batching.network import fixed_batch
+from qdialect.batching.reading import read_batched
 from qdialect.diagnostics import InputError
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
-from qdialect.model_files import ImportOptions, open_shapes
+from qdialect.model_files import ImportOptions, OpenShapes, open_shapes
 from qdialect.runtime import Executable, compile_module
+from qdialect.runtime.batched_compiled import compile_batched
 from qdialect.shaped import Ranges, ShapedExecutable
+
+DYNAMIC = "dynamic"
+"""A batch of any size."""
 
 Extent = int | tuple[int, int]
 """An extent, or the least and the largest that it may be."""
@@ -24,7 +30,7 @@ def compile_model(
     *,
     target: str,
     threads: int,
-    batch: int,
+    batch: int | str,
     dims: Mapping[str, Extent],
     profile: str,
     trust: bool,
@@ -33,26 +39,47 @@ def compile_model(
     workspaces: int | None,
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
-    if isinstance(model, ir.Module):
+    is_dynamic = _is_dynamic(batch)
+    if isinstance(model, ir.Module) and not is_dynamic:
         return compile_module(model, target=target, threads=threads, workspaces=workspaces)
+    if isinstance(model, ir.Module):
+        return compile_batched(fixed_batch(model), target=target, threads=threads, workspaces=workspaces)
 
     def compiled(options: ImportOptions) -> Executable:
+        if is_dynamic:
+            network = read_batched(path, options)
+            return compile_batched(network, target=target, threads=threads, workspaces=workspaces)
         return compile_file(path, options, target=target, threads=threads, fallback=fallback, workspaces=workspaces)
 
     ranges = _ranges(dims)
     fixed = {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
-    path, options = Path(model), ImportOptions(batch, fixed, profile, trust, signature)
+    options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
+    path = Path(model)
     executable = compiled(options)
     told = summary(executable) if fallback is None else ""
     if told:
         # At the line that calls `qdialect.compile`.
         warnings.warn(told, FallbackWarning, stacklevel=3)
-    shapes = open_shapes(path, options)
+    shapes = _without_batch(open_shapes(path, options), executable)
+    is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return (
         ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)), ranges)
-        if shapes
+        if is_open
         else executable
     )
+
+
+def _is_dynamic(batch: object) -> bool:
+    """Whether a batch of any size is asked for; raises `InputError` for what is no batch."""
+    if batch != DYNAMIC and (not isinstance(batch, int) or isinstance(batch, bool)):
+        raise InputError(f"batch must be an integer or '{DYNAMIC}', but got {batch!r}")
+    return batch == DYNAMIC
+
+
+def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
+    """`shapes` with -1 for first extents that `executable` takes as they come."""
+    taken = {port.name for port in executable.inputs if port.shape[:1] == (-1,)}
+    return {name: (-1, *shape[1:]) if name in taken else shape for name, shape in shapes.items()}
 
 
 def _ranges(dims: Mapping[str, Extent]) -> Ranges:

@@ -96,7 +96,9 @@ class ShapedExecutable(Executable):
         return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
 
     def _of(self, arrays: Sequence[Array]) -> Executable:
-        shapes = tuple(array.shape for array in arrays)
+        # Of a batch of any size the executable takes all.
+        pairs = zip(self.inputs, arrays, strict=True)
+        shapes = tuple((*port.shape[:1], *a.shape[1:]) if port.shape[:1] == (-1,) else a.shape for port, a in pairs)
         return self._first if shapes == self._first_shapes else self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:

@@ -73,9 +73,9 @@ class Executable(ABC):
     """
 
     inputs: tuple[Port, ...]
-    """What the network takes: name, shape, dtype, scale and zero point of each."""
+    """What the network takes: name, shape, dtype, scale and zero point of each; -1 is a batch of any size."""
     outputs: tuple[Port, ...]
-    """What it returns, likewise; an extent of -1, which only a framework can give, is known after a call."""
+    """What it returns, likewise; where a framework gives it, an extent of -1 is known after a call."""
     kernels: int
     """Number of distinct kernels."""
     calls: tuple[KernelCall, ...]

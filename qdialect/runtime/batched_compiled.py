@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect.aot.network import Batch, open_ports, steps_of
+from qdialect.batching.network import BatchNetwork
+from qdialect.batching.sizes import lowered_sizes
 from qdialect.lowering.pipeline import Lowered
 from qdialect.runtime import memory, saving, workspace_pool
 from qdialect.runtime.batched import BatchCode, BatchedExecutable, tiles
+from qdialect.runtime.compiler import prepared
 from qdialect.runtime.executable import CompiledCode, constants_of
 from qdialect.runtime.native import allocated
+from qdialect.target import Target
 
 
 class CompiledBatchedExecutable(BatchedExecutable):
@@ -67,3 +71,13 @@ class _Caller:
             point_to, call = self._calls[count]
             point_to(*(start + first * step for start, step in zip(starts, self._steps, strict=True)))
             call()
+
+
+def compile_batched(
+    network: BatchNetwork, *, target: str | Target = "host", threads: int = 1, workspaces: int | None = None
+) -> CompiledBatchedExecutable:
+    """Compile a network of any batch for this machine; the arguments and errors are those of `compile_module`."""
+    workspace_pool.checked(workspaces)
+    chosen, wanted = prepared(network.module, target, threads)
+    batch, lowered = lowered_sizes(network, [chosen], wanted)
+    return CompiledBatchedExecutable(lowered, batch, workspaces)

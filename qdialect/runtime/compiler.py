@@ -48,15 +48,24 @@ def compile_module(
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
-    _load_dialects()
     workspace_pool.checked(workspaces)
+    chosen, wanted = prepared(module, target, threads)
+    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked)
+    return CompiledExecutable(lowered, allocate, workspaces)
+
+
+def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:
+    """The target and the number of threads that `module` is to be compiled for in this process.
+
+    Raises `VerificationError` and `CompileError` as `compile_module` does before it compiles.
+    """
+    _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
     check_target(chosen)
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked)
-    return CompiledExecutable(lowered, allocate, workspaces)
+    return chosen, wanted
 
 
 @cache
