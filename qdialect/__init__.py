@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from qdialect.late_imports import LATE_IMPORTS
 
@@ -52,13 +52,14 @@ def compile(
     *,
     target: str = "host",
     threads: int = 1,
-    batch: int = 1,
-    dims: Mapping[str, int] = MappingProxyType({}),
+    batch: int | Literal["dynamic"] = 1,
+    dims: Mapping[str, int | tuple[int, int]] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
     signature: str = "",
     fallback: Fallback | None = None,
     externals: Mapping[str, External] = MappingProxyType({}),
+    workspaces: int | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -71,8 +72,11 @@ def compile(
       target: ``host``, or the name of a CPU in `qdialect.target.TARGETS`.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
-      batch: the first extent of inputs of a model file that leave it open.
-      dims: other open extents, by their name or as ``INPUT:AXIS``.
+      batch: the first extent of inputs of a model file that leave it open. With ``"dynamic"`` calls may have any, and
+        nothing is compiled for them: of inputs whose first extent is open or, where all are known, of all inputs. A
+        network that is not proven to compute each entry alone is refused.
+      dims: other open extents, by their name or as ``INPUT:AXIS``. A range, ``dims={"seq": (1, 512)}``, allows calls
+        with any extent in it; the first shape has the largest.
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
@@ -83,6 +87,7 @@ def compile(
       externals: who computes the functions that ``qnn-outline-fused`` has handed to a target, by the target's name: the
         path of a shared library with their symbols, or a function ``f(function, *arrays)`` that gets an
         `ExternalFunction` and read-only arrays and returns the result. A model that needs it is compiled as a whole.
+      workspaces: how many calls may run at the same time, by default the number of CPUs of this process; more wait.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -108,25 +113,27 @@ def compile(
         signature=signature,
         fallback=fallback,
         externals=externals,
+        workspaces=workspaces,
     )
 
 
-def load(path: str | Path) -> Executable:
+def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
     """A compiled network from the file that `Executable.save` or ``qdialect-compile`` wrote::
 
         executable = qdialect.load("model.so")
         scores = executable(image)
 
     The file is machine code: loading it runs what its author wrote, so load only files that you would run. Neither the
-    compiler nor the bindings of MLIR are imported. Threads may share the result, as that of `compile`.
+    compiler nor the bindings of MLIR are imported. Threads may share the result, as that of `compile`; `workspaces` is
+    how many calls may run at the same time.
 
     Raises `LoadError` for a file that cannot be read or is not a compiled network, for one of another version of the
     interface, and where this CPU can execute none of its versions.
     """
     with LATE_IMPORTS:
-        from qdialect.runtime.loaded import LoadedExecutable
+        from qdialect.runtime import loaded
 
-    return LoadedExecutable(Path(path))
+    return loaded.load(Path(path), workspaces)
 
 
 def __getattr__(name: str) -> object:

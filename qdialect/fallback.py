@@ -29,7 +29,13 @@ class FallbackWarning(UserWarning):
 
 
 def compile_file(
-    path: Path, options: ImportOptions, *, target: str = "host", threads: int = 1, fallback: Fallback | None = None
+    path: Path,
+    options: ImportOptions,
+    *,
+    target: str = "host",
+    threads: int = 1,
+    fallback: Fallback | None = None,
+    workspaces: int | None = None,
 ) -> Executable:
     """A model file compiled as a whole or, where that is impossible, in parts.
 
@@ -39,9 +45,11 @@ def compile_file(
     """
     kind = format_of(path)
     try:
-        return compile_module(kind.read(path, options), target=target, threads=threads)
+        return compile_module(kind.read(path, options), target=target, threads=threads, workspaces=workspaces)
     except (ImportModelError, CompileError) as error:
-        return compile_refused(path, options, error, target=target, threads=threads, fallback=fallback)
+        return compile_refused(
+            path, options, error, target=target, threads=threads, fallback=fallback, workspaces=workspaces
+        )
 
 
 def compile_refused(
@@ -52,18 +60,23 @@ def compile_refused(
     target: str = "host",
     threads: int = 1,
     fallback: Fallback | None = None,
+    workspaces: int | None = None,
 ) -> PartitionedExecutable:
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options, error, fallback)
     try:
-        return compile_parts(division, target=target, threads=threads)
+        return compile_parts(division, target=target, threads=threads, workspaces=workspaces)
     except ImportModelError as other:
         raise _with_note(error, other.message) from other
 
 
-def compile_parts(division: Division, *, target: str = "host", threads: int = 1) -> PartitionedExecutable:
+def compile_parts(
+    division: Division, *, target: str = "host", threads: int = 1, workspaces: int | None = None
+) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
-    found, compiled = divide(division, lambda module: compile_module(module, target=target, threads=threads))
+    found, compiled = divide(
+        division, lambda module: compile_module(module, target=target, threads=threads, workspaces=workspaces)
+    )
     calls: list[RegionCall] = []
     for part, executable in zip(found.parts, compiled, strict=True):
         runner = None if executable is not None else division.runner(part, threads)

@@ -19,7 +19,7 @@ HAS_SCALE, HAS_ZERO_POINT = 1, 2
 """Bits of `quantization` of a tensor."""
 
 TENSOR = struct.Struct("<Qdq6I")
-"""Size, scale, zero point, quantization, dtype, rank, shape, name, reserved: `qdialect_tensor` of the C interface."""
+"""Size, scale, zero point, quantization, dtype, rank, shape, name, batch: `qdialect_tensor` of the C interface."""
 
 _EXTENT = struct.Struct("<q")
 
@@ -43,12 +43,15 @@ class Tail:
         return self.add(text.encode(errors="backslashreplace").replace(b"\0", b"\\x00") + b"\0")
 
 
-def tensor(port: Port, tail: Tail) -> bytes:
-    """An input or output as a structure; its shape and name stand in `tail`."""
+def tensor(port: Port, tail: Tail, factor: int = 0) -> bytes:
+    """An input or output as a structure; its shape and name stand in `tail`.
+
+    With a batch, `factor` elements of the first dimension belong to an entry, and the size is that of an entry.
+    """
     shape = tail.add(struct.pack(f"<{len(port.shape)}q", *port.shape), alignment=8)
     quantization = HAS_SCALE * (port.scale is not None) | HAS_ZERO_POINT * (port.zero_point is not None)
-    size = math.prod(port.shape) * port.dtype.itemsize
-    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), 0)
+    size = math.prod((factor, *port.shape[1:]) if factor else port.shape) * port.dtype.itemsize
+    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), factor)
     return TENSOR.pack(size, port.scale or 0.0, port.zero_point or 0, *numbers)
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
 from qdialect.model_files import OpenShapes
+from qdialect.runtime.array_likes import as_array
 from qdialect.runtime.base import Bound, Executable, check_count
+from qdialect.runtime.kept_shapes import KeptShapes, Shapes
 
 Array = NDArray[Any]
 Compile = Callable[[Mapping[str, int]], Executable]
 """Compiles for extents by their names or as ``INPUT:AXIS``."""
 
-KEPT = 8
-"""So many shapes are kept beside the first; the one that was not used for the longest time goes."""
+Ranges = Mapping[str, tuple[int, int]]
+"""The least and the largest that extents may be, by their names or as ``INPUT:AXIS``."""
 
 
 class ShapedExecutable(Executable):
@@ -28,8 +27,8 @@ class ShapedExecutable(Executable):
     What it tells of itself, such as `inputs`, is that of the first shape. Threads may share it.
     """
 
-    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile) -> None:
-        """`first` is for the extents that are taken where nobody says others."""
+    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
+        """`first` is for the extents that are taken where nobody says others; `ranges` bound some of them."""
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
@@ -37,20 +36,27 @@ class ShapedExecutable(Executable):
         self._declared = declared
         self._compile = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
-        self._others: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
-        self._lock = Lock()
+        self._ranges = ranges
+        self._others: KeptShapes[Executable] = KeptShapes()
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        return self._of(arrays)(*arrays)
+    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any:
+        inputs = self._inputs_of(arrays)
+        return self._of(inputs)(*inputs, out=out, returns=returns)
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self._of(inputs).run(inputs, outputs)
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        arrays = self._inputs_of(inputs)
+        self._of(arrays).run(arrays, outputs)
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
-        return self._of(inputs).bind(inputs, outputs)
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Bound:
+        arrays = self._inputs_of(inputs)
+        return self._of(arrays).bind(arrays, outputs)
 
-    def save(self, path: str | Path) -> None:
-        self._first.save(path)
+    def library(self, name: str) -> bytes:
+        return self._first.library(name)
+
+    @property
+    def workspaces(self) -> int:
+        return self._first.workspaces
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         known = {port.name: port.shape for port in self.inputs}
@@ -68,6 +74,14 @@ class ShapedExecutable(Executable):
             raise InputError(f"extents must be open extents of inputs, but got {', '.join(unused)}")
         return self._for([shapes[port.name] for port in self.inputs])
 
+    def keep(self, shapes: Shapes, executable: Executable) -> None:
+        """Know `executable` as the network for inputs of `shapes`."""
+        self._others.of(shapes, lambda: executable)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        others = dict(self._others.items())
+        return _unpickled, (self._first, self._declared, others, self._ranges)
+
     def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
         """What is said of an extent of one input, by its name: it holds for all inputs that have it."""
         keys = [
@@ -77,9 +91,14 @@ class ShapedExecutable(Executable):
         ]
         return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
 
+    def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
+        check_count("input", len(given), len(self.inputs))
+        return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
+
     def _of(self, arrays: Sequence[Array]) -> Executable:
-        check_count("input", len(arrays), len(self.inputs))
-        shapes = tuple(getattr(array, "shape", ()) for array in arrays)
+        # Of a batch of any size the executable takes all.
+        pairs = zip(self.inputs, arrays, strict=True)
+        shapes = tuple((*port.shape[:1], *a.shape[1:]) if port.shape[:1] == (-1,) else a.shape for port, a in pairs)
         return self._first if shapes == self._first_shapes else self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
@@ -88,12 +107,17 @@ class ShapedExecutable(Executable):
         extents = self._extents(key)
         if extents is None or key == self._first_shapes:
             return self._first
-        with self._lock:
-            found = self._others.pop(key, None) or self._compile(extents)
-            self._others[key] = found
-            if len(self._others) > KEPT:
-                self._others.popitem(last=False)
-        return found
+        self._check_ranges(key)
+        return self._others.of(key, lambda: self._compile(extents))
+
+    def _check_ranges(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Raise `InputError` for an extent that is outside of its range."""
+        for port, shape in zip(self.inputs, shapes, strict=True):
+            for axis, (extent, declared) in enumerate(zip(shape, self._declared[port.name], strict=True)):
+                for key in _keys(port.name, axis, declared):
+                    low, high = self._ranges.get(key, (extent, extent))
+                    if not low <= extent <= high:
+                        raise InputError(f"extent '{key}' must be from {low} to {high}, but got {extent}")
 
     def _extents(self, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, int] | None:
         """The open extents that arrays of `shapes` have; None where another extent differs.
@@ -112,6 +136,21 @@ class ShapedExecutable(Executable):
                 if key and found.setdefault(key, extent) != extent:
                     raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
         return found
+
+
+def _unpickled(
+    first: Executable, declared: OpenShapes, others: Mapping[Shapes, Executable], ranges: Ranges
+) -> ShapedExecutable:
+    """The network of the shapes that were compiled when it was pickled: the model's file may be elsewhere."""
+
+    def refuse(extents: Mapping[str, int]) -> Executable:
+        asked = ", ".join(f"{name}={extent}" for name, extent in extents.items())
+        raise InputError(f"network must be compiled for {asked} before it is pickled: a copy compiles nothing")
+
+    found = ShapedExecutable(first, declared, refuse, ranges)
+    for shapes, executable in others.items():
+        found.keep(shapes, executable)
+    return found
 
 
 def _extent(

@@ -11,7 +11,7 @@ from qdialect._mlir import ir, llvm
 from qdialect.aot.entry_points import FUNCTIONS
 from qdialect.aot.linking import shared_library
 from qdialect.aot.module import module_of
-from qdialect.aot.network import Network, Version, checked_name
+from qdialect.aot.network import Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
 from qdialect.diagnostics import CompileError, InputError
 from qdialect.externals.function import ExternalFunction
@@ -51,8 +51,12 @@ class Artifact:
         return self.module.operation.get_asm()
 
 
-def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]) -> Artifact:
+def artifact_of(
+    name: str, targets: Sequence[Target], lowered: Sequence[Lowered], batch: Batch | None = None
+) -> Artifact:
     """The artifact of a network that was lowered for each of `targets`, those with the most features first.
+
+    With a `batch` it was lowered for each of its sizes, the largest first, for one target after the other.
 
     `lowered` are at phase `llvm`, of one context, and are used up. Raises `InputError` for a name that C does not
     allow, and `CompileError` for code with a clock, which is not to be kept, and on a machine that is not x86-64.
@@ -63,17 +67,25 @@ def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]
         raise CompileError(f"files of networks are compiled on x86-64 machines, but this one is {machine}")
     if first.clocked:
         raise CompileError("code with a clock is for profiles, and cannot be written into a file")
-    versions = tuple(_version(target, one) for target, one in zip(targets, lowered, strict=True))
+    count = len(batch.rows) if batch else 1
+    groups = [lowered[i : i + count] for i in range(0, len(lowered), count)]
+    versions = tuple(_version(target, group) for target, group in zip(targets, groups, strict=True))
     threads = max(one.threads for one in lowered)
+    inputs, outputs = first.inputs, first.outputs
+    if batch:
+        inputs, outputs = open_ports(inputs, batch.factors[0]), open_ports(outputs, batch.factors[1])
     functions = first.external_functions()
     calls = tuple(function.call for function in functions)
-    network = Network(checked_name(name), first.inputs, first.outputs, threads, versions, calls)
-    _check_symbols(network)
+    network = Network(checked_name(name), inputs, outputs, threads, versions, batch, calls)
+    _check_external_calls(network)
     return Artifact(network, module_of(network, targets, lowered), functions)
 
 
-def _check_symbols(network: Network) -> None:
-    """Raise `InputError` where a function of another library is called as one of the network's own."""
+def _check_external_calls(network: Network) -> None:
+    """Raise `CompileError` for calls in a network of any batch, and `InputError` for a symbol of the network itself."""
+    if network.batch and network.external_calls:
+        title = network.external_calls[0].title
+        raise CompileError(f"a network of any batch must not call functions of other libraries, but calls '{title}'")
     own = {f"{network.name}_{function}" for function in FUNCTIONS}
     for call in network.external_calls:
         if call.symbol in own:
@@ -81,6 +93,9 @@ def _check_symbols(network: Network) -> None:
             raise InputError(f"{wanted}, but got '{network.name}'")
 
 
-def _version(target: Target, lowered: Lowered) -> Version:
+def _version(target: Target, lowered: Sequence[Lowered]) -> Version:
     features = tuple(sorted(target.code_features))
-    return Version(target.name, features, lowered.arena_bytes, lowered.constants.size, lowered.calls)
+    arena = max(one.arena_bytes for one in lowered)
+    # Sizes of batches may share their constants.
+    constants = sum({one.constants.tobytes(): one.constants.size for one in lowered}.values())
+    return Version(target.name, features, arena, constants, lowered[-1].calls)

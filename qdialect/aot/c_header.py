@@ -34,15 +34,15 @@ enum qdialect_quantization {{
 
 /* An input or output. Offsets are in bytes from the start of the qdialect_network that it is part of. */
 typedef struct qdialect_tensor {{
-  uint64_t size;         /* bytes of the array */
+  uint64_t size;         /* bytes of the array or, where it has a batch, of an entry of it */
   double scale;          /* f32 value = scale * (quantized value - zero_point) */
   int64_t zero_point;
   uint32_t quantization; /* a sum of qdialect_quantization: which of the two are known */
   uint32_t dtype;        /* a qdialect_dtype */
   uint32_t rank;
-  uint32_t shape;        /* offset of rank numbers, int64_t */
+  uint32_t shape;        /* offset of rank numbers, int64_t; the first is -1 where the array has a batch */
   uint32_t name;         /* offset of UTF-8 text that ends with a zero byte */
-  uint32_t reserved;
+  uint32_t batch;        /* elements of the first dimension for an entry of the batch, 0 without one */
 }} qdialect_tensor;
 
 /* A network, as constant data without addresses. */
@@ -85,21 +85,30 @@ _OWN = """\
 /* The description of the network. */
 const qdialect_network *{name}_network(void);
 
-/* The number of bytes that {name}_run needs to work in, {macro}_WORKSPACE_SIZE. */
-size_t {name}_workspace_size(void);
+/* The number of bytes that {name}_run needs to work in, {macro}_WORKSPACE_SIZE{for_size}. */
+size_t {name}_workspace_size({size_alone});
 
 /* Computes outputs from inputs, both in the order above, each a dense row-major array that is aligned for its elements.
    The workspace has {name}_workspace_size() bytes at a multiple of QDIALECT_WORKSPACE_ALIGNMENT and may hold anything
    before and after. No output may overlap another array or the workspace. Nothing else is written and nothing is
-   allocated: calls with different outputs and workspaces may run at the same time.
+   allocated: calls with different outputs and workspaces may run at the same time.{of_size}
    Returns QDIALECT_OK or a qdialect_error; after an error nothing was written. */
-int {name}_run(const void *const *inputs, void *const *outputs, void *workspace);
+int {name}_run(const void *const *inputs, void *const *outputs, void *workspace{size});
 """
+
+_ENTRIES = "/* Bytes of an array or, where its first extent is that of the batch, of an entry of it. */"
+_ONE_SHAPE = {"for_size": "", "size_alone": "void", "of_size": ""}
+_BATCH = {
+    "for_size": " for every batch",
+    "size_alone": "int64_t batch",
+    "of_size": """
+   Arrays have batch entries, one after the other; a size of 0 computes nothing.""",
+}
 
 _THREADS = """
 /* The same on at most that many threads of the OpenMP runtime; {name}_run uses up to {threads}.
    A process that was forked must pass 1. */
-int {name}_run_threads(const void *const *inputs, void *const *outputs, void *workspace, int32_t threads);
+int {name}_run_threads(const void *const *inputs, void *const *outputs, void *workspace{size}, int32_t threads);
 """
 
 _END = """
@@ -122,7 +131,9 @@ def c_header(network: Network, generator: str, externals: Sequence[ExternalFunct
         f"     version {i}: {version.target}, which needs {_needs(version.features)}"
         for i, version in enumerate(network.versions)
     ]
-    threads = _THREADS.format(name=name, threads=network.threads) if network.threads > 1 else ""
+    size = ", int64_t batch" if network.batch else ""
+    own = _OWN.format(name=name, macro=macro, **(_BATCH if network.batch else _ONE_SHAPE), size=size)
+    threads = _THREADS.format(name=name, threads=network.threads, size=size) if network.threads > 1 else ""
     return "\n".join(
         [
             f"/* Network {name}, written by {generator}.",
@@ -142,14 +153,15 @@ def c_header(network: Network, generator: str, externals: Sequence[ExternalFunct
             _shared(),
             f"#define {macro}_INPUT_COUNT {len(network.inputs)}",
             f"#define {macro}_OUTPUT_COUNT {len(network.outputs)}",
-            *_sizes(f"{macro}_INPUT", network.inputs),
-            *_sizes(f"{macro}_OUTPUT", network.outputs),
+            *([_ENTRIES] if network.batch else []),
+            *_sizes(f"{macro}_INPUT", network.inputs, network.steps[: len(network.inputs)]),
+            *_sizes(f"{macro}_OUTPUT", network.outputs, network.steps[len(network.inputs) :]),
             f"#define {macro}_WORKSPACE_SIZE {network.workspace_bytes}u",
             "#ifndef QDIALECT_WORKSPACE_ALIGNMENT",
             f"#define QDIALECT_WORKSPACE_ALIGNMENT {ALIGNMENT}u",
             "#endif",
             "",
-            _OWN.format(name=name, macro=macro) + threads + _END.format(name=name),
+            own + threads + _END.format(name=name),
             *([network_text(name, externals)] if externals else []),
             "#ifdef __cplusplus",
             "}",
@@ -203,7 +215,7 @@ def _described(kind: str, ports: Sequence[Port]) -> list[str]:
 
 
 def _type_of(port: Port) -> str:
-    return f"{port.dtype.name}[{', '.join(map(str, port.shape))}]"
+    return f"{port.dtype.name}[{', '.join('batch' if extent < 0 else str(extent) for extent in port.shape)}]"
 
 
 def _quantization(port: Port) -> str:
@@ -215,5 +227,6 @@ def _needs(features: Sequence[str]) -> str:
     return f"a CPU with {', '.join(features)}" if features else "any x86-64 CPU"
 
 
-def _sizes(prefix: str, ports: Sequence[Port]) -> list[str]:
-    return [f"#define {prefix}_{i}_SIZE {size_of(port)}u" for i, port in enumerate(ports)]
+def _sizes(prefix: str, ports: Sequence[Port], steps: Sequence[int]) -> list[str]:
+    sizes = (step or size_of(port) for port, step in zip(ports, steps, strict=True))
+    return [f"#define {prefix}_{i}_SIZE {size}u" for i, size in enumerate(sizes)]

@@ -39,12 +39,12 @@ class {name}_network {{
     if ({name}_version() < 0) throw std::runtime_error({name}_strerror(QDIALECT_ERROR_CPU));
   }}
 
-  // Computes the outputs. Throws std::invalid_argument for a span of another number of elements than the network has.
+  // Computes the outputs{of_size}. Throws std::invalid_argument for a span of another number of elements than {wanted}.
   void run({parameters}) {{
 {checks}
     const void *const inputs[] = {{{inputs}}};
     void *const outputs[] = {{{outputs}}};
-    const int error = {name}_run(inputs, outputs, workspace_.get());
+    const int error = {name}_run(inputs, outputs, workspace_.get(){size});
     if (error != QDIALECT_OK) throw std::runtime_error({name}_strerror(error));
   }}
 
@@ -56,7 +56,7 @@ class {name}_network {{
   }};
 
   static std::unique_ptr<void, Free> allocate() {{
-    return std::unique_ptr<void, Free>(::operator new({name}_workspace_size(), alignment));
+    return std::unique_ptr<void, Free>(::operator new({name}_workspace_size({one}), alignment));
   }}
 
   static void check(const char *what, std::size_t found, std::size_t wanted) {{
@@ -80,7 +80,12 @@ def cpp_header(network: Network, header: str, generator: str) -> str:
     outputs = [(f"output{i}", port) for i, port in enumerate(network.outputs)]
     spans = [f"std::span<const {_TYPES[port.dtype.name]}> {name}" for name, port in inputs]
     spans += [f"std::span<{_TYPES[port.dtype.name]}> {name}" for name, port in outputs]
-    checks = (f'    check("{name}", {name}.size(), {math.prod(port.shape)}u);' for name, port in [*inputs, *outputs])
+    has_batch = network.batch is not None
+    ports = zip([*inputs, *outputs], network.factors, strict=True)
+    checks = [f'    check("{name}", {name}.size(), {_elements(port, factor)});' for (name, port), factor in ports]
+    if has_batch:
+        spans.insert(0, "std::int64_t batch")
+        checks.insert(0, '    if (batch < 0) throw std::invalid_argument("batch must be at least 0");')
     return _TEXT.format(
         name=network.name,
         generator=generator,
@@ -90,7 +95,17 @@ def cpp_header(network: Network, header: str, generator: str) -> str:
         inputs=_pointers(inputs),
         outputs=_pointers(outputs),
         alignment=ALIGNMENT,
+        of_size=" of so many entries" if has_batch else "",
+        wanted="they have" if has_batch else "the network has",
+        size=", batch" if has_batch else "",
+        one="1" if has_batch else "",
     )
+
+
+def _elements(port: Port, factor: int) -> str:
+    if not factor:
+        return f"{math.prod(port.shape)}u"
+    return f"static_cast<std::size_t>(batch) * {factor * math.prod(port.shape[1:])}u"
 
 
 def _pointers(arrays: Sequence[tuple[str, Port]]) -> str:

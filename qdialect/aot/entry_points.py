@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.aot import dispatch
+from qdialect.aot.batch_loop import batch_loop
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.errors import UNKNOWN, Error, messages
 from qdialect.aot.network import ALIGNMENT, Network
@@ -31,24 +32,32 @@ class Body:
     """Whether it takes how many threads it may ask for."""
 
 
-def text(network: Network, targets: Sequence[Target], bodies: Sequence[Body]) -> str:
-    """A module with the public functions; the bodies and constants of the versions are declared in it."""
+def text(network: Network, targets: Sequence[Target], versions: Sequence[Sequence[Body]]) -> str:
+    """A module with the public functions; the bodies and constants of the versions are declared in it.
+
+    A version has a body for each size of batches that its code is for.
+    """
     name = network.name
     kinds = [RUN, *([RUN_THREADS] if network.threads > 1 else [])]
     # Versions may share their constants.
+    bodies = [body for version in versions for body in version]
     constants = dict.fromkeys(body.constants for body in bodies)
     functions = [f"llvm.mlir.global external constant @{symbol}() : !llvm.array<1 x i8>" for symbol in constants]
     functions += [_declaration(network, body) for body in bodies]
+    calls = [_call(network, target, version) for target, version in zip(targets, versions, strict=True)]
+    functions += [call.function for call in calls if call.function]
     for kind in kinds:
         symbols = _run_symbols(network, kind, targets)
-        functions += [_run(network, kind, symbol, body) for symbol, body in zip(symbols, bodies, strict=False)]
+        functions += [_run(network, kind, symbol, call) for symbol, call in zip(symbols, calls, strict=False)]
         if network.is_chosen:
             functions += _chosen(network, kind, symbols)
     if network.is_chosen:
         functions.append(dispatch.choose(f"{name}.choose", targets))
     functions += [
         _record(name),
-        _constant_function(f"{name}_workspace_size", "i64", network.workspace_bytes),
+        _constant_function(
+            f"{name}_workspace_size", "i64", network.workspace_bytes, "%batch: i64" if network.batch else ""
+        ),
         _version(network),
         _strerror(network),
     ]
@@ -68,34 +77,64 @@ def _declaration(network: Network, body: Body) -> str:
     return f"llvm.func @{body.symbol}({', '.join(['!llvm.ptr'] * count)})"
 
 
-def _parameters(kind: str) -> str:
+def _parameters(network: Network, kind: str) -> str:
+    size = ", %batch: i64" if network.batch else ""
     limit = ", %threads: i32" if kind == RUN_THREADS else ""
-    return f"(%inputs: !llvm.ptr, %outputs: !llvm.ptr, %workspace: !llvm.ptr{limit}) -> i32"
+    return f"(%inputs: !llvm.ptr, %outputs: !llvm.ptr, %workspace: !llvm.ptr{size}{limit}) -> i32"
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The lines that call a version, and the function that they call where there is one more."""
+
+    lines: Sequence[str]
+    is_divided: bool
+    function: str = ""
+
+
+def _call(network: Network, target: Target, bodies: Sequence[Body]) -> _Call:
+    limit = ["%limit"] if bodies[0].is_divided else []
+    arrays = [f"%in{i}" for i in range(len(network.inputs))] + [f"%out{i}" for i in range(len(network.outputs))]
+    if network.batch is None:
+        arguments = [*arrays, "%constants", "%workspace", *limit]
+        types = ", ".join(["!llvm.ptr"] * len(arguments))
+        lines = [
+            f"  %constants = llvm.mlir.addressof @{bodies[0].constants} : !llvm.ptr",
+            f"  llvm.call @{bodies[0].symbol}({', '.join(arguments)}) : ({types}) -> ()",
+        ]
+        return _Call(lines, bool(limit))
+    symbol = f"{network.name}.{symbol_part(target)}.batch"
+    limited = any(body.is_divided for body in bodies)
+    found = [(body.symbol, body.constants, body.is_divided) for body in bodies]
+    limit = ["%limit"] if limited else []
+    pointers = [*arrays, "%workspace", *limit]
+    types = ", ".join(["!llvm.ptr"] * len(pointers))
+    lines = [f"  llvm.call @{symbol}({', '.join(pointers)}, %batch) : ({types}, i64) -> ()"]
+    return _Call(lines, limited, batch_loop(symbol, network.batch, network.steps, found, limited))
 
 
 def _chosen(network: Network, kind: str, symbols: Sequence[str]) -> list[str]:
     name = network.name
-    types = "ptr, ptr, ptr, i32" if kind == RUN_THREADS else "ptr, ptr, ptr"
+    types = "ptr, ptr, ptr" + (", i64" if network.batch else "") + (", i32" if kind == RUN_THREADS else "")
     found = [
         dispatch.resolver(f"{name}.resolve.{kind}", f"{name}.choose", symbols),
         f"llvm.mlir.ifunc external @{name}_{kind} : !llvm.func<i32 ({types})>, !llvm.ptr @{name}.resolve.{kind}",
     ]
     if not network.runs_everywhere:
-        lines = [f"llvm.func internal @{symbols[-1]}{_parameters(kind)} {{", *_returned(Error.CPU), "}"]
+        lines = [f"llvm.func internal @{symbols[-1]}{_parameters(network, kind)} {{", *_returned(Error.CPU), "}"]
         found.append("\n".join(lines))
     return found
 
 
-def _run(network: Network, kind: str, symbol: str, body: Body) -> str:
+def _run(network: Network, kind: str, symbol: str, call: _Call) -> str:
     linkage = "internal " if network.is_chosen else ""
     counts = len(network.inputs), len(network.outputs)
     checked = [f"%{kind}" for kind, count in zip(("inputs", "outputs"), counts, strict=True) if count]
     arrays = [f"%in{i}" for i in range(counts[0])] + [f"%out{i}" for i in range(counts[1])]
-    limits = _limit(network, kind) if body.is_divided else []
-    arguments = [*arrays, "%constants", "%workspace", *(["%limit"] if body.is_divided else [])]
+    limits = _limit(network, kind) if call.is_divided else []
     return "\n".join(
         [
-            f"llvm.func {linkage}@{symbol}{_parameters(kind)} {{",
+            f"llvm.func {linkage}@{symbol}{_parameters(network, kind)} {{",
             "  %null = llvm.mlir.zero : !llvm.ptr",
             *_is_any_null("lists", [*checked, "%workspace"]),
             "  llvm.cond_br %lists, ^null, ^lists",
@@ -117,9 +156,9 @@ def _run(network: Network, kind: str, symbol: str, body: Body) -> str:
             *_returned(Error.ALIGNMENT),
             "^threads:",
             *(_thread_check() if kind == RUN_THREADS else ["  llvm.br ^run", "^run:"]),
-            f"  %constants = llvm.mlir.addressof @{body.constants} : !llvm.ptr",
+            *(_batch_check() if network.batch else []),
             *limits,
-            f"  llvm.call @{body.symbol}({', '.join(arguments)}) : ({', '.join(['!llvm.ptr'] * len(arguments))}) -> ()",
+            *call.lines,
             *(_external_check() if network.external_calls else []),
             *_returned(Error.OK),
             "}",
@@ -157,6 +196,16 @@ def _thread_check() -> list[str]:
         "^too_few:",
         *_returned(Error.THREADS),
         "^run:",
+    ]
+
+
+def _batch_check() -> list[str]:
+    return [
+        '  %is_negative = llvm.icmp "slt" %batch, %zero : i64',
+        "  llvm.cond_br %is_negative, ^negative, ^batch",
+        "^negative:",
+        *_returned(Error.BATCH),
+        "^batch:",
     ]
 
 
@@ -201,9 +250,9 @@ def _record(name: str) -> str:
     )
 
 
-def _constant_function(symbol: str, type_: str, value: int) -> str:
+def _constant_function(symbol: str, type_: str, value: int, parameters: str = "") -> str:
     return (
-        f"llvm.func @{symbol}() -> {type_} {{\n"
+        f"llvm.func @{symbol}({parameters}) -> {type_} {{\n"
         f"  %value = llvm.mlir.constant({value} : {type_}) : {type_}\n"
         f"  llvm.return %value : {type_}\n}}"
     )

@@ -16,6 +16,7 @@ class Error(IntEnum):
     ALIGNMENT = 3
     THREADS = 4
     EXTERNAL = 5
+    BATCH = 6
 
 
 UNKNOWN = "unknown error"
@@ -31,4 +32,5 @@ def messages(network: Network) -> tuple[str, ...]:
         f"the address of the workspace must be a multiple of {ALIGNMENT}",
         "threads must be at least 1",
         "a function of another library that the network calls has failed",
+        "batch must be at least 0",
     )

@@ -26,14 +26,22 @@ _REFERENCES = ("callee", "global_name")
 
 
 def module_of(network: Network, targets: Sequence[Target], lowered: Sequence[Lowered]) -> ir.Module:
-    """The module of a network; `lowered` are its versions at phase `llvm`, of one context, which are used up."""
+    """The module of a network; `lowered` are its versions at phase `llvm`, of one context, which are used up.
+
+    A version is lowered for each size of batches that its code is for; those of a version stand together.
+    """
     with lowered[0].module.context, ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             builder = _Builder(network, module)
-            bodies = [builder.add_version(target, one) for target, one in zip(targets, lowered, strict=True)]
+            suffixes = [f".{rows}" for rows in network.batch.rows] if network.batch else [""]
+            remaining = iter(lowered)
+            versions = [
+                [builder.add_version(symbol_part(target) + suffix, target, next(remaining)) for suffix in suffixes]
+                for target in targets
+            ]
             builder.add_constant(f"{network.name}.record", np.frombuffer(record.written(network), np.uint8))
-            builder.add_entry_points(entry_points.text(network, targets, bodies))
+            builder.add_entry_points(entry_points.text(network, targets, versions))
     return module
 
 
@@ -48,9 +56,9 @@ class _Builder:
         self._blocks: dict[bytes, str] = {}
         self._declared: set[str] = set()
 
-    def add_version(self, target: Target, lowered: Lowered) -> Body:
+    def add_version(self, name: str, target: Target, lowered: Lowered) -> Body:
         """Add the functions and constants of a version, by names of its own."""
-        prefix = f"{self.network.name}.{symbol_part(target)}"
+        prefix = f"{self.network.name}.{name}"
         # Its functions are known by their names, which change here.
         was_divided = is_divided(lowered.module)
         functions = list(_named(lowered.module))

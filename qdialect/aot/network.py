@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect.diagnostics import InputError
@@ -34,6 +35,16 @@ class Version:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """How a network takes batches of any size."""
+
+    rows: tuple[int, ...]
+    """Sizes of the batches that its code is for, which descend to 1."""
+    factors: tuple[tuple[int, ...], tuple[int, ...]]
+    """Elements of the first extent for an entry, of each input and each output; 0 for one without batch."""
+
+
+@dataclass(frozen=True)
 class Network:
     """A network as a file has it: one interface, and a version for each kind of CPU."""
 
@@ -44,6 +55,8 @@ class Network:
     threads: int
     versions: tuple[Version, ...]
     """Those with the most features first."""
+    batch: Batch | None = None
+    """None for a network of one shape; otherwise first extents that have the batch are -1."""
     external_calls: tuple[ExternalCall, ...] = ()
     """The calls of functions of other libraries, in order."""
 
@@ -54,6 +67,16 @@ class Network:
         return max(-(-largest // ALIGNMENT), 1) * ALIGNMENT
 
     @property
+    def factors(self) -> tuple[int, ...]:
+        """Elements of the first extent for an entry of the batch, of each input and each output; 0 without batch."""
+        return sum(self.batch.factors, ()) if self.batch else (0,) * (len(self.inputs) + len(self.outputs))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Bytes of each input and output for an entry of the batch, 0 for one without batch."""
+        return steps_of((*self.inputs, *self.outputs), self.factors)
+
+    @property
     def runs_everywhere(self) -> bool:
         """Whether a version runs on every x86-64 CPU."""
         return not self.versions[-1].features
@@ -62,6 +85,20 @@ class Network:
     def is_chosen(self) -> bool:
         """Whether the CPU must be asked which version it can run."""
         return len(self.versions) > 1 or not self.runs_everywhere
+
+
+def open_ports(ports: Sequence[Port], factors: Sequence[int]) -> tuple[Port, ...]:
+    """The ports of any batch: first extents that have it, of which `factors` are not 0, are -1."""
+    return tuple(
+        replace(port, shape=(-1, *port.shape[1:])) if factor else port
+        for port, factor in zip(ports, factors, strict=True)
+    )
+
+
+def steps_of(ports: Sequence[Port], factors: Sequence[int]) -> tuple[int, ...]:
+    """Bytes of each array for an entry of the batch, of whose first extent it has `factors` elements."""
+    pairs = zip(ports, factors, strict=True)
+    return tuple(factor * math.prod(port.shape[1:]) * port.dtype.itemsize for port, factor in pairs)
 
 
 def checked_name(name: str) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.aot.network import Network, Version
+from qdialect.aot.network import Batch, Network, Version
 from qdialect.diagnostics import LoadError
 from qdialect.externals.function import ExternalCall
 from qdialect.interface import KernelCall, Port
 from qdialect.records import TENSOR, Tail, tensor
 
 MAGIC = b"qdialect"
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Of the C interface. It grows where a caller that was compiled before would be wrong about it."""
 
 # magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
@@ -31,7 +31,7 @@ def written(network: Network) -> bytes:
     """The record of `network`, little-endian."""
     ports = [*network.inputs, *network.outputs]
     tail = Tail(_NETWORK.size + TENSOR.size * len(ports))
-    tensors = b"".join(tensor(port, tail) for port in ports)
+    tensors = b"".join(tensor(port, tail, factor) for port, factor in zip(ports, network.factors, strict=True))
     name, details = tail.text(network.name), tail.text(json.dumps(_tree(network), separators=(",", ":")))
     counts = len(network.inputs), len(network.outputs)
     starts = _NETWORK.size, _NETWORK.size + TENSOR.size * counts[0]
@@ -71,6 +71,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "outputs": [_port_tree(port) for port in network.outputs],
         "versions": [_version_tree(version) for version in network.versions],
         "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
+        **({"batch": [network.batch.rows, *network.batch.factors]} if network.batch else {}),
     }
 
 
@@ -91,9 +92,11 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
 
 def _network(tree: Mapping[str, Any]) -> Network:
     inputs, outputs = (tuple(_port(*port) for port in tree[kind]) for kind in ("inputs", "outputs"))
+    rows, *factors = (tuple(numbers) for numbers in tree.get("batch", [()]))
+    batch = Batch(rows, (factors[0], factors[1])) if rows else None
     versions = tuple(map(_version, tree["versions"]))
     calls = tuple(ExternalCall(*call) for call in tree["externals"])
-    return Network(tree["name"], inputs, outputs, tree["threads"], versions, calls)
+    return Network(tree["name"], inputs, outputs, tree["threads"], versions, batch, calls)
 
 
 def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero_point: int | None) -> Port:

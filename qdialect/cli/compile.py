@@ -16,9 +16,11 @@ from qdialect.aot.cpus import KNOWN, versions_of
 from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
+from qdialect.batching.reading import read_batched
+from qdialect.batching.sizes import lowered_sizes
 from qdialect.cli import terminal
 from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
@@ -38,6 +40,7 @@ examples:
   qdialect-compile model.tflite -o model.so --targets sapphirerapids,x86-64
                                                           two versions; the CPU decides when the library is loaded
   qdialect-compile model.onnx -o model.so --batch 8       an .onnx model, its open batch set to 8
+  qdialect-compile model.onnx -o model.so --batch dynamic one library for batches of any size
   qdialect-compile model.tflite -o model.so --threads 2   a call is divided among two threads
   qdialect-compile model.tflite -o net.o --emit obj --mcpu x86-64 --name mobilenet
                                                           an object file with mobilenet_run, for any x86-64 CPU
@@ -55,6 +58,7 @@ class Arguments(argparse.Namespace):
     mattr: str | None
     targets: list[str] | None
     threads: int
+    batch: int | str
     name: str | None
 
 
@@ -71,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--emit", choices=tuple(_EMITTED), default="so", help="so (default) and obj come with a .h and a .hpp file"
     )
-    add_import_arguments(parser)
+    add_import_arguments(parser, takes_any_batch=True)
     cpus = parser.add_mutually_exclusive_group()
     cpus.add_argument("--mcpu", metavar="NAME", help=f"the CPU: host (default) or one of {', '.join(KNOWN)}")
     cpus.add_argument(
@@ -94,16 +98,25 @@ def _compile(options: Arguments) -> int:
     path = Path(options.output)
     name = checked_name(options.name if options.name is not None else name_of_file(path))
     _check_output(options, path)
-    module = read_model(options.model, import_options(options))
-    targets = _targets(options, module)
-    threads = threads_of(module, options.threads)
-    artifact = artifact_of(name, targets, [lower(module, target, threads=threads) for target in targets])
+    artifact = _artifact(options, name)
     contents = _EMITTED[options.emit](artifact, path)
     if options.output == "-":
         terminal.write_output("-", contents[path])
     else:
         write_files(contents)
     return 0
+
+
+def _artifact(options: Arguments, name: str) -> Artifact:
+    if options.batch == DYNAMIC:
+        network = read_batched(Path(options.model), import_options(options))
+        targets = _targets(options, network.module)
+        batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
+        return artifact_of(name, targets, lowered, batch)
+    module = read_model(options.model, import_options(options))
+    targets = _targets(options, module)
+    threads = threads_of(module, options.threads)
+    return artifact_of(name, targets, [lower(module, target, threads=threads) for target in targets])
 
 
 def _check_output(options: Arguments, path: Path) -> None:

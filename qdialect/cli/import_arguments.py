@@ -6,11 +6,19 @@ import argparse
 
 from qdialect.model_files import FORMATS, ImportOptions
 
+DYNAMIC = "dynamic"
+"""A batch of any size."""
 
-def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options to `parser`."""
+
+def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bool = False) -> None:
+    """Add the options to `parser`; with `takes_any_batch` the batch may be `DYNAMIC`."""
     parser.add_argument(
-        "--batch", type=int, default=1, metavar="N", help="first extent of inputs that leave it open (default 1)"
+        "--batch",
+        type=_batch if takes_any_batch else int,
+        default=1,
+        metavar=f"N|{DYNAMIC}" if takes_any_batch else "N",
+        help="first extent of inputs that leave it open (default 1)"
+        + (f"; {DYNAMIC} is any, given with each call" if takes_any_batch else ""),
     )
     parser.add_argument(
         "--dim",
@@ -49,12 +57,18 @@ def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
     """What the arguments say."""
     return ImportOptions(
-        batch=arguments.batch,
+        batch=1 if arguments.batch == DYNAMIC else arguments.batch,
         dims=dict(arguments.dim),
         profile=arguments.profile,
         trust=arguments.trust_pt2,
         signature=arguments.signature,
     )
+
+
+def _batch(text: str) -> int | str:
+    if text != DYNAMIC and not text.removeprefix("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer or '{DYNAMIC}', but got '{text}'")
+    return text if text == DYNAMIC else int(text)
 
 
 def _dim(text: str) -> tuple[str, int]:

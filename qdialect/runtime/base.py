@@ -7,15 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
+from qdialect.files import write_files
 from qdialect.interface import KernelCall, Port
+from qdialect.runtime.result_forms import converter
 
 Array = NDArray[Any]
+
+_PICKLED = "network.so"
 
 NATIVE = "qdialect"
 """Who runs a region that is compiled."""
@@ -63,13 +67,15 @@ class Bound(Protocol):
 class Executable(ABC):
     """A network that is called with NumPy arrays: ``executable(image)`` returns the result.
 
-    Threads may share one.
+    Arrays may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer
+    protocol, and tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is
+    the executable itself; pickled, it is the file that `save` writes.
     """
 
     inputs: tuple[Port, ...]
-    """What the network takes: name, shape, dtype, scale and zero point of each."""
+    """What the network takes: name, shape, dtype, scale and zero point of each; -1 is a batch of any size."""
     outputs: tuple[Port, ...]
-    """What it returns, likewise; an extent of -1, which only a framework can give, is known after a call."""
+    """What it returns, likewise; where a framework gives it, an extent of -1 is known after a call."""
     kernels: int
     """Number of distinct kernels."""
     calls: tuple[KernelCall, ...]
@@ -79,21 +85,32 @@ class Executable(ABC):
     constants_bytes: int
     """Bytes of packed weights, biases, multipliers and tables."""
     working_memory: int
-    """Bytes in which all intermediate values of compiled code live, reused from call to call."""
+    """Bytes of one workspace, in which all intermediate values of compiled code live, reused from call to call."""
     regions: tuple[Region, ...]
     """What is run as a whole, in order: one region where all of the network is compiled."""
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any:
         """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
 
+        It is written into `out`, an array or a sequence of several, where that is given, and returned in the form that
+        `returns` says otherwise: ``numpy`` or, for tensors of PyTorch, ``torch``. New arrays share memory with nothing.
         Raises `InputError` for arrays of another number, shape or dtype than `inputs` says.
         """
+        if out is not None:
+            self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
+            return out
+        convert = converter(returns)
+        outputs = [convert(output) for output in self._results(arrays)]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _results(self, arrays: Sequence[object]) -> Sequence[Array]:
+        """A new array for each output."""
         outputs = tuple(map(empty, self.outputs))
         self.run(arrays, outputs)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return outputs
 
     @abstractmethod
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         """Compute on `inputs` and write into `outputs`, arrays of the shapes and dtypes that the ports say.
 
         An input that is not contiguous is copied; an output must be contiguous and writable, and share no memory with
@@ -101,14 +118,13 @@ class Executable(ABC):
         """
 
     @abstractmethod
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Bound:
         """A call on these arrays, to be made again and again: it reads what `inputs` hold then, and writes `outputs`.
 
-        The arrays are kept alive, and must not be given other memory, as `resize` of NumPy does. Raises `InputError`
-        as `run` does, and for an input that is not contiguous.
+        The arrays are kept alive, and must not be given other memory, as `resize` of NumPy does. The call has working
+        memory of its own. Raises `InputError` as `run` does, and for an input that is not contiguous.
         """
 
-    @abstractmethod
     def save(self, path: str | Path) -> None:
         """Write the network into a shared library, as ``qdialect-compile`` does, which `qdialect.load` loads.
 
@@ -116,6 +132,26 @@ class Executable(ABC):
         a whole or not at all. Raises `CompileError` where there is no C compiler, and for a network of which a
         framework runs a part; `QDialectError` where the file cannot be written.
         """
+        file = Path(path)
+        write_files({file: self.library(file.name)})
+
+    @abstractmethod
+    def library(self, name: str) -> bytes:
+        """What `save` writes into a file of this name; raises `CompileError` as it does."""
+
+    @property
+    @abstractmethod
+    def workspaces(self) -> int:
+        """How many calls may run at the same time; more wait."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loaded_from, (self.library(_PICKLED), self.workspaces)
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         """The network for other extents, by their names or as ``INPUT:AXIS``, where its inputs leave them open.
@@ -123,6 +159,14 @@ class Executable(ABC):
         It is compiled when it is first asked for. Raises `InputError` for extents that are not open.
         """
         raise InputError(f"network has one shape, but was asked for {', '.join(extents) or 'another'}")
+
+
+def loaded_from(content: bytes, workspaces: int) -> Executable:
+    """The executable of a network that was pickled."""
+    # Most processes never unpickle one.
+    from qdialect.runtime.loaded import load_content
+
+    return load_content(content, workspaces)
 
 
 def empty(port: Port) -> Array:
@@ -150,6 +194,16 @@ def check_array(title: str, array: Array, shape: Sequence[int], dtype: np.dtype[
         raise InputError(f"{title} must be {described(dtype, shape)}, but got {found}")
 
 
+def check_writable(title: str, array: Array) -> None:
+    """Raise `InputError` unless `array`, which messages call `title`, can be an output as it is."""
+    flags = array.flags
+    flaws = {"not contiguous": flags.c_contiguous, "not aligned": flags.aligned, "read-only": flags.writeable}
+    found = " and ".join(flaw for flaw, is_fine in flaws.items() if not is_fine)
+    if found:
+        raise InputError(f"{title} must be a contiguous, aligned and writable array, but got one that is {found}")
+
+
 def described(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-    """``uint8[4, 64]``; a name does not tell byte orders apart."""
-    return f"{dtype.name if dtype.isnative else dtype.str}[{', '.join(map(str, shape))}]"
+    """``uint8[4, 64]``, with ``?`` for an open extent; a name does not tell byte orders apart."""
+    extents = ", ".join("?" if extent < 0 else str(extent) for extent in shape)
+    return f"{dtype.name if dtype.isnative else dtype.str}[{extents}]"

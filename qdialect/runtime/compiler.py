@@ -12,7 +12,7 @@ from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
-from qdialect.runtime import memory, openmp
+from qdialect.runtime import memory, openmp, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.runtime.external_bindings import External
 from qdialect.target import Target
@@ -39,18 +39,31 @@ def compile_module(
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
     externals: Mapping[str, External] = MappingProxyType({}),
+    workspaces: int | None = None,
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
-    the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins. `externals`
-    compute the functions that `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
+    the same result for every number. As many calls as `workspaces`, by default one for each CPU, run at the same time.
+    `allocate` gives the memory for the constants and the workspaces. `clocked` code, which runs on one thread, writes
+    into `ticks` of the executable when each of its calls begins. `externals` compute the functions that
+    `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`
     lacks a function; `LoadError` for a library that cannot be loaded.
+    """
+    workspace_pool.checked(workspaces)
+    chosen, wanted = prepared(module, target, threads)
+    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked)
+    return CompiledExecutable(lowered, allocate, workspaces, externals)
+
+
+def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:
+    """The target and the number of threads that `module` is to be compiled for in this process.
+
+    Raises `VerificationError` and `CompileError` as `compile_module` does before it compiles.
     """
     _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
@@ -58,7 +71,7 @@ def compile_module(
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate, externals)
+    return chosen, wanted
 
 
 @cache

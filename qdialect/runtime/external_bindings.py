@@ -15,7 +15,7 @@ from qdialect.externals.function import ExternalCall, ExternalFunction
 from qdialect.interface import Port
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.external_calls import ExternalCalls
-from qdialect.runtime.loaded import library_at
+from qdialect.runtime.library import opened
 
 External = str | Path | Callable[..., Any]
 """The path of a shared library, or ``f(function, *inputs)``: it gets an `ExternalFunction` and read-only arrays, and
@@ -40,7 +40,7 @@ class ExternalBindings(ExternalCalls):
         """Whether a Python function computes some of them, which no file can hold."""
         self._by_record: dict[int, ExternalFunction] = {}
         self._libraries = {
-            target: library_at(Path(external)) for target, external in externals.items() if not callable(external)
+            target: opened(Path(external)) for target, external in externals.items() if not callable(external)
         }
         self._trampolines = {
             function.symbol: _FUNCTION(self._trampoline(externals[function.target]))

@@ -3,156 +3,113 @@
 from __future__ import annotations
 
 import contextlib
-import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from ctypes import addressof, c_char
-from typing import Any, NoReturn
+from functools import partial
 
-import numpy as np
-
-from qdialect.diagnostics import CompileError, InputError
-from qdialect.interface import Port
+from qdialect.diagnostics import CompileError
 from qdialect.limits import exceeded_limit, memory_limit
 from qdialect.runtime import memory
-from qdialect.runtime.base import NATIVE, Array, Executable, Region, check_array, check_count
+from qdialect.runtime.base import NATIVE, Array, Executable, Region
 from qdialect.runtime.bound_call import BoundCall
+from qdialect.runtime.call_arrays import CallArrays
 from qdialect.runtime.call_lock import CallLock
+from qdialect.runtime.workspace_pool import WorkspacePool
 
-_NDARRAY = np.ndarray
-# The stubs of Python 3.11 do not know that an array is a buffer.
-_CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
+
+class NetworkCode(ABC):
+    """The machine code of a network, which knows nothing of arrays; many threads may call it at the same time."""
+
+    @abstractmethod
+    def workspace(self) -> memory.Block:
+        """Memory for one call; raises `CompileError` where the machine does not have it."""
+
+    @abstractmethod
+    def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
+        """A call on the arrays that start there, those of all inputs and outputs; it keeps `keep` alive."""
 
 
 class NativeExecutable(Executable):
     """A network as machine code, which is called with the addresses of arrays.
 
-    Threads may share one, but its working memory is one, so that a second call waits for the first: for calls at the
-    same time compile or load once a thread. A signal handler may call what it interrupts, and a forked process may call
-    it whatever other threads were doing.
+    As many threads may call one at the same time as it may have workspaces; more wait. A signal handler may call what
+    it interrupts, and a forked process may call it whatever other threads were doing.
     """
 
-    def _prepare(self) -> None:
-        """Make ready for calls: `inputs` and `outputs` are known, and `_bound` can be called."""
-        self._slots = [
-            *(_Slot("input", port) for port in self.inputs),
-            *(_Slot("output", port) for port in self.outputs),
-        ]
-        self._own = self._bound([0] * len(self._slots))
-        self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
-        self._call_lock = CallLock()
-        self._interrupted: list[int] = []
-        # In the form in which a call takes the least time to go through them.
-        self._counts = len(self.inputs), len(self.outputs)
-        self._start_of = list(enumerate(slot.start for slot in self._slots))
-        self._pairs = [
-            (i, j, self._slots[i].size, self._slots[j].size)
-            for j in range(len(self.inputs), len(self._slots))
-            for i in range(j)
-        ]
+    def _prepare(self, code: NetworkCode, workspaces: int) -> None:
+        """Make ready for calls of `code`, so many at the same time; `inputs` and `outputs` are known."""
+        self._code = code
+        self._arrays = CallArrays(self.inputs, self.outputs)
+        # What an executable holds must not hold it: its memory would stay until the next search for garbage.
+        self._pool = WorkspacePool(partial(_Caller, code, len(self.inputs) + len(self.outputs)), workspaces)
+        # That there is memory for one of them is told now.
+        self._pool.give_back(self._pool.take())
 
-    @abstractmethod
-    def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
-        """A call on the arrays that start there, those of all inputs and outputs; it keeps `keep` alive."""
+    @property
+    def workspaces(self) -> int:
+        """How many calls may run at the same time."""
+        return self._pool.limit
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        copies: list[Array] = []
-        starts = self._starts(inputs, outputs, copies)
-        with self._call_lock.lock:
-            # Not empty where a signal handler calls while its own thread is here.
-            outer, self._interrupted = self._interrupted, starts
-            try:
-                self._point_to(*starts)
-                self._call()
-            finally:
-                self._interrupted = outer
-                if outer:
-                    self._point_to(*outer)
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        kept: list[Array] = []
+        self.run_at(self._arrays.starts(inputs, outputs, kept))
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
-        copies: list[Array] = []
-        starts = self._starts(inputs, outputs, copies)
-        if copies:
-            self._refuse_copies(inputs)
-        arrays = tuple(inputs), tuple(outputs)
-        return Binding(*arrays, self._bound(starts, keep=arrays), self._call_lock)
+    def run_at(self, starts: Sequence[int]) -> None:
+        """Compute on the arrays that start there, those of all inputs and outputs, of which nothing is checked."""
+        caller = None
+        try:
+            caller = self._pool.take()
+            caller.point_to(*starts)
+            caller.call()
+        finally:
+            self._pool.give_back(caller)
 
-    def _starts(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: list[Array]) -> list[int]:
-        """Where the arrays of a call start; inputs that cannot be read as they are get one in `copies`."""
-        if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
-            check_count("input", len(inputs), self._counts[0])
-            check_count("output", len(outputs), self._counts[1])
-        arrays = (*inputs, *outputs)
-        starts = [start(arrays[index], copies) for index, start in self._start_of]
-        for i, j, size_i, size_j in self._pairs:
-            if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
-                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
-        return starts
-
-    def _refuse_copies(self, inputs: Sequence[Array]) -> NoReturn:
-        unsupported = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
-        raise InputError(f"{self._slots[next(unsupported)].title} must be a contiguous and aligned array to be bound")
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Binding:
+        kept: list[Array] = []
+        starts = self._arrays.starts(inputs, outputs, kept)
+        arrays = self._arrays.views(inputs), self._arrays.views(outputs, len(inputs))
+        self._arrays.check_bindable(arrays[0])
+        return Binding(*arrays, self._code.bind(starts, self._code.workspace(), keep=arrays).call)
 
 
 class Binding:
     """A network and the arrays of its calls: ``binding()`` computes on what the inputs hold and writes the outputs.
 
-    Nothing is checked, converted or allocated. It shares the working memory with its executable, so that a second call
-    in another thread waits for the first.
+    Nothing is checked, converted or allocated. It has a workspace of its own. A second call in another thread waits for
+    the first: it writes the same arrays.
     """
 
-    __slots__ = ("_bound", "_call", "_call_lock", "inputs", "outputs")
+    __slots__ = ("_call", "_call_lock", "inputs", "outputs")
 
-    def __init__(
-        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, call_lock: CallLock
-    ) -> None:
+    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], call: Callable[[], object]) -> None:
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
-        self._bound = bound
-        self._call = bound.call
-        self._call_lock = call_lock
+        self._call = call
+        self._call_lock = CallLock()
 
     def __call__(self) -> None:
         """Compute."""
         with self._call_lock.lock:
             self._call()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a bound call is of arrays of this process: copy or pickle its executable, and bind that")
 
-class _Slot:
-    """An argument of the compiled function, and what must be passed for it."""
 
-    def __init__(self, kind: str, port: Port) -> None:
-        self.title = f"{kind} '{port.name}'"
-        self.size = math.prod(port.shape) * port.dtype.itemsize
-        self._shape = port.shape
-        self._dtype = port.dtype
-        # Bits of an address that are not zero where it is not aligned.
-        self._odd = port.dtype.alignment - 1
-        self._is_output = kind == "output"
+class _Caller:
+    """A workspace, and a call that works in it."""
 
-    def start(self, array: Array, copies: list[Array]) -> int:
-        """Where `array` starts, or a copy of it, put into `copies`; raises `InputError` where it does not fit."""
-        if type(array) is not _NDARRAY or array.shape != self._shape or array.dtype != self._dtype:
-            check_array(self.title, array, self._shape, self._dtype)
-        try:
-            # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
-            start = addressof(_CHAR_AT(array))
-        except (TypeError, ValueError):
-            return self._usable(array, copies).ctypes.data
-        return start if not start & self._odd else self._usable(array, copies).ctypes.data
+    __slots__ = ("__weakref__", "call", "is_spare", "point_to")
 
-    def _usable(self, array: Array, copies: list[Array]) -> Array:
-        # In NumPy's words: contiguous, aligned and writable; reading needs the first two.
-        if array.flags.carray:
-            return array
-        if self._is_output:
-            raise InputError(f"{self.title} must be a contiguous, aligned and writable array")
-        usable = np.require(array, requirements=("C", "A"))
-        if usable is not array:
-            copies.append(usable)
-        return usable
+    def __init__(self, code: NetworkCode, count: int) -> None:
+        workspace = code.workspace()
+        bound = code.bind([0] * count, workspace, keep=(workspace,))
+        self.call = bound.call
+        self.point_to = bound.writer(count)
+        """Say where the arrays of the next call start."""
+        self.is_spare = False
 
 
 def compiled_region(executable: Executable) -> Region:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.interface import Port
-from qdialect.runtime.base import Array, Bound, Executable, Region, check_array, check_count, empty
+from qdialect.runtime.array_likes import as_array
+from qdialect.runtime.base import (
+    Array,
+    Bound,
+    Executable,
+    Region,
+    check_array,
+    check_count,
+    check_writable,
+    empty,
+)
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -60,34 +69,38 @@ class PartitionedExecutable(Executable):
         self.calls = tuple(call for one in compiled for call in one.calls)
         self.constants_bytes = sum(one.constants_bytes for one in compiled)
         self.working_memory = sum(one.working_memory for one in compiled)
+        self._workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)
         self._last_reads = _last_reads(self.regions, [port.name for port in outputs])
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        self._check_inputs(arrays)
-        values = self._compute(arrays, {}, [])
-        taken = [*arrays, *self._constants.values()]
+    @property
+    def workspaces(self) -> int:
+        return self._workspaces
+
+    def _results(self, arrays: Sequence[object]) -> Sequence[Array]:
+        inputs = self._inputs_of(arrays)
+        values = self._compute(inputs, {}, [])
+        taken = [*inputs, *self._constants.values()]
         outputs: list[Array] = []
         for port in self.outputs:
             value = values[port.name]
             # Each result is an array of the caller's alone.
             outputs.append(np.array(value) if any(value is other for other in taken) else value)
             taken.append(value)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return outputs
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self._check(inputs, outputs)
-        self._write(inputs, outputs)
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        self._write(*self._arrays_of(inputs, outputs))
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
-        self._check(inputs, outputs)
-        for port, array in zip(self.inputs, inputs, strict=True):
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Bound:
+        arrays = self._arrays_of(inputs, outputs)
+        for port, array in zip(self.inputs, arrays[0], strict=True):
             if not (array.flags.c_contiguous and array.flags.aligned):
                 raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
-        return PartitionedBinding(tuple(inputs), tuple(outputs), self._write)
+        return PartitionedBinding(*arrays, self._write)
 
-    def save(self, path: str | Path) -> None:
+    def library(self, name: str) -> bytes:
         left = [region for region in self.regions if not region.is_compiled]
         reasons = {node: reason for region in left for node, reason in region.reasons.items()}
         runners = " and ".join(dict.fromkeys(region.runner for region in left))
@@ -95,11 +108,10 @@ class PartitionedExecutable(Executable):
         notes = tuple(Diagnostic(Severity.NOTE, f"node {node}: {reason}") for node, reason in reasons.items())
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
-    def times(self, inputs: Sequence[Array]) -> list[float]:
+    def times(self, inputs: Sequence[object]) -> list[float]:
         """The seconds that each region takes in one call; raises `InputError` where an array does not fit."""
-        self._check_inputs(inputs)
         clock: list[float] = []
-        self._compute(inputs, {}, clock)
+        self._compute(self._inputs_of(inputs), {}, clock)
         return clock
 
     def _write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -124,24 +136,35 @@ class PartitionedExecutable(Executable):
                 del values[name]
         return values
 
-    def _check_inputs(self, inputs: Sequence[Array]) -> None:
-        check_count("input", len(inputs), len(self.inputs))
+    def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
+        """What is given as arrays; raises `InputError` where one does not fit."""
+        check_count("input", len(given), len(self.inputs))
+        inputs = _arrays("input", self.inputs, given)
         for port, array in zip(self.inputs, inputs, strict=True):
             check_array(f"input '{port.name}'", array, port.shape, port.dtype)
+        return inputs
 
-    def _check(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self._check_inputs(inputs)
+    def _arrays_of(
+        self, inputs: Sequence[object], outputs: Sequence[object]
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Inputs and outputs as arrays; raises `InputError` where one does not fit."""
+        read = self._inputs_of(inputs)
         check_count("output", len(outputs), len(self.outputs))
-        for index, (port, array) in enumerate(zip(self.outputs, outputs, strict=True)):
+        written = _arrays("output", self.outputs, outputs)
+        for index, (port, array) in enumerate(zip(self.outputs, written, strict=True)):
             title = f"output '{port.name}'"
             if min(port.shape, default=0) < 0:
                 raise InputError(f"{title} has a shape that is known after a call alone: call the network instead")
             check_array(title, array, port.shape, port.dtype)
-            if not array.flags.carray:
-                raise InputError(f"{title} must be a contiguous, aligned and writable array")
-            for other in (*inputs, *outputs[:index]):
+            check_writable(title, array)
+            for other in (*read, *written[:index]):
                 if np.may_share_memory(array, other):
                     raise InputError(f"{title} must not share memory with another array of the call")
+        return read, written
+
+
+def _arrays(kind: str, ports: Sequence[Port], given: Sequence[object]) -> tuple[Array, ...]:
+    return tuple(as_array(f"{kind} '{port.name}'", port, one) for port, one in zip(ports, given, strict=True))
 
 
 def _run(call: RegionCall, arrays: Sequence[Array], given: Mapping[str, Array]) -> Sequence[Array]:

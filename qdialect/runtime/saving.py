@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -9,9 +10,8 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.aot.artifact import artifact_of
 from qdialect.aot.linking import c_compiler
-from qdialect.aot.network import name_of_file
+from qdialect.aot.network import Batch, name_of_file
 from qdialect.context import make_context
-from qdialect.files import write_files
 from qdialect.lowering import lowered
 
 
@@ -22,11 +22,16 @@ def kept(module: ir.Module) -> bytes:
     return content.getvalue()
 
 
-def save(content: bytes, path: Path) -> None:
-    """Write the network of a module that was `kept` into the shared library at `path`."""
+def library(contents: Sequence[bytes], name: str, batch: Batch | None = None) -> bytes:
+    """The network of modules that were `kept` as a shared library for a file of this name.
+
+    There is one module or, with `batch`, one for each of its sizes.
+    """
     # Minutes of compilation are not to end in this error.
     c_compiler()
-    module = ir.Module.parse(content, make_context())
-    target = targets.resolve(lowered.target_name_of(module) or targets.GENERIC)
-    artifact = artifact_of(name_of_file(path), [target], [lowered.read(module)])
-    write_files({path: artifact.library(path.name)})
+    # The library is made of one context.
+    context = make_context()
+    modules = [ir.Module.parse(content, context) for content in contents]
+    target = targets.resolve(lowered.target_name_of(modules[0]) or targets.GENERIC)
+    versions = [lowered.read(module) for module in modules]
+    return artifact_of(name_of_file(Path(name)), [target], versions, batch).library(name)

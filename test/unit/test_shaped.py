@@ -9,8 +9,8 @@ import pytest
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect import shaped
 from qdialect.diagnostics import InputError
+from qdialect.runtime import kept_shapes
 
 X = (0.05, 128)
 
@@ -76,7 +76,7 @@ def test_shapes_that_do_not_fit(model: Path) -> None:
 
 
 def test_few_shapes_are_kept(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shaped, "KEPT", 1)
+    monkeypatch.setattr(kept_shapes, "KEPT", 1)
     executable = qdialect.compile(model, dims={"seq": 5})
     first = executable.for_shape({"seq": 6})
     assert executable.for_shape({"seq": 6}) is first

@@ -182,7 +182,12 @@ class _Emitter:
         reduction = tuple(f"k{i}" for i in range(len(outer)))
         steps = list(zip(outer, reduction, strict=True))
         inputs = [
-            self._operand(i, part.offsets[i] + start * lane.strides[i], [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")], fixed=steps)
+            self._operand(
+                i,
+                part.offsets[i] + start * lane.strides[i],
+                [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")],
+                fixed=steps,
+            )
             for i in range(len(self.op.inputs))
         ]
         first = kernel.filled((*sizes, fold.lanes), fold.element, fold.start, Tag(micro_kernel, f"{role}_lanes_fill"))

@@ -1,0 +1,32 @@
+"""The sizes of batches that a network is compiled for, from which batches of all sizes are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect.aot.network import Batch
+from qdialect.batching.network import BatchNetwork
+from qdialect.lowering.pipeline import Lowered, lower
+from qdialect.target import Target
+
+_SIZES = (64, 8, 1)
+
+# Intermediate values of more entries than fit a cache are slower, and weights are read once for many rows already.
+_LARGEST_ARENA = 16 << 20
+
+
+def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int) -> tuple[Batch, list[Lowered]]:
+    """The sizes, and the network at phase `llvm` for all of them, for one target after the other.
+
+    Raises `CompileError` for what cannot be lowered, and for a network that is not proven to compute entries alone.
+    """
+    middle = lower(network.of(_SIZES[1]), targets[0], threads=threads)
+    growth = _SIZES[0] // _SIZES[1]
+    sizes = _SIZES if middle.arena_bytes * growth <= _LARGEST_ARENA else _SIZES[1:]
+    known = {(targets[0].name, _SIZES[1]): middle}
+    found = [
+        known.get((target.name, size)) or lower(network.of(size), target, threads=threads)
+        for target in targets
+        for size in sizes
+    ]
+    return Batch(sizes, network.factors()), found

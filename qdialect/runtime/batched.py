@@ -1,0 +1,131 @@
+"""A network that takes any batch: its entries are computed by code for a few sizes of batches, the largest first.
+
+So there is nothing to compile for a batch of another size, nothing is padded, and the working memory is the same for
+every size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from qdialect.aot.network import Batch
+from qdialect.diagnostics import InputError
+from qdialect.interface import Port
+from qdialect.runtime.base import Array, Executable, check_count, described, empty
+from qdialect.runtime.call_arrays import CallArrays
+from qdialect.runtime.native import Binding, compiled_region
+from qdialect.runtime.workspace_pool import WorkspacePool
+
+_KNOWN_SIZES = 64
+"""So many sizes of batches are known at a time; knowing one again takes microseconds."""
+
+
+class BatchCaller(Protocol):
+    """A workspace, and calls that work in it."""
+
+    is_spare: bool
+
+    def call(self, starts: Sequence[int], batch: int) -> None:
+        """Compute `batch` entries of the arrays that start there, those of all inputs and outputs."""
+        ...
+
+
+class BatchCode(ABC):
+    """The machine code of a network of any batch, which knows nothing of arrays."""
+
+    @abstractmethod
+    def caller(self) -> BatchCaller:
+        """A workspace; raises `CompileError` where the machine does not have the memory."""
+
+
+def tiles(batch: int, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Which entries are computed together: the first, and how many, of `rows`, which descend to 1."""
+    first = 0
+    for count in rows:
+        while batch - first >= count:
+            yield first, count
+            first += count
+
+
+class BatchedExecutable(Executable):
+    """A network that takes any batch; first extents of inputs and outputs that have it are -1."""
+
+    batch: Batch
+    """Sizes of the batches that its code is for, and which arrays have the batch."""
+
+    def _prepare(self, code: BatchCode, workspaces: int) -> None:
+        """Make ready for calls of `code`, so many at the same time."""
+        self.regions = (compiled_region(self),)
+        self._code = code
+        self._open = CallArrays(self.inputs, self.outputs)
+        self._known: dict[int, CallArrays] = {}
+        self._pool = WorkspacePool(code.caller, workspaces)
+        # That there is memory for one of them is told now.
+        self._pool.give_back(self._pool.take())
+
+    @property
+    def workspaces(self) -> int:
+        return self._pool.limit
+
+    def _results(self, arrays: Sequence[object]) -> Sequence[Array]:
+        inputs, batch = self._inputs_of(arrays)
+        outputs = tuple(map(empty, self._ports(batch)[1]))
+        self._run(inputs, outputs, batch)
+        return outputs
+
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        arrays, batch = self._inputs_of(inputs)
+        self._run(arrays, outputs, batch)
+
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Binding:
+        read, batch = self._inputs_of(inputs)
+        arrays = self._arrays(batch)
+        kept: list[Array] = []
+        starts = arrays.starts(read, outputs, kept)
+        arrays.check_bindable(read)
+        return Binding(read, arrays.views(outputs, len(read)), partial(self._code.caller().call, starts, batch))
+
+    def _run(self, inputs: Sequence[Array], outputs: Sequence[object], batch: int) -> None:
+        kept: list[Array] = []
+        starts = self._arrays(batch).starts(inputs, outputs, kept)
+        caller = None
+        try:
+            caller = self._pool.take()
+            caller.call(starts, batch)
+        finally:
+            self._pool.give_back(caller)
+
+    def _inputs_of(self, given: Sequence[object]) -> tuple[tuple[Array, ...], int]:
+        """What is given as arrays, and how many entries the first of them that has the batch has."""
+        check_count("input", len(given), len(self.inputs))
+        inputs = self._open.views(given)
+        index = next(index for index, factor in enumerate(self.batch.factors[0]) if factor)
+        port, factor, found = self.inputs[index], self.batch.factors[0][index], inputs[index]
+        if found.ndim != len(port.shape) or found.shape[0] % factor:
+            multiple = f", a multiple of {factor} for ?" if factor > 1 else ""
+            wanted = f"{described(port.dtype, port.shape)}{multiple}"
+            raise InputError(f"input '{port.name}' must be {wanted}, but got {described(found.dtype, found.shape)}")
+        return inputs, found.shape[0] // factor
+
+    def _arrays(self, batch: int) -> CallArrays:
+        """What the arrays of a batch of this size must be."""
+        found = self._known.get(batch)
+        if found is None:
+            if len(self._known) >= _KNOWN_SIZES:
+                self._known = {}
+            found = self._known[batch] = CallArrays(*self._ports(batch))
+        return found
+
+    def _ports(self, batch: int) -> tuple[list[Port], list[Port]]:
+        inputs, outputs = (
+            [
+                replace(port, shape=(batch * factor, *port.shape[1:])) if factor else port
+                for port, factor in zip(ports, factors, strict=True)
+            ]
+            for ports, factors in zip((self.inputs, self.outputs), self.batch.factors, strict=True)
+        )
+        return inputs, outputs

@@ -1,0 +1,100 @@
+"""The arrays of a call: what is refused, what is copied, and where the others start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_char
+from typing import Any
+
+import numpy as np
+
+from qdialect.diagnostics import InputError
+from qdialect.interface import Port
+from qdialect.runtime.array_likes import as_array
+from qdialect.runtime.base import Array, check_array, check_count, check_writable
+
+_NDARRAY = np.ndarray
+# The stubs of Python 3.11 do not know that an array is a buffer.
+_CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
+
+
+class CallArrays:
+    """What the arrays of a call must be: those of `inputs` and, after them, those of `outputs`."""
+
+    def __init__(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        slots = [*(_Slot("input", port) for port in inputs), *(_Slot("output", port) for port in outputs)]
+        self._counts = len(inputs), len(outputs)
+        self._slots = slots
+        # In the form in which a call takes the least time to go through them.
+        self._start_of = list(enumerate(slot.start for slot in slots))
+        self._pairs = [(i, j, slots[i].size, slots[j].size) for j in range(len(inputs), len(slots)) for i in range(j)]
+
+    def starts(self, inputs: Sequence[object], outputs: Sequence[object], kept: list[Array]) -> list[int]:
+        """Where the arrays of a call start; those that must live until it has ended are put into `kept`.
+
+        These are copies of inputs that cannot be read as they are, and arrays over the memory of other objects.
+        Raises `InputError` for arrays that do not fit, and for an output that shares memory with another array.
+        """
+        if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
+            check_count("input", len(inputs), self._counts[0])
+            check_count("output", len(outputs), self._counts[1])
+        arrays = (*inputs, *outputs)
+        starts = [start(arrays[index], kept) for index, start in self._start_of]
+        for i, j, size_i, size_j in self._pairs:
+            if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
+                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
+        return starts
+
+    def check_bindable(self, inputs: Sequence[Array]) -> None:
+        """Raise `InputError` where one of `inputs` would be copied: the copy would not show later changes."""
+        for slot, array in zip(self._slots, inputs, strict=False):
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                raise InputError(f"{slot.title} must be a contiguous and aligned array to be bound")
+
+    def views(self, arrays: Sequence[object], first: int = 0) -> tuple[Array, ...]:
+        """Arrays over the memory of objects, which are those from number `first` on."""
+        return tuple(slot.view(one) for slot, one in zip(self._slots[first:], arrays, strict=False))
+
+
+class _Slot:
+    """An argument of the compiled function, and what must be passed for it."""
+
+    def __init__(self, kind: str, port: Port) -> None:
+        self.title = f"{kind} '{port.name}'"
+        self.size = math.prod(port.shape) * port.dtype.itemsize
+        self._port = port
+        self._shape = port.shape
+        self._dtype = port.dtype
+        # Bits of an address that are not zero where it is not aligned.
+        self._odd = port.dtype.alignment - 1
+        self._is_output = kind == "output"
+
+    def start(self, array: Any, kept: list[Array]) -> int:
+        """Where `array` starts, or a copy of it, put into `kept`; raises `InputError` where it does not fit."""
+        if type(array) is not _NDARRAY:
+            array = self.view(array)
+            kept.append(array)
+        if array.shape != self._shape or array.dtype != self._dtype:
+            check_array(self.title, array, self._shape, self._dtype)
+        try:
+            # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
+            start = addressof(_CHAR_AT(array))
+        except (TypeError, ValueError):
+            return self._usable(array, kept).ctypes.data
+        return start if not start & self._odd else self._usable(array, kept).ctypes.data
+
+    def view(self, array: object) -> Array:
+        """An array over the memory of an object."""
+        return as_array(self.title, self._port, array)
+
+    def _usable(self, array: Array, kept: list[Array]) -> Array:
+        # In NumPy's words: contiguous, aligned and writable; reading needs the first two.
+        if array.flags.carray:
+            return array
+        if self._is_output:
+            check_writable(self.title, array)
+        usable = np.require(array, requirements=("C", "A"))
+        if usable is not array:
+            kept.append(usable)
+        return usable
