@@ -230,7 +230,7 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
 def test_a_model_that_mixes_entries_is_refused(tmp_path: Path) -> None:
     path = open_model(tmp_path, lambda b, x: b.node("Softmax", x, axis=0), "batch", 4)
     with pytest.raises(
-        CompileError, match=r"must compute each entry of a dynamic batch alone, but it reduces dimension 0"
+        CompileError, match=r"must compute each entry of a dynamic batch alone, but its elements depend on each other"
     ):
         qdialect.compile(path, batch="dynamic")
 
