@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.batching.rules import elementwise
 from qdialect.batching.site import RULES, resized
-from qdialect.dialect import BroadcastOp
+from qdialect.dialect import BroadcastOp, build
 from qdialect.dialect.attribute_kinds import INTEGERS
 from qdialect.dialect.constants import CONSTANT_OPS, constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
@@ -27,11 +27,15 @@ def grown(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operatio
     Raises `CompileError` where nothing shows that they are.
     """
     owner = value.owner
+    shape = resized(shape_of(value.type), axis, batch, wanted)
+    if not isinstance(owner, ir.Block) and owner.name in CONSTANT_OPS:
+        return _constant(value, axis, batch, wanted, user)
+    if shape_of(value.type)[axis] == 1:
+        with ir.InsertionPoint(user):
+            element = ir.RankedTensorType(value.type).element_type
+            return build(BroadcastOp, value, element=element, loc=user.location, shape=shape).output
     if isinstance(owner, ir.Block):
         raise _error(user, "an input of the network that lacks the batch has its extent")
-    if owner.name in CONSTANT_OPS:
-        return _constant(value, axis, batch, wanted, user)
-    shape = resized(shape_of(value.type), axis, batch, wanted)
     operands = list(owner.operands)
     if owner.name != BroadcastOp.OPERATION_NAME and RULES.get(owner.name) not in _RULES:
         raise _error(user, f"'{owner.name}' op gives it a tensor that lacks the batch and has its extent")
@@ -39,7 +43,7 @@ def grown(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operatio
         at = axis - len(shape) + len(shape_of(operand.type))
         if at >= 0 and shape_of(operand.type)[at] > 1:
             operands[index] = grown(operand, at, batch, wanted, user)
-    attributes = {named.name: named.attr for named in owner.attributes}
+    attributes = dict(owner.attributes.items())
     if owner.name == BroadcastOp.OPERATION_NAME:
         attributes["shape"] = INTEGERS.to_attribute(shape)
     type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)

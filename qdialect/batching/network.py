@@ -113,6 +113,10 @@ class _Change:
             results = [value.type for value in end.operands]
             type_ = ir.FunctionType.get([argument.type for argument in arguments], results)
             self._function.attributes["function_type"] = ir.TypeAttr.get(type_)
+        # What was repeated is not read any more.
+        for op in reversed(body):
+            if all(not list(result.uses) for result in op.results):
+                op.erase()
 
     def _site(self, op: ir.Operation) -> Site | None:
         axes = [self._axes.get(value) for value in op.operands]

@@ -59,8 +59,8 @@ def of_matrices(site: Site) -> int:
     data, weight = site.axes[:2]
     ranks = [len(shape) for shape in site.shapes[:2]]
     rank = max(ranks)
-    if any(axis is not None for axis in site.axes[2:3]):
-        site.refuse("operand 2 has the batch")
+    if any(axis is not None for axis in site.axes[2:3]) or (data is None and weight is None):
+        site.refuse("what is added to its products has the batch")
     if data == ranks[0] - 2 and weight is None:
         return _with_residual(site, rank - 2)
     found = {axis + rank - own for axis, own in zip((data, weight), ranks, strict=True) if axis is not None}
