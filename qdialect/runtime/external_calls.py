@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from threading import get_ident
 
 from qdialect.diagnostics import Diagnostic, ExternalCallError, InputError, Severity
 from qdialect.externals.calls import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES
@@ -26,7 +27,8 @@ class ExternalCalls:
         """`bound`, which works in the memory that starts at `workspace`, with a call that raises what has failed.
 
         Raises, when it is called, `ExternalCallError` where a function returned something else than 0 or raised an
-        exception, and `InputError` where one of them calls the network whose memory it works in.
+        exception, and `InputError` where one of them calls the network that
+        has called it, in the same thread.
         """
         if self._calls:
             bound.call = self._checked(bound.call, workspace)
@@ -41,13 +43,14 @@ class ExternalCalls:
         words: ctypes.Array[ctypes.c_int64] = _Words.from_address(workspace)
 
         def checked_call() -> None:
-            if workspace in self._running:
+            thread = get_ident()
+            if thread in self._running:
                 raise InputError("network must not be called by an external function that it calls itself")
-            self._running.add(workspace)
+            self._running.add(thread)
             try:
                 call()
             finally:
-                self._running.discard(workspace)
+                self._running.discard(thread)
             if words[STATUS]:
                 number, status = int(words[NUMBER]), int(words[STATUS])
                 _fail(self._calls[number], status, self._raised.pop(workspace, None))
