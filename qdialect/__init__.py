@@ -55,6 +55,7 @@ def compile(
     trust: bool = False,
     signature: str = "",
     fallback: Fallback | None = None,
+    cache: bool = True,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -76,6 +77,8 @@ def compile(
       fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
+      cache: whether what was compiled before is taken from the user's cache folder, and what is compiled is kept there.
+        The results are the same.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -85,6 +88,15 @@ def compile(
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
       CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
+    if cache and isinstance(model, str | Path):
+        with LATE_IMPORTS:
+            from qdialect.cache.keys import Request
+            from qdialect.cache.lookup import compiled_before
+
+        request = Request(target, threads, batch, dims, profile, signature, trust, fallback)
+        found = compiled_before(Path(model), request)
+        if found is not None:
+            return found
     with LATE_IMPORTS:
         from qdialect.compilation import compile_model
 
@@ -98,6 +110,7 @@ def compile(
         trust=trust,
         signature=signature,
         fallback=fallback,
+        cache=cache,
     )
 
 

@@ -6,13 +6,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
-from qdialect.model_files import OpenShapes
 from qdialect.runtime.base import Bound, Executable, check_count
+
+if TYPE_CHECKING:
+    from qdialect.model_files import OpenShapes
 
 Array = NDArray[Any]
 Compile = Callable[[Mapping[str, int]], Executable]

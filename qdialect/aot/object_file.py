@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect._mlir import ExecutionEngine, ir
 from qdialect.aot import elf
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.to_gomp import SYMBOLS
+from qdialect.threads import SYMBOLS
 
 OPTIMIZATION_LEVEL = 3
 
-# The engine has an entry point of its own for every public function.
-_WRAPPER = "_mlir_"
+WRAPPER = "_mlir_"
+"""How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
+the function's arguments."""
+
 # The engine links what it compiles, and nothing of it is executed: any address will do.
 _ANYWHERE = 1 << 12
 
 
-def object_file(module: ir.Module, entry: str) -> bytes:
+def object_file(module: ir.Module, entry: str, *, shown: str = "", outside: Sequence[str] = ()) -> bytes:
     """An ELF object of a module of the LLVM dialect, position-independent; `entry` is one of its public functions.
+
+    The engine's entry points are hidden, all but `shown`. `outside` are functions of other objects that it calls. The
+    same module gives the same bytes.
 
     Raises `CompileError` where LLVM refuses the module.
     """
     with captured_diagnostics(module.context) as said, tempfile.TemporaryDirectory() as folder:
         try:
             engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=True, enable_pic=True)
-            for symbol in SYMBOLS:
+            for symbol in (*SYMBOLS, *outside):
                 engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
             # All of the module is compiled with it.
             engine.raw_lookup(entry)
@@ -37,4 +43,4 @@ def object_file(module: ir.Module, entry: str) -> bytes:
             code = path.read_bytes()
         except (RuntimeError, OSError) as error:
             raise CompileError("module cannot be turned into machine code", tuple(said)) from error
-    return elf.ordinary(code, lambda name: name.startswith(_WRAPPER))
+    return elf.ordinary(code, lambda name: name.startswith(WRAPPER) and name != shown)

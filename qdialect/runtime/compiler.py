@@ -46,13 +46,19 @@ def compile_module(
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
+    chosen, wanted = prepared(module, target, threads)
+    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+
+
+def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:
+    """The target and the number of threads to lower `module` for, which is verified; raises as `compile_module`."""
     _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
     check_target(chosen)
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+    return chosen, wanted
 
 
 @cache
