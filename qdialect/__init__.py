@@ -91,7 +91,7 @@ def compile(
     if cache and isinstance(model, str | Path):
         with LATE_IMPORTS:
             from qdialect.cache.keys import Request
-            from qdialect.cache.lookup import compiled_before
+            from qdialect.compiled_before import compiled_before
 
         request = Request(target, threads, batch, dims, profile, signature, trust, fallback)
         found = compiled_before(Path(model), request)

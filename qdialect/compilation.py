@@ -14,8 +14,8 @@ from qdialect.cache.keys import Request
 from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store, open_store
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
-from qdialect.model_files import ImportOptions, open_shapes
 from qdialect.files import noted_files
+from qdialect.model_files import ImportOptions, open_shapes
 from qdialect.runtime import Executable
 from qdialect.shaped import ShapedExecutable
 

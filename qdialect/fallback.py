@@ -41,8 +41,8 @@ def compile_file(
     """A model file compiled as a whole or, where that is impossible, in parts.
 
     `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
-    where it is installed.  What is compiled is looked for in `store`, and put there.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and
-    `ImportModelError` for a part that the framework does not take either.
+    where it is installed.  `store` is where compiled networks are kept.  Raises `ImportModelError` and `CompileError`
+    for a model that cannot be compiled then, and `ImportModelError` for a part that the framework does not take either.
     """
     kind = format_of(path)
     try:
@@ -73,9 +73,7 @@ def compile_parts(
     division: Division, *, target: str = "host", threads: int = 1, store: Store | None = None
 ) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
-    found, compiled = divide(
-        division, lambda module: compile_kept(module, target=target, threads=threads, store=store)
-    )
+    found, compiled = divide(division, lambda module: compile_kept(module, target=target, threads=threads, store=store))
     calls: list[RegionCall] = []
     for part, executable in zip(found.parts, compiled, strict=True):
         runner = None if executable is not None else division.runner(part, threads)

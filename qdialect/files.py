@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _READ: ContextVar[list[ReadFile] | None] = ContextVar("read", default=None)
 
 
 @contextmanager
-def noted_files() -> Iterator[list[ReadFile]]:
+def noted_files() -> Generator[list[ReadFile]]:
     """What `note_read` is told meanwhile."""
     read: list[ReadFile] = []
     token = _READ.set(read)

@@ -18,8 +18,9 @@ from qdialect.frontends.torch.reader import captured_inputs, captured_results, r
 from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
+    from qdialect._mlir import ir
     from qdialect.frontends.torch.captured import Fused
-    from qdialect.runtime.executable import CompiledExecutable
+    from qdialect.runtime import Executable
 
 _NAME = "torch.compile"
 Call = Callable[..., tuple[Any, ...]]
@@ -33,28 +34,35 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
     are read where they lie.
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
-    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.
+    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  With
+    ``{"cache": "off"}`` nothing is taken from the user's cache folder or kept there.
 
     Raises `ImportModelError` for inputs that are not on the CPU and, without fallback, for a graph with nodes that the
     dialect cannot express, every one a note; `CompileError` for a module that cannot be lowered.
     """
     # What compiles is loaded when it is used.
     with LATE_IMPORTS:
-        from qdialect.runtime import compile_module
+        from qdialect.cache.networks import compile_kept
+        from qdialect.cache.store import open_store
 
     for example in examples:
         device = str(getattr(example, "device", "cpu"))
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     fallback = (options or {}).get("fallback")
+    store = open_store() if (options or {}).get("cache") != "off" else None
+
+    def compiled(module: ir.Module) -> Executable:
+        return compile_kept(module, target="host", threads=1, store=store)
+
     module = lowered(module, examples)
     graph = read_captured(module, examples)
     try:
-        executable = compile_module(import_graph(graph, _NAME))
+        executable = compiled(import_graph(graph, _NAME))
     except (ImportModelError, CompileError):
         if fallback == "none":
             raise
-        return _partitioned(module, examples, is_silent=fallback == "framework")
+        return _partitioned(module, examples, compiled, is_silent=fallback == "framework")
     positions, given = captured_inputs(module, graph), captured_results(module)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
@@ -66,14 +74,15 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
     return call
 
 
-def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Call:
+def _partitioned(
+    module: Any, examples: Sequence[Any], compiled: Callable[[ir.Module], Executable], *, is_silent: bool
+) -> Call:
     """The captured graph with compiled regions in it."""
     with LATE_IMPORTS:
         from qdialect.fallback import FallbackWarning, captured_summary
         from qdialect.frontends.torch.captured import CapturedDivision
-        from qdialect.runtime import compile_module
 
-    captured = CapturedDivision(module, examples, compile_module)
+    captured = CapturedDivision(module, examples, compiled)
     for fused in captured.fuse():
         setattr(captured.module, fused.name, _region_module(fused))
     if not is_silent:
@@ -81,7 +90,7 @@ def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Ca
     return captured.module.forward
 
 
-def _region_module(fused: Fused[CompiledExecutable]) -> Any:
+def _region_module(fused: Fused[Executable]) -> Any:
     """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
     torch: Any = import_module("torch")
     executable = fused.compiled

@@ -85,7 +85,9 @@ def drop_bodies(module: ir.Module, kernels: Sequence[Kernel]) -> None:
             op.erase()
 
 
-def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: Mapping[str, bytes], store: Store) -> list[bytes]:
+def compiled_apart(
+    module: ir.Module, kernels: Sequence[Kernel], known: Mapping[str, bytes], store: Store
+) -> list[bytes]:
     """The object files of a network at phase `llvm`: that of `main` and of what is not a kernel, and each kernel's.
 
     `known` are those of kernels of which `module` has the declaration alone. `module` is used up. What is compiled is

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from qdialect.fallback import Fallback
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Request:
     profile: str = ""
     signature: str = ""
     trust: bool = False
-    fallback: Fallback | None = None
+    fallback: Literal["framework", "none"] | None = None
 
     def text(self) -> str:
         """All of it; of a value of another type, which an error awaits, its text."""

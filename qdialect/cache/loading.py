@@ -1,7 +1,7 @@
 """Machine code of an entry in this process.
 
-A shared library is loaded by the system, which needs no package and lets debuggers and profilers read its symbols. Where
-no linker made one, the objects themselves are loaded by LLVM's linker for processes, which the package llvmlite has.
+A shared library is loaded by the system, which needs no package and lets debuggers and profilers read its symbols.
+Where no linker made one, LLVM's linker for running processes loads the objects; the package llvmlite has it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from qdialect.cache.entry import Sections
 from qdialect.cache.executable import CachedExecutable
@@ -105,5 +106,5 @@ def _sections(answer: Mapping[str, object]) -> dict[str, bytes]:
     return {_SECTION: json.dumps(answer).encode()}
 
 
-def _answer(sections: Sections | None) -> Mapping[str, object]:
+def _answer(sections: Sections | None) -> Mapping[str, Any]:
     return json.loads(bytes(sections[_SECTION])) if sections else {}

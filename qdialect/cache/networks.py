@@ -9,14 +9,12 @@ from qdialect.aot import record
 from qdialect.aot.cpus import features_of
 from qdialect.aot.network import Network, Version
 from qdialect.cache import executable, kernels, loading, saving
-from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.fingerprint import fingerprint
 from qdialect.cache.keys import key
 from qdialect.cache.linking import linked
 from qdialect.cache.loaded_entry import load_network
 from qdialect.cache.store import Store
 from qdialect.context import copy
-from qdialect.lowering import lowered
 from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower

@@ -27,9 +27,7 @@ _TYPES = {
 
 def add(module: ir.Module) -> None:
     """Define what a module of the LLVM dialect declares of the runtime; one that declares nothing stays as it is."""
-    declared = {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations
-    }
+    declared = {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
     called = [symbol for symbol in SYMBOLS if symbol in declared]
     if not called:
         return
@@ -55,7 +53,9 @@ def _rename_calls(module: ir.Module, called: list[str]) -> None:
 
 def _table() -> str:
     type_ = f"!llvm.array<{len(SYMBOLS)} x ptr>"
-    return f"llvm.mlir.global external @{TABLE}() : {type_} {{ %0 = llvm.mlir.zero : {type_} llvm.return %0 : {type_} }}"
+    return (
+        f"llvm.mlir.global external @{TABLE}() : {type_} {{ %0 = llvm.mlir.zero : {type_} llvm.return %0 : {type_} }}"
+    )
 
 
 def _call(symbol: str) -> str:
@@ -63,7 +63,7 @@ def _call(symbol: str) -> str:
     types = parameters.split(", ") if parameters else []
     typed = ", ".join(f"%a{i}: {type_}" for i, type_ in enumerate(types))
     arguments = ", ".join(f"%a{i}" for i in range(len(types)))
-    returned = f"%r = " if result else ""
+    returned = "%r = " if result else ""
     return f"""
 llvm.func internal @{TABLE}.{symbol}({typed}){f" -> {result}" if result else ""} {{
   %table = llvm.mlir.addressof @{TABLE} : !llvm.ptr

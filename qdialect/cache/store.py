@@ -18,6 +18,7 @@ from pathlib import Path
 from qdialect.cache import entry, folder
 from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
+from qdialect.diagnostics import QDialectError
 
 MOST_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""
@@ -122,6 +123,20 @@ def open_store(*, create: bool = True) -> Store | None:
         return Store(folder.open_entries(root, create=create), limit)
     except (OSError, UntrustedError, ValueError):
         return None
+
+
+def opened(root: Path) -> Store | None:
+    """The store in `root`; None where nothing was kept there yet.
+
+    Raises `QDialectError` for a folder that another user could have written to, or that cannot be read.
+    """
+    try:
+        return Store(folder.open_entries(root, create=False), folder.size_limit())
+    except FileNotFoundError:
+        return None
+    except (OSError, UntrustedError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise QDialectError(f"cannot use the cache in '{root}': {reason}") from error
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,6 @@
-"""What `qdialect.compile` asks first: whether a model file was compiled before. Neither MLIR nor a framework is imported.
+"""What `qdialect.compile` asks first: whether a model file was compiled before.
+
+Neither MLIR nor the framework of the model is imported to find it.
 """
 
 from __future__ import annotations
@@ -7,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from qdialect.cache import model_files
-from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.keys import Request
 from qdialect.cache.store import open_store
 from qdialect.late_imports import LATE_IMPORTS
