@@ -39,22 +39,22 @@ def fingerprint(suffix: str = "") -> bytes | None:
     None where that cannot be known: a module from outside of the project has changed how ops are compiled, or the
     system does not say which CPU this is.
     """
-    cpu = _cpu()
-    if cpu is None or foreign_modules():
+    processor = cpu()
+    if processor is None or foreign_modules():
         return None
-    parts = [_packages(_FRONT_ENDS.get(suffix, ())), cpu, *_settings()]
+    parts = [packages(_FRONT_ENDS.get(suffix, ())), processor, *_settings()]
     return sha256("\0".join(parts).encode(errors="surrogateescape")).digest()
 
 
 @cache
-def _packages(more: Sequence[str]) -> str:
+def packages(more: Sequence[str]) -> str:
     """The modules of the project and the packages that it compiles with, as they are now.
 
     Python keeps the modules that it has imported, so that the first answer stays the right one.
     """
     own = Path(__file__).parents[1]
-    packages = [line for name in (*_CODE, *more) for line in _package(name)]
-    return "\n".join([sys.version, *_tree(own, ""), *packages])
+    others = [line for name in (*_CODE, *more) for line in _package(name)]
+    return "\n".join([sys.version, *_tree(own, ""), *others])
 
 
 def _package(name: str) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _file(status: os.stat_result, name: str) -> str:
 
 
 @cache
-def _cpu() -> str | None:
+def cpu() -> str | None:
     """The kind of the first processor and its instruction sets; None where the system does not say."""
     lines: list[str] = []
     try:

@@ -18,6 +18,7 @@ or is 'off'; {folder.SIZE_VARIABLE} is what it may hold (default 1G). Entries th
 
 examples:
   qdialect-cache info                  the folder, how many entries it has, and their size
+  qdialect-cache prune                 remove what is left of writers that were ended, and what exceeds the limit
   qdialect-cache prune --size 100M     remove entries until 100 MiB are left
   qdialect-cache clear                 remove all entries
   {folder.VARIABLE}=off qdialect-run model.tflite    compile without the cache
