@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,12 @@ def entries(store: Store, section: str) -> list[Path]:
 
 def is_cached(executable: Executable) -> bool:
     """Whether its code is that of an entry."""
-    first: Any = executable._first if isinstance(executable, ShapedExecutable) else executable
+    first: Any = vars(executable)["_first"] if isinstance(executable, ShapedExecutable) else executable
     return isinstance(first, CachedExecutable)
 
 
 @contextmanager
-def nothing_is_compiled() -> Iterator[None]:
+def nothing_is_compiled() -> Generator[None]:
     """Fails where LLVM is asked for machine code meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         for module in ("qdialect.aot.object_file", "qdialect.runtime.jit"):

@@ -72,7 +72,7 @@ def find(store: Store, model: ModelKey) -> FoundNetwork | None:
     answer = _answer(store.get(model.name))
     if _FILES in answer:
         name = _key_with_files(model, answer[_FILES])
-        answer = _answer(store.get(name)) if name else {}
+        answer = _answer(store.get(name) if name else None)
     if _NETWORK not in answer:
         return None
     executable = load_network(store, answer[_NETWORK])

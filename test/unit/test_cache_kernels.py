@@ -12,6 +12,7 @@ from graphs import random_inputs
 from phase_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
+from qdialect._mlir import ir
 from qdialect.aot import linking
 from qdialect.aot.object_file import object_file
 from qdialect.cache import kernels, networks
@@ -77,11 +78,14 @@ def test_kernels_of_the_cache_give_the_same_bits(text: str, threads: int, kept: 
     same_bits(text, threads)
     for network in entries(kept, "record"):
         network.unlink()
-    compiled: list[Any] = []
+    compiled: list[str] = []
+
+    def noted(module: ir.Module, entry: str, **how: Any) -> bytes:
+        compiled.append(entry)
+        return object_file(module, entry, **how)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            kernels, "object_file", lambda *args, **how: compiled.append(args[1]) or object_file(*args, **how)
-        )
+        patch.setattr(kernels, "object_file", noted)
         same_bits(text, threads)
     # All else is there.
     assert compiled == ["main"]

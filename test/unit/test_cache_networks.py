@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -176,7 +176,11 @@ def test_versions_count(old: str, new: str, clip: Path, kept: Store, monkeypatch
     qdialect.compile(clip)
     packages = fingerprint.packages(())
     assert old in packages
-    monkeypatch.setattr(fingerprint, "packages", lambda _: packages.replace(old, new))
+
+    def changed(more: Sequence[str]) -> str:
+        return packages.replace(old, new)
+
+    monkeypatch.setattr(fingerprint, "packages", changed)
     assert missed(lambda: qdialect.compile(clip), kept)
 
 
@@ -214,7 +218,8 @@ def with_weights(path: Path, weight: int) -> None:
     w = builder.weight(np.full((4, 4), weight, np.int8), 1.0)
     builder.quantize(builder.node("MatMul", builder.dequantize(x, (1.0, 0)), w), (1.0, 0))
     model = onnx.load_from_string(builder.finish(builder.nodes[-1].output[0]))
-    onnx.save(model, str(path), save_as_external_data=True, location="weights", size_threshold=16)
+    save: Any = vars(onnx)["save"]
+    save(model, str(path), save_as_external_data=True, location="weights", size_threshold=16)
 
 
 def first(executable: Any, rows: int = 1) -> int:

@@ -123,7 +123,11 @@ def test_the_folder_is_that_of_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, tm
 def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("QDIALECT_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+
+    def unknown(path: str) -> str:
+        return path
+
+    monkeypatch.setattr("os.path.expanduser", unknown)
     assert folder.location() is None
     assert open_store() is None
 
