@@ -1,4 +1,4 @@
-"""How long it takes from a model file to its first result, in fresh processes: a table for docs/deploying.md.
+"""How long it takes from a model file to its first result, in fresh processes: the table of docs/cache.md.
 
     python benchmarks/tools/start_up.py mobilenet_v2.tflite mobilenet_v1.tflite --runs 9
 
