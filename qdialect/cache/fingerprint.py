@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from qdialect.cache import folder
+from qdialect.late_imports import IMPORTED
 from qdialect.registry import foreign_modules
 
 _CODE = ("torch_mlir", "numpy")
@@ -36,25 +37,26 @@ _FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
 def fingerprint(suffix: str = "") -> bytes | None:
     """A digest of all that a result depends on beside its model; `suffix` is that of a model file.
 
-    None where that cannot be known: a module from outside of the project has changed how ops are compiled, or the
-    system does not say which CPU this is.
+    None where that cannot be known: a module from outside of the project has changed how ops are compiled, a file of
+    the project has changed since it may have been imported, or the system does not say which CPU this is.
     """
-    processor = cpu()
-    if processor is None or foreign_modules():
+    processor, own = cpu(), own_files()
+    if processor is None or foreign_modules() or max(time for _, _, time in own) > IMPORTED * 1e9:
         return None
-    parts = [packages(_FRONT_ENDS.get(suffix, ())), processor, *_settings()]
+    modules = [f"{name} {size} {time}" for name, size, time in own]
+    parts = [*modules, packages(_FRONT_ENDS.get(suffix, ())), processor, *_settings()]
     return sha256("\0".join(parts).encode(errors="surrogateescape")).digest()
+
+
+def own_files() -> list[tuple[str, int, int]]:
+    """The modules of the project, each with its size and when it was changed, in nanoseconds since the epoch."""
+    return list(_tree(Path(__file__).parents[1], ""))
 
 
 @cache
 def packages(more: Sequence[str]) -> str:
-    """The modules of the project and the packages that it compiles with, as they are now.
-
-    Python keeps the modules that it has imported, so that the first answer stays the right one.
-    """
-    own = Path(__file__).parents[1]
-    others = [line for name in (*_CODE, *more) for line in _package(name)]
-    return "\n".join([sys.version, *_tree(own, ""), *others])
+    """The Python and the packages that compile, and `more`, with their versions."""
+    return "\n".join([sys.version, *(line for name in (*_CODE, *more) for line in _package(name))])
 
 
 def _package(name: str) -> Iterator[str]:
@@ -73,16 +75,15 @@ def _package(name: str) -> Iterator[str]:
                 yield from sorted(_file(file.stat(), file.name) for file in files if file.name.endswith(_LIBRARY))
 
 
-def _tree(path: Path, name: str) -> list[str]:
+def _tree(path: Path, name: str) -> Iterator[tuple[str, int, int]]:
     """All Python files below a folder."""
-    found: list[str] = []
     with os.scandir(path) as files:
         for file in sorted(files, key=lambda one: one.name):
             if file.is_dir() and file.name != "__pycache__":
-                found += _tree(Path(file.path), f"{name}{file.name}/")
+                yield from _tree(Path(file.path), f"{name}{file.name}/")
             elif file.name.endswith(".py"):
-                found.append(_file(file.stat(), f"{name}{file.name}"))
-    return found
+                status = file.stat()
+                yield f"{name}{file.name}", status.st_size, status.st_mtime_ns
 
 
 def _file(status: os.stat_result, name: str) -> str:

@@ -19,6 +19,7 @@ from qdialect.cache.keys import Request, digest_of_file, key
 from qdialect.cache.loaded_entry import load_network
 from qdialect.cache.store import Store
 from qdialect.files import ReadFile, is_regular
+from qdialect.limits import memory_limit
 
 _KIND, _WITH_FILES = "model", "model with files"
 _SECTION = "answer"
@@ -57,7 +58,7 @@ def model_key(path: Path, request: Request) -> ModelKey | None:
 
     So it is of an archive that PyTorch loads: that can run any code.
     """
-    if request.trust or not is_regular(path):
+    if request.trust or not is_regular(path) or path.stat().st_size > memory_limit():
         return None
     mark = fingerprint(path.suffix)
     try:
