@@ -60,6 +60,7 @@ def compile(
     fallback: Fallback | None = None,
     externals: Mapping[str, External] = MappingProxyType({}),
     workspaces: int | None = None,
+    cache: bool = True,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -88,6 +89,8 @@ def compile(
         path of a shared library with their symbols, or a function ``f(function, *arrays)`` that gets an
         `ExternalFunction` and read-only arrays and returns the result. A model that needs it is compiled as a whole.
       workspaces: how many calls may run at the same time, by default the number of CPUs of this process; more wait.
+      cache: whether what was compiled before is taken from the user's cache folder, and what is compiled is kept there.
+        The results are the same.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -99,6 +102,15 @@ def compile(
         `externals` lacks a function.
       LoadError: a library of `externals` cannot be loaded.
     """
+    if cache and isinstance(model, str | Path) and isinstance(batch, int) and not externals:
+        with LATE_IMPORTS:
+            from qdialect.cache.keys import Request
+            from qdialect.compiled_before import compiled_before
+
+        request = Request(target, threads, batch, {}, profile, signature, trust, fallback)
+        found = compiled_before(Path(model), request, dims, workspaces)
+        if found is not None:
+            return found
     with LATE_IMPORTS:
         from qdialect.compilation import compile_model
 
@@ -114,6 +126,7 @@ def compile(
         fallback=fallback,
         externals=externals,
         workspaces=workspaces,
+        cache=cache,
     )
 
 

@@ -6,24 +6,26 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from qdialect._mlir import ir
 from qdialect.batching.network import fixed_batch
 from qdialect.batching.reading import read_batched
+from qdialect.cache import model_files
+from qdialect.cache.executable import CachedExecutable
+from qdialect.cache.keys import Request
+from qdialect.cache.networks import compile_kept
+from qdialect.cache.store import Store, open_store
 from qdialect.diagnostics import InputError
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
+from qdialect.files import noted_files
 from qdialect.model_files import ImportOptions, OpenShapes, open_shapes, read_model
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.batched_compiled import compile_batched
 from qdialect.runtime.external_bindings import External
-from qdialect.shaped import Ranges, ShapedExecutable
+from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
-
-Extent = int | tuple[int, int]
-"""An extent, or the least and the largest that it may be."""
 
 
 def compile_model(
@@ -39,6 +41,7 @@ def compile_model(
     fallback: Fallback | None,
     externals: Mapping[str, External],
     workspaces: int | None,
+    cache: bool,
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
     is_dynamic = _is_dynamic(batch)
@@ -46,18 +49,21 @@ def compile_model(
         raise InputError(f"batch must be an integer where externals compute functions, but got '{DYNAMIC}'")
     if isinstance(model, ir.Module) and is_dynamic:
         return compile_batched(fixed_batch(model), target=target, threads=threads, workspaces=workspaces)
-    ranges = _ranges(dims)
-    fixed = {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
+    ranges, fixed = ranges_of(dims), fixed_extents(dims)
     options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
-    if isinstance(model, ir.Module) or externals:
+    if externals:
         module = model if isinstance(model, ir.Module) else read_model(model, options)
         return compile_module(module, target=target, threads=threads, externals=externals, workspaces=workspaces)
+    store = open_store() if cache else None
+    if isinstance(model, ir.Module):
+        return compile_kept(model, target=target, threads=threads, store=store, workspaces=workspaces)
 
     def compiled(options: ImportOptions) -> Executable:
         if is_dynamic:
             network = read_batched(path, options)
             return compile_batched(network, target=target, threads=threads, workspaces=workspaces)
-        return compile_file(path, options, target=target, threads=threads, fallback=fallback, workspaces=workspaces)
+        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback)
+        return compile_shape(path, request, store, workspaces)
 
     path = Path(model)
     executable = compiled(options)
@@ -87,12 +93,20 @@ def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
     return {name: (-1, *shape[1:]) if name in taken else shape for name, shape in shapes.items()}
 
 
-def _ranges(dims: Mapping[str, Extent]) -> Ranges:
-    """Those of `dims` that are ranges; raises `InputError` for one that is empty or of other values."""
-    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
-    for name, found in ranges.items():
-        is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
-        if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
-            wanted = "an integer or a range (least, largest) of extents from 1 on"
-            raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
-    return ranges
+def compile_shape(path: Path, request: Request, store: Store | None, workspaces: int | None = None) -> Executable:
+    """A model file for one shape of its inputs; the network goes into `store`, and which one the file gives."""
+    options = ImportOptions(request.batch, request.dims, request.profile, request.trust, request.signature)
+    key = model_files.model_key(path, request) if store else None
+    with noted_files() as read:
+        executable = compile_file(
+            path,
+            options,
+            target=request.target,
+            threads=request.threads,
+            fallback=request.fallback,
+            workspaces=workspaces,
+            store=store,
+        )
+    if store and key and isinstance(executable, CachedExecutable):
+        model_files.keep(store, key, executable.key, open_shapes(path, options), read)
+    return executable

@@ -9,6 +9,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from qdialect._mlir import ir
+from qdialect.cache.networks import compile_kept
+from qdialect.cache.store import Store
 from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.files import is_regular
 from qdialect.frontends.planning.division import Division, OpenInterface, divide
@@ -16,7 +19,6 @@ from qdialect.frontends.planning.partition import Part, Partition
 from qdialect.interface import Port
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
-from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
 Fallback = Literal["framework", "none"]
@@ -36,19 +38,28 @@ def compile_file(
     threads: int = 1,
     fallback: Fallback | None = None,
     workspaces: int | None = None,
+    store: Store | None = None,
 ) -> Executable:
     """A model file compiled as a whole or, where that is impossible, in parts.
 
     `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
-    where it is installed.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and
-    `ImportModelError` for a part that the framework does not take either.
+    where it is installed.  `store` is where compiled networks are kept.  Raises `ImportModelError` and `CompileError`
+    for a model that cannot be compiled then, and `ImportModelError` for a part that the framework does not take either.
     """
     kind = format_of(path)
     try:
-        return compile_module(kind.read(path, options), target=target, threads=threads, workspaces=workspaces)
+        module = kind.read(path, options)
+        return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
     except (ImportModelError, CompileError) as error:
         return compile_refused(
-            path, options, error, target=target, threads=threads, fallback=fallback, workspaces=workspaces
+            path,
+            options,
+            error,
+            target=target,
+            threads=threads,
+            fallback=fallback,
+            workspaces=workspaces,
+            store=store,
         )
 
 
@@ -61,22 +72,30 @@ def compile_refused(
     threads: int = 1,
     fallback: Fallback | None = None,
     workspaces: int | None = None,
+    store: Store | None = None,
 ) -> PartitionedExecutable:
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options, error, fallback)
     try:
-        return compile_parts(division, target=target, threads=threads, workspaces=workspaces)
+        return compile_parts(division, target=target, threads=threads, workspaces=workspaces, store=store)
     except ImportModelError as other:
         raise _with_note(error, other.message) from other
 
 
 def compile_parts(
-    division: Division, *, target: str = "host", threads: int = 1, workspaces: int | None = None
+    division: Division,
+    *,
+    target: str = "host",
+    threads: int = 1,
+    workspaces: int | None = None,
+    store: Store | None = None,
 ) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
-    found, compiled = divide(
-        division, lambda module: compile_module(module, target=target, threads=threads, workspaces=workspaces)
-    )
+
+    def compiled_part(module: ir.Module) -> Executable:
+        return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
+
+    found, compiled = divide(division, compiled_part)
     calls: list[RegionCall] = []
     for part, executable in zip(found.parts, compiled, strict=True):
         runner = None if executable is not None else division.runner(part, threads)

@@ -5,12 +5,59 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.diagnostics import ParseError, QDialectError
 from qdialect.limits import memory_limit
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A file that was read beside a model."""
+
+    name: str
+    """Its path from the folder of the model."""
+    path: Path
+    identity: tuple[int, ...]
+    """What changes where the file does."""
+
+    def is_current(self) -> bool:
+        """Whether the file is the one that was read."""
+        return _identity(self.path) == self.identity
+
+
+_READ: ContextVar[list[ReadFile] | None] = ContextVar("read", default=None)
+
+
+@contextmanager
+def noted_files() -> Generator[list[ReadFile]]:
+    """What `note_read` is told meanwhile."""
+    read: list[ReadFile] = []
+    token = _READ.set(read)
+    try:
+        yield read
+    finally:
+        _READ.reset(token)
+
+
+def note_read(folder: Path, name: str) -> None:
+    """Say that the file `name` beside a model in `folder` is going to be read for it."""
+    read = _READ.get()
+    if read is not None:
+        path = folder / name
+        read.append(ReadFile(name, path, _identity(path)))
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def read_bytes(path: Path, error: type[QDialectError] = ParseError) -> bytes:

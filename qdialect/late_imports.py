@@ -1,9 +1,13 @@
-"""Imports at first use, which a fork waits for."""
+"""Imports at first use, which a fork waits for, and when the first one was."""
 
 from __future__ import annotations
 
 import os
+import time
 from threading import RLock
+
+IMPORTED = time.time()
+"""When the package was imported, in seconds since the epoch: a module that changed since may not be what runs."""
 
 LATE_IMPORTS = RLock()
 """Held while a function that users call imports what it runs; never taken by a module while it is imported itself.

@@ -18,6 +18,9 @@ from qdialect.diagnostics import RegistrationError
 
 V = TypeVar("V")
 
+_PROJECT = __name__.partition(".")[0]
+_FOREIGN: set[str] = set()
+
 
 class Registry(Mapping[str, V], Generic[V]):
     """A mapping from names to what was registered for them; `subject` says in errors what that is."""
@@ -39,6 +42,9 @@ class Registry(Mapping[str, V], Generic[V]):
                 found = f"{_title(known)} and {_title(entry)}"
                 raise RegistrationError(f"{self._subject} of '{name}' must be registered once, but got {found}")
         self._entries.update(dict.fromkeys(names, entry))
+        module = str(getattr(entry, "__module__", ""))
+        if module.partition(".")[0] != _PROJECT:
+            _FOREIGN.add(module)
 
     def register(self, *names: str) -> Callable[[V], V]:
         """A decorator that adds what it decorates under each of `names`, as `add` does, and returns it."""
@@ -57,6 +63,11 @@ class Registry(Mapping[str, V], Generic[V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def foreign_modules() -> frozenset[str]:
+    """The modules from outside of the project that have registered something, as those of a plugin do."""
+    return frozenset(_FOREIGN)
 
 
 def import_modules(package: str, path: Iterable[str], ending: str = "") -> None:

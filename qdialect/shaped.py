@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
-from qdialect.model_files import OpenShapes
 from qdialect.runtime.array_likes import as_array
 from qdialect.runtime.base import Bound, Executable, check_count
 from qdialect.runtime.kept_shapes import KeptShapes, Shapes
+
+if TYPE_CHECKING:
+    from qdialect.model_files import OpenShapes
 
 Array = NDArray[Any]
 Compile = Callable[[Mapping[str, int]], Executable]
@@ -19,6 +21,26 @@ Compile = Callable[[Mapping[str, int]], Executable]
 
 Ranges = Mapping[str, tuple[int, int]]
 """The least and the largest that extents may be, by their names or as ``INPUT:AXIS``."""
+
+
+Extent = int | tuple[int, int]
+"""An extent, or the least and the largest that it may be."""
+
+
+def fixed_extents(dims: Mapping[str, Extent]) -> dict[str, int]:
+    """What the first network of an input is compiled for: of a range its largest extent."""
+    return {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
+
+
+def ranges_of(dims: Mapping[str, Extent]) -> Ranges:
+    """Those of `dims` that are ranges; raises `InputError` for one that is empty or of other values."""
+    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
+    for name, found in ranges.items():
+        is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
+        if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
+            wanted = "an integer or a range (least, largest) of extents from 1 on"
+            raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
+    return ranges
 
 
 class ShapedExecutable(Executable):

@@ -1,4 +1,4 @@
-"""How many threads a network may be divided among."""
+"""How many threads a network may be divided among, and what its code calls of their runtime."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from qdialect.diagnostics import CompileError
 
 MAX = 256
 """Parts beyond this have nothing left to compute."""
+
+SYMBOLS = ("GOMP_barrier", "GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+"""What compiled code for several threads takes from an OpenMP runtime."""
 
 
 def checked(threads: object) -> int:

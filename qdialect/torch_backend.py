@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,18 @@ from qdialect.frontends.torch.lowered import Lowered, lowered
 from qdialect.frontends.torch.model import Graph
 from qdialect.frontends.torch.reader import captured_inputs, captured_results, read_captured
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.torch_options import TorchOptions
 
 if TYPE_CHECKING:
+    from qdialect._mlir import ir
     from qdialect.frontends.torch.captured import Fused
-    from qdialect.runtime.executable import CompiledExecutable
+    from qdialect.runtime import Executable
 
 _NAME = "torch.compile"
 Call = Callable[..., tuple[Any, ...]]
 
 
-def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, str] | None = None) -> Call:
+def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, object] | None = None) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
     Parameters and buffers are constants with the values they have now, but for those that the model writes to.  Shapes
@@ -38,40 +41,27 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
     which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
-    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.
+    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.  The option
+    ``{"threads": 2}`` divides each call among so many threads, with the same result.  With ``{"cache": "off"}`` nothing
+    is taken from the user's cache folder or kept there.
 
-    Raises `CompileError` for options that are not known, `ImportModelError` for inputs that are not on the CPU and,
-    without fallback, for a graph with nodes that the dialect cannot express, every one a note, and `CompileError` for a
-    module that cannot be lowered.
+    Raises `InputError` for options that are unknown or of another value, `ImportModelError` for inputs that are not on
+    the CPU and, without fallback, for a graph with nodes that the dialect cannot express, every one a note, and
+    `CompileError` for a module that cannot be lowered.
     """
-    fallback = _fallback_of(options or {})
+    wanted = TorchOptions.of(options or {})
     for example in examples:
         device = str(getattr(example, "device", "cpu"))
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     try:
-        return _compiled(_for_inference(module, examples), examples, fallback)
+        return _compiled(_for_inference(module, examples), examples, wanted)
     except (ImportModelError, CompileError) as error:
-        if fallback == "none":
+        if wanted.fallback == "none":
             raise
-        if fallback is None:
+        if wanted.fallback is None:
             _warn(f"PyTorch runs the whole graph: {error.message}")
         return module.forward
-
-
-def _fallback_of(options: Mapping[str, str]) -> str | None:
-    """Raises `CompileError` for other options, and for another value."""
-    # What compiles is loaded when it is used.
-    with LATE_IMPORTS:
-        from qdialect.fallback import FALLBACKS
-
-    unknown = [name for name in options if name != "fallback"]
-    if unknown:
-        raise CompileError(f"option must be 'fallback', but got '{unknown[0]}'")
-    fallback = options.get("fallback")
-    if fallback not in (None, *FALLBACKS):
-        raise CompileError(f"option 'fallback' must be {' or '.join(FALLBACKS)}, but got {fallback!r}")
-    return fallback
 
 
 def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
@@ -95,18 +85,22 @@ def _warn(message: str) -> None:
     warnings.warn(message, FallbackWarning, stacklevel=3)
 
 
-def _compiled(graph: Lowered, examples: Sequence[Any], fallback: str | None) -> Call:
+def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) -> Call:
     """The graph as compiled code, in parts where it has to be."""
+    # What compiles is loaded when it is used.
     with LATE_IMPORTS:
-        from qdialect.runtime import compile_module
+        from qdialect.cache.networks import compile_kept
+        from qdialect.cache.store import open_store
 
+    store = open_store() if options.cache == "on" else None
+    compiled = partial(compile_kept, target="host", threads=options.threads, store=store)
     read = read_captured(graph.module, examples, written=graph.written)
     try:
-        run = _native(graph, read, compile_module(import_graph(read, _NAME)))
+        run = _native(graph, read, compiled(import_graph(read, _NAME)))
     except (ImportModelError, CompileError):
-        if fallback == "none":
+        if options.fallback == "none":
             raise
-        run = _partitioned(graph, examples, is_silent=fallback == "framework")
+        run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
     no_grad: Callable[[], AbstractContextManager[None]] = import_module("torch").no_grad
 
     def call(*arguments: Any) -> tuple[Any, ...]:
@@ -116,7 +110,7 @@ def _compiled(graph: Lowered, examples: Sequence[Any], fallback: str | None) -> 
     return call
 
 
-def _native(graph: Lowered, read: Graph, executable: CompiledExecutable) -> Call:
+def _native(graph: Lowered, read: Graph, executable: Executable) -> Call:
     """Compiled code alone, on the arguments of the captured graph."""
     positions, given = captured_inputs(graph.module, read), captured_results(graph.module)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
@@ -129,14 +123,15 @@ def _native(graph: Lowered, read: Graph, executable: CompiledExecutable) -> Call
     return call
 
 
-def _partitioned(graph: Lowered, examples: Sequence[Any], *, is_silent: bool) -> Call:
+def _partitioned(
+    graph: Lowered, examples: Sequence[Any], compiled: Callable[[ir.Module], Executable], *, is_silent: bool
+) -> Call:
     """The captured graph with compiled regions in it."""
     with LATE_IMPORTS:
         from qdialect.fallback import captured_summary
         from qdialect.frontends.torch.captured import CapturedDivision
-        from qdialect.runtime import compile_module
 
-    captured = CapturedDivision(graph, examples, compile_module)
+    captured = CapturedDivision(graph, examples, compiled)
     for fused in captured.fuse():
         setattr(captured.module, fused.name, _region_module(fused))
     if not is_silent:
@@ -144,7 +139,7 @@ def _partitioned(graph: Lowered, examples: Sequence[Any], *, is_silent: bool) ->
     return captured.module.forward
 
 
-def _region_module(fused: Fused[CompiledExecutable]) -> Any:
+def _region_module(fused: Fused[Executable]) -> Any:
     """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
     torch: Any = import_module("torch")
     executable = fused.compiled

@@ -39,7 +39,7 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
             *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
             *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
         ]
-        _run([*command, *options], folder)
+        run_linker([*command, *options], folder)
         return (folder / "network.so").read_bytes()
 
 
@@ -57,7 +57,8 @@ def c_compiler() -> list[str]:
     )
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
+def run_linker(command: Sequence[str], folder: Path) -> None:
+    """Run a C compiler in `folder`; raises `CompileError` with the last line that it printed where it fails."""
     try:
         subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, errors="replace")
     except OSError as error:

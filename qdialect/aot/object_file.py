@@ -13,14 +13,18 @@ from qdialect.diagnostics import CompileError
 
 OPTIMIZATION_LEVEL = 3
 
-# The engine has an entry point of its own for every public function.
-_WRAPPER = "_mlir_"
+WRAPPER = "_mlir_"
+"""How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
+the function's arguments."""
+
 # The engine links what it compiles, and nothing of it is executed: any address will do.
 _ANYWHERE = 1 << 12
 
 
-def object_file(module: ir.Module, entry: str) -> bytes:
+def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
     """An ELF object of a module of the LLVM dialect, position-independent; `entry` is one of its public functions.
+
+    The engine's entry points are hidden, all but `shown`. The same module gives the same bytes.
 
     Raises `CompileError` where LLVM refuses the module.
     """
@@ -36,7 +40,7 @@ def object_file(module: ir.Module, entry: str) -> bytes:
             code = path.read_bytes()
         except (RuntimeError, OSError) as error:
             raise CompileError("module cannot be turned into machine code", tuple(said)) from error
-    return elf.ordinary(code, lambda name: name.startswith(_WRAPPER))
+    return elf.ordinary(code, lambda name: name.startswith(WRAPPER) and name != shown)
 
 
 def _declared(module: ir.Module) -> list[str]:

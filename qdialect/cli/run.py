@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
+from qdialect.cache.networks import compile_kept
+from qdialect.cache.store import open_store
 from qdialect.cli import profile_chart, region_table, table, terminal
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
@@ -27,7 +29,7 @@ from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
-from qdialect.runtime import Executable, compile_module, workload
+from qdialect.runtime import Executable, workload
 from qdialect.runtime.comparison import differing
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.runtime.profile import profile_ops
@@ -54,6 +56,7 @@ examples:
                                                           time of each kernel call, as a table and a chart
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
+  qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
   qdialect-run model.tflite --target generic              code that needs no AVX-512
 """
 
@@ -73,6 +76,7 @@ class Arguments(argparse.Namespace):
     mattr: str | None
     threads: int
     fallback: Fallback | None
+    no_cache: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,6 +117,9 @@ def _parser() -> argparse.ArgumentParser:
     add_target_arguments(parser.add_argument)
     add_threads_argument(parser.add_argument)
     add_fallback_argument(parser, "the framework, where it is installed; a line on stderr says what it runs")
+    parser.add_argument(
+        "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
+    )
     return parser
 
 
@@ -168,15 +175,15 @@ def _run(options: Arguments) -> int:
 
 def _compiled(options: Arguments) -> tuple[ir.Module | None, Executable]:
     """The executable, and the module of a network that is compiled as a whole."""
-    how = import_options(options)
+    how, store = import_options(options), None if options.no_cache else open_store()
     try:
         module = read_model(options.model, how)
         _check_reference(module, options)
-        return module, compile_module(module, target=target_name(options), threads=options.threads)
+        return module, compile_kept(module, target=target_name(options), threads=options.threads, store=store)
     except (ImportModelError, CompileError) as error:
         target, threads, choice = target_name(options), options.threads, options.fallback
         path = Path(options.model)
-        executable = compile_refused(path, how, error, target=target, threads=threads, fallback=choice)
+        executable = compile_refused(path, how, error, target=target, threads=threads, fallback=choice, store=store)
     for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
         if is_given:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")

@@ -13,9 +13,6 @@ from qdialect.lowering.errors import op_error
 from qdialect.lowering.functions import entry
 from qdialect.lowering.threads.accesses import constant
 
-SYMBOLS = ("GOMP_barrier", "GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
-"""What the code takes from the runtime."""
-
 _TASK = "main_of_thread"
 
 

@@ -7,7 +7,7 @@ import os
 from functools import cache
 
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.to_gomp import SYMBOLS
+from qdialect.threads import SYMBOLS
 
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""

@@ -15,7 +15,7 @@ import torch_archives
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
-from qdialect.cli import bench_arguments, compile, import_model, opt, run
+from qdialect.cli import bench_arguments, cache, compile, import_model, opt, run
 
 MODULE = """
 func.func @main(%x: tensor<2x3xi8>, %y: tensor<2xi8>) -> (tensor<2x3xi8>, tensor<2xi8>) {
@@ -39,6 +39,7 @@ def parsed(argv: Sequence[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "qdialect-bench": parsed,
+    "qdialect-cache": cache.main,
     "qdialect-compile": compile.main,
     "qdialect-import": import_model.main,
     "qdialect-opt": opt.main,

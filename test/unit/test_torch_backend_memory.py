@@ -188,8 +188,8 @@ def test_numbers_that_change() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fallback": "no"}, "option 'fallback' must be framework or none, but got 'no'"),
-        ({"threads": 2}, "option must be 'fallback', but got 'threads'"),
+        ({"fallback": "no"}, "option 'fallback' must be 'framework' or 'none', but got 'no'"),
+        ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
     ],
 )
 def test_options_that_are_not_known(options: dict[str, Any], message: str) -> None:

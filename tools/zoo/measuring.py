@@ -29,7 +29,7 @@ def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: 
     """`start` with all that can be found out about the model at `path`; other engines' failures become notes."""
     begin = time.perf_counter()
     try:
-        executable = qdialect.compile(path, fallback="framework")
+        executable = qdialect.compile(path, fallback="framework", cache=False)
     except QDialectError as error:
         return replace(start, status="refused", reasons=tuple(error.render().splitlines()))
     found = _described(replace(start, compile_seconds=time.perf_counter() - begin), executable)

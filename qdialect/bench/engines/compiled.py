@@ -19,7 +19,7 @@ class CompiledSession:
     def __init__(self, case: Case, form: str, threads: int) -> None:
         inputs = case.forms[form].inputs()
         batch = inputs[0].shape[0] if inputs[0].ndim else 1
-        executable = qdialect.compile(case.forms[form].model, batch=batch, threads=threads)
+        executable = qdialect.compile(case.forms[form].model, batch=batch, threads=threads, cache=False)
         self._outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
         self.call = executable.bind(inputs, self._outputs)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import ImportModelError
+from qdialect.files import note_read
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
@@ -117,6 +118,7 @@ def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
         raise ImportModelError(f"data of constant '{tensor.name}' {beside}")
     if not (folder / location).is_file():
         raise ImportModelError(f"data of constant '{tensor.name}' must be in '{location}' beside the model")
+    note_read(folder, location)
     external_data_helper.load_external_data_for_tensor(tensor, str(folder))
     tensor.ClearField("data_location")
 

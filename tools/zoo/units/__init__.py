@@ -110,7 +110,7 @@ def _framework(path: Path) -> Runner:
 
 
 def _ours(path: Path) -> Runner:
-    executable = qdialect.compile(path, fallback="framework")
+    executable = qdialect.compile(path, fallback="framework", cache=False)
 
     def run(inputs: Sequence[Array]) -> list[Array]:
         found = executable(*inputs)

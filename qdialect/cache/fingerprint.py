@@ -1,0 +1,113 @@
+"""What compiled code depends on beside its model: versions of packages, the CPU, and settings of the process.
+
+Everything is told by files and their times, without importing what a hit does not need. The project's own modules count
+one by one, because a checkout changes without a new version.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from qdialect.cache import folder
+from qdialect.late_imports import IMPORTED
+from qdialect.registry import foreign_modules
+
+_CODE = ("torch_mlir", "numpy")
+"""Packages that every result depends on."""
+_FRONT_ENDS = {
+    ".tflite": ("tflite", "flatbuffers"),
+    ".onnx": ("onnx",),
+    ".pt2": ("torch", "torchao"),
+}
+"""Packages that read a kind of model file."""
+_LIBRARY = (".so", "__init__.py")
+_CPU = ("vendor_id", "cpu family", "model", "stepping", "flags")
+_CPU_INFO = Path("/proc/cpuinfo")
+_OWN_SETTING = "QDIALECT_"
+_NOT_IN_CODE = (folder.VARIABLE, folder.SIZE_VARIABLE)
+_FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
+
+
+def fingerprint(suffix: str = "") -> bytes | None:
+    """A digest of all that a result depends on beside its model; `suffix` is that of a model file.
+
+    None where that cannot be known: a module from outside of the project has changed how ops are compiled, a file of
+    the project has changed since it may have been imported, or the system does not say which CPU this is.
+    """
+    processor, own = cpu(), own_files()
+    if processor is None or foreign_modules() or max(time for _, _, time in own) > IMPORTED * 1e9:
+        return None
+    modules = [f"{name} {size} {time}" for name, size, time in own]
+    parts = [*modules, packages(_FRONT_ENDS.get(suffix, ())), processor, *_settings()]
+    return sha256("\0".join(parts).encode(errors="surrogateescape")).digest()
+
+
+def own_files() -> list[tuple[str, int, int]]:
+    """The modules of the project, each with its size and when it was changed, in nanoseconds since the epoch."""
+    return list(_tree(Path(__file__).parents[1], ""))
+
+
+@cache
+def packages(more: Sequence[str]) -> str:
+    """The Python and the packages that compile, and `more`, with their versions."""
+    return "\n".join([sys.version, *(line for name in (*_CODE, *more) for line in _package(name))])
+
+
+def _package(name: str) -> Iterator[str]:
+    """A package by its version, as pip has it, and by the sizes and times of its first module and its libraries."""
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        yield f"{name} is absent"
+        return
+    here = Path(spec.submodule_search_locations[0])
+    for found in sorted(os.listdir(here.parent)):
+        if found.endswith(".dist-info") and found.startswith(f"{name}-"):
+            yield found
+    for folder_ in (here, here / "_mlir_libs"):
+        if folder_.is_dir():
+            with os.scandir(folder_) as files:
+                yield from sorted(_file(file.stat(), file.name) for file in files if file.name.endswith(_LIBRARY))
+
+
+def _tree(path: Path, name: str) -> Iterator[tuple[str, int, int]]:
+    """All Python files below a folder."""
+    with os.scandir(path) as files:
+        for file in sorted(files, key=lambda one: one.name):
+            if file.is_dir() and file.name != "__pycache__":
+                yield from _tree(Path(file.path), f"{name}{file.name}/")
+            elif file.name.endswith(".py"):
+                status = file.stat()
+                yield f"{name}{file.name}", status.st_size, status.st_mtime_ns
+
+
+def _file(status: os.stat_result, name: str) -> str:
+    return f"{name} {status.st_size} {status.st_mtime_ns}"
+
+
+@cache
+def cpu() -> str | None:
+    """The kind of the first processor and its instruction sets; None where the system does not say."""
+    lines: list[str] = []
+    try:
+        with _CPU_INFO.open(encoding="utf-8", errors="replace") as text:
+            for line in text:
+                if not line.strip():
+                    break
+                lines.append(line)
+    except OSError:
+        return None
+    known = [line.partition(":") for line in lines]
+    found = [f"{key.strip()}:{value.strip()}" for key, _, value in known if key.strip() in _CPU]
+    return "\n".join(found) if len(found) == len(_CPU) else None
+
+
+def _settings() -> list[str]:
+    """Environment variables that could change a result."""
+    own = [name for name in os.environ if name.startswith(_OWN_SETTING) and name not in _NOT_IN_CODE]
+    return [f"{name}={os.environ[name]}" for name in (*sorted(own), *_FOREIGN_SETTINGS) if name in os.environ]

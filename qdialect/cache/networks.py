@@ -1,0 +1,88 @@
+"""Networks in the cache: found by what they are made of, or compiled and kept."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from qdialect._mlir import ir
+from qdialect.aot import record
+from qdialect.aot.network import Network, Version
+from qdialect.cache import executable, kernels, loading, saving
+from qdialect.cache.fingerprint import fingerprint
+from qdialect.cache.keys import key
+from qdialect.cache.linking import linked
+from qdialect.cache.loaded_entry import load_network
+from qdialect.cache.store import Store
+from qdialect.context import copy
+from qdialect.lowering.code_attributes import keep_to_target
+from qdialect.lowering.lowered import Lowered, phase_of
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
+from qdialect.lowering.to_gomp import is_divided
+from qdialect.runtime import workspace_pool
+from qdialect.runtime.base import Executable
+from qdialect.runtime.compiler import compile_module, prepared
+from qdialect.target import Target
+
+_KIND = "network"
+
+
+def compile_kept(
+    module: ir.Module,
+    *,
+    target: str | Target,
+    threads: int,
+    store: Store | None,
+    workspaces: int | None = None,
+) -> Executable:
+    """`module` as an executable, as `compile_module` gives it: from `store`, or compiled and put there.
+
+    Without a store, and where it is not known what the code would depend on, nothing is kept. Raises as
+    `compile_module` does, whether the network is there or not.
+    """
+    mark = fingerprint() if store is not None else None
+    if store is None or mark is None or phase_of(module).number > Phase.VECTOR.number:
+        return compile_module(module, target=target, threads=threads, workspaces=workspaces)
+    workspace_pool.checked(workspaces)
+    chosen, wanted = prepared(module, target, threads)
+    name = key(_KIND, _bytecode(module), chosen.name, str(wanted), mark)
+    found = load_network(store, name, workspaces)
+    if found is None and _make(store, name, module, chosen, wanted, mark):
+        found = load_network(store, name, workspaces)
+        # It has been loaded: however small the cache is, this call does not need the entry again.
+        store.trim()
+    return found or compile_module(module, target=target, threads=threads, workspaces=workspaces)
+
+
+def _bytecode(module: ir.Module) -> bytes:
+    content = BytesIO()
+    module.operation.write_bytecode(content)
+    return content.getvalue()
+
+
+def _make(store: Store, name: str, module: ir.Module, target: Target, threads: int, mark: bytes) -> bool:
+    """Compile the network and put it into the store; whether it is there."""
+    vector = lower(module, target, Phase.VECTOR, threads=threads)
+    if vector.externals:
+        return False
+    found = kernels.kernels_of(vector.module, target.name, mark)
+    known = kernels.known_objects(store, found)
+    rest = copy(vector.module)
+    kernels.drop_bodies(rest, [kernel for kernel in found if kernel.key in known])
+    last = lower(rest, target, Phase.LLVM, threads=vector.threads)
+    keep_to_target(last.module, target)
+    divided = {executable.DIVIDED: b""} if is_divided(last.module) else {}
+    objects = kernels.compiled_apart(last.module, found, known, store)
+    library = linked(objects)
+    if library is None and not loading.can_load_objects():
+        return False
+    code = {loading.LIBRARY: library} if library else {f"{loading.OBJECT}{i}": one for i, one in enumerate(objects)}
+    constants = vector.constants.tobytes()
+    about = {executable.RECORD: record.written(_described(vector, target)), executable.CONSTANTS: constants}
+    return store.put(name, {**code, **about, **divided, executable.MODULE: saving.kept(vector)})
+
+
+def _described(vector: Lowered, target: Target) -> Network:
+    features = tuple(sorted(target.code_features))
+    version = Version(target.name, features, vector.arena_bytes, vector.constants.size, vector.calls)
+    return Network(_KIND, vector.inputs, vector.outputs, vector.threads, (version,))

@@ -1,0 +1,84 @@
+"""``qdialect-cache``: what is in the cache of compiled networks, and how to make it smaller."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from qdialect.cache import folder
+from qdialect.cache.store import Store, opened
+from qdialect.cli import terminal
+from qdialect.cli.command_parser import CommandParser
+
+PROGRAM = "qdialect-cache"
+_EXAMPLES = f"""\
+'qdialect.compile' keeps what it compiled, and finds it by the content of the model. {folder.VARIABLE} names the folder,
+or is 'off'; {folder.SIZE_VARIABLE} is what it may hold (default 1G). Entries that were not used for longest go first.
+
+examples:
+  qdialect-cache info                  the folder, how many entries it has, and their size
+  qdialect-cache prune                 remove what is left of writers that were ended, and what exceeds the limit
+  qdialect-cache prune --size 100M     remove entries until 100 MiB are left
+  qdialect-cache clear                 remove all entries
+  {folder.VARIABLE}=off qdialect-run model.tflite    compile without the cache
+"""
+
+
+class Arguments(argparse.Namespace):
+    """The command line."""
+
+    command: str
+    size: str | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(arguments, namespace=Arguments())
+    return terminal.run(PROGRAM, lambda: _COMMANDS[options.command](options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser(PROGRAM, "Show or shrink the cache of compiled networks.", _EXAMPLES)
+    parser.add_argument("command", choices=tuple(_COMMANDS), help="what to do")
+    parser.add_argument(
+        "--size", metavar="BYTES", help="of prune: what may stay, such as 100M (default: the limit of the cache)"
+    )
+    return parser
+
+
+def _info(_: Arguments) -> int:
+    root, limit = folder.location(), folder.size_limit()
+    if folder.is_off() or root is None:
+        reason = f"{folder.VARIABLE} is off" if folder.is_off() else "the user has no home folder"
+        print(f"nothing is kept: {reason}")
+        return 0
+    store = opened(root)
+    files = store.files() if store else []
+    entries = [file for file in files if not file.is_draft]
+    size = sum(file.size for file in entries)
+    print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")
+    return 0
+
+
+def _prune(options: Arguments) -> int:
+    limit = folder.size_limit() if options.size is None else folder.parsed_size(options.size, "--size")
+    return _removed(lambda store: store.trim(limit))
+
+
+def _clear(_: Arguments) -> int:
+    return _removed(Store.clear)
+
+
+def _removed(remove: Callable[[Store], int]) -> int:
+    root = folder.location()
+    store = opened(root) if root and not folder.is_off() else None
+    print(f"removed {remove(store) if store else 0} files")
+    return 0
+
+
+_COMMANDS: Mapping[str, Callable[[Arguments], int]] = {"info": _info, "clear": _clear, "prune": _prune}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

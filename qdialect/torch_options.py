@@ -1,0 +1,37 @@
+"""The options of ``torch.compile(model, backend="qdialect", options=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from qdialect.diagnostics import InputError
+from qdialect.threads import checked
+
+_FALLBACKS, _CACHES = ("framework", "none"), ("on", "off")
+
+
+@dataclass(frozen=True)
+class TorchOptions:
+    """What the backend is asked for beside the model."""
+
+    fallback: Literal["framework", "none"] | None = None
+    """Who runs nodes that cannot be compiled; by default PyTorch, with a warning."""
+    threads: int = 1
+    """Among how many threads each call is divided."""
+    cache: Literal["on", "off"] = "on"
+    """Whether the user's cache folder is used."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> TorchOptions:
+        """The options by name; raises `InputError` for others and for other values, `CompileError` for the threads."""
+        names = [field.name for field in fields(cls)]
+        unknown = sorted(options.keys() - set(names))
+        if unknown:
+            raise InputError(f"options of torch.compile must be {', '.join(names)}, but got {', '.join(unknown)}")
+        for name, values in (("fallback", (None, *_FALLBACKS)), ("cache", _CACHES)):
+            if name in options and options[name] not in values:
+                wanted = " or ".join(repr(value) for value in values if value)
+                raise InputError(f"option '{name}' must be {wanted}, but got {options[name]!r}")
+        return cls(options.get("fallback"), checked(options.get("threads", 1)), options.get("cache", "on"))
