@@ -100,8 +100,7 @@ def compiled_apart(
             store.put(kernel.key, {_SECTION: objects[kernel.key]})
     _rename(module, {kernel.name: kernel.symbol for kernel in kernels})
     openmp_calls.add(module)
-    symbols = dict.fromkeys(kernel.symbol for kernel in kernels)
-    rest = object_file(module, ENTRY, shown=openmp_calls.SHOWN_ENTRY, outside=list(symbols))
+    rest = object_file(module, ENTRY, shown=openmp_calls.SHOWN_ENTRY)
     return [rest, *objects.values()]
 
 
