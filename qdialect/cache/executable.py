@@ -54,7 +54,7 @@ class CachedExecutable(NativeExecutable):
 
     def save(self, path: str | Path) -> None:
         with LATE_IMPORTS:
-            from qdialect.cache.saving import save
+            from qdialect.runtime.saving import save
 
         save(self._module, self._blocks[0][: self.constants_bytes], Path(path))
 

@@ -49,7 +49,7 @@ class CompiledExecutable(NativeExecutable):
         self._prepare()
 
     def save(self, path: str | Path) -> None:
-        saving.save(self._kept, Path(path))
+        saving.save(self._kept, self._blocks[0][: self.constants_bytes], Path(path))
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
