@@ -20,15 +20,15 @@ from qdialect.lowering.pipeline import lower, threads_of
 
 
 def kept(module: ir.Module) -> bytes:
-    """A module from phase `vector` on without its constants, in the form that takes the least memory.
-
-    The module loses the constants: whoever has them hands them to `save`.
-    """
-    attributes = module.operation.attributes
-    if CONSTANTS in attributes:
-        del attributes[CONSTANTS]
-    content = BytesIO()
+    """A module from phase `vector` on without its constants, in the form that takes the least memory."""
+    attributes, content = module.operation.attributes, BytesIO()
+    if CONSTANTS not in attributes:
+        module.operation.write_bytecode(content)
+        return content.getvalue()
+    constants = attributes[CONSTANTS]
+    del attributes[CONSTANTS]
     module.operation.write_bytecode(content)
+    attributes[CONSTANTS] = constants
     return content.getvalue()
 
 
