@@ -53,9 +53,9 @@ class CachedExecutable(NativeExecutable):
 
     def library(self, name: str) -> bytes:
         with LATE_IMPORTS:
-            from qdialect.cache.saving import library
+            from qdialect.runtime.saving import library
 
-        return library(self._module, self._constants[: self.constants_bytes], name)
+        return library([(self._module, self._constants[: self.constants_bytes])], name)
 
 
 class _Code(NetworkCode):

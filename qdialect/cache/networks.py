@@ -7,7 +7,7 @@ from io import BytesIO
 from qdialect._mlir import ir
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version
-from qdialect.cache import executable, kernels, loading, saving
+from qdialect.cache import executable, kernels, loading
 from qdialect.cache.fingerprint import fingerprint
 from qdialect.cache.keys import key
 from qdialect.cache.linking import linked
@@ -19,7 +19,7 @@ from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.to_gomp import is_divided
-from qdialect.runtime import workspace_pool
+from qdialect.runtime import saving, workspace_pool
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
 from qdialect.target import Target
@@ -79,7 +79,7 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
     code = {loading.LIBRARY: library} if library else {f"{loading.OBJECT}{i}": one for i, one in enumerate(objects)}
     constants = vector.constants.tobytes()
     about = {executable.RECORD: record.written(_described(vector, target)), executable.CONSTANTS: constants}
-    return store.put(name, {**code, **about, **divided, executable.MODULE: saving.kept(vector)})
+    return store.put(name, {**code, **about, **divided, executable.MODULE: saving.kept(vector.module)})
 
 
 def _described(vector: Lowered, target: Target) -> Network:

@@ -29,11 +29,13 @@ class CompiledBatchedExecutable(BatchedExecutable):
         self.kernels, self.calls = smallest.kernels, smallest.calls
         self.threads = max(one.threads for one in lowered)
         self.working_memory = max(one.arena_bytes for one in lowered)
-        self._kept = [saving.kept(one.module) for one in lowered]
         # Sizes of batches may have the same constants.
         contents = [one.constants.tobytes() for one in lowered]
         blocks = {content: constants_of(one) for content, one in zip(contents, lowered, strict=True)}
         self.constants_bytes = sum(map(len, blocks))
+        sizes = [one.constants.size for one in lowered]
+        constants = [blocks[content][:size] for content, size in zip(contents, sizes, strict=True)]
+        self._kept = [(saving.kept(one.module), own) for one, own in zip(lowered, constants, strict=True)]
         codes = [CompiledCode(one, blocks[content]) for content, one in zip(contents, lowered, strict=True)]
         steps = steps_of((*self.inputs, *self.outputs), sum(batch.factors, ()))
         self._prepare(_Code(codes, batch.rows, steps, self.working_memory), limit)

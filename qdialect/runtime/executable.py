@@ -52,16 +52,16 @@ class CompiledExecutable(NativeExecutable):
         self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
         """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
         self._kept = saving.kept(lowered.module)
-        constants = constants_of(lowered, allocate)
+        self._constants = constants_of(lowered, allocate)
         clock = [self.ticks] if lowered.clocked else []
-        code = CompiledCode(lowered, constants, allocate, clock, externals)
+        code = CompiledCode(lowered, self._constants, allocate, clock, externals)
         self._takes_python = code.takes_python
         self._prepare(code, limit)
 
     def library(self, name: str) -> bytes:
         if self._takes_python:
             raise CompileError("network must not call Python functions to be saved, but externals has one")
-        return saving.library([self._kept], name)
+        return saving.library([(self._kept, self._constants[: self.constants_bytes])], name)
 
 
 class CompiledCode(NetworkCode):

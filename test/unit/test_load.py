@@ -19,8 +19,11 @@ import qdialect
 from qdialect.aot import record
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, InputError, LoadError, QDialectError
-from qdialect.runtime import compile_module
+from qdialect.lowering import lowered
+from qdialect.lowering.pipeline import lower
+from qdialect.runtime import compile_module, saving
 from qdialect.runtime.partitioned import PartitionedExecutable
+from qdialect.target import host
 
 START = record.MAGIC + struct.pack("<I", record.ABI_VERSION)
 CLIP = """
@@ -278,3 +281,13 @@ def test_the_library_is_found_without_its_folder(library: Path) -> None:
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_what_is_kept_for_a_file_leaves_the_module_as_it_was() -> None:
+    module = lower(parse(MATMUL), host()).module
+    before = str(module)
+    content = saving.kept(module)
+    assert str(module) == before
+    constants = lowered.read(module).constants
+    assert constants.size
+    assert constants.tobytes() not in content

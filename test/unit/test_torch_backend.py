@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 import torch
 import torch.utils._pytree as pytree
+from cached import kept, names, nothing_is_compiled
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
+from qdialect.cache.store import Store
 from qdialect.torch_backend import compile_captured
+
+__all__ = ["kept"]
 
 COMPILE: Any = import_module("torch").compile
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -61,6 +65,18 @@ def test_results() -> None:
     found = fast(rows(4))
     assert type(found) is Tensor
     assert np.array_equal(found.numpy(), model(rows(4)).numpy())
+
+
+def test_a_graph_that_was_compiled_before_is_found(kept: Store) -> None:
+    model = Dense()
+    assert compiled(model, options={"cache": "off"})(rows(4)).tolist() == model(rows(4)).tolist()
+    assert names(kept) == set()
+    fresh = import_module("torch._dynamo").reset
+    fresh()
+    compiled(model)(rows(4))
+    fresh()
+    with nothing_is_compiled():
+        assert compiled(model)(rows(4)).tolist() == model(rows(4)).tolist()
 
 
 def test_inputs_that_are_not_contiguous() -> None:
