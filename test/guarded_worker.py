@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import QDialectError
-from qdialect.lowering import to_threads
 from qdialect.lowering.pipeline import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import executable as executables
@@ -67,8 +66,7 @@ def _unlike(array: Array) -> Array:
 def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
     """Where compiled code and the interpreter disagree, for two inputs and both ways to lie between guards."""
     module = parse(text)
-    to_threads.WORTH = 0
-    lowered = lower(module, resolve(target), threads=threads)
+    lowered = lower(module, resolve(target), threads=threads, min_cycles=0)
     rounds = [random_inputs(module, seed + number) for number in range(2)]
     expected = [interpreter.run(module, inputs) for inputs in rounds]
     found: list[str] = []

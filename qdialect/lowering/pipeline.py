@@ -22,6 +22,7 @@ from qdialect.lowering.passes.to_vector import ToVectorPass
 from qdialect.lowering.passes.to_x86 import ToX86Pass
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.lowering.to_threads import MIN_CYCLES
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.inline_outlined import InlineOutlinedPass
 from qdialect.passes.pass_base import Pass
@@ -36,6 +37,7 @@ class _Settings:
     target: Target
     threads: int
     clocked: bool
+    min_cycles: int
 
 
 # What leads to each phase from the one before.
@@ -44,7 +46,7 @@ _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.LINALG: lambda settings: [ToLinalgPass(settings.target.name, settings.clocked)],
     Phase.VECTOR: lambda settings: [
         ToVectorPass(),
-        *([ToThreadsPass(settings.threads)] if settings.threads > 1 else []),
+        *([ToThreadsPass(settings.threads, settings.min_cycles)] if settings.threads > 1 else []),
     ],
     Phase.X86: lambda settings: [ToX86Pass()],
     Phase.LLVM: lambda settings: [ToLlvmPass()],
@@ -52,20 +54,33 @@ _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
 
 
 def passes_between(
-    start: Phase, end: Phase, target: Target, *, threads: int = 1, clocked: bool = False
+    start: Phase,
+    end: Phase,
+    target: Target,
+    *,
+    threads: int = 1,
+    clocked: bool = False,
+    min_cycles: int = MIN_CYCLES,
 ) -> list[tuple[Phase, list[Pass]]]:
     """Each phase after `start` as far as `end`, with the passes that lead to it."""
-    settings = _Settings(target, threads, clocked)
+    settings = _Settings(target, threads, clocked, min_cycles)
     return [(phase, list(_PASSES[phase](settings))) for phase in start.up_to(end)]
 
 
 def lower(
-    module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, threads: int = 1, clocked: bool = False
+    module: ir.Module,
+    target: Target,
+    until: Phase = Phase.LLVM,
+    *,
+    threads: int = 1,
+    clocked: bool = False,
+    min_cycles: int = MIN_CYCLES,
 ) -> Lowered:
     """Lower a copy of `module` from the phase it is at as far as `until`.
 
-    From phase `vector` on it is divided among `threads`. `clocked` code, which runs on one thread, writes down when
-    each of its calls begins. What a module from phase `linalg` on says of its target and its threads must agree.
+    From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code, which runs
+    on one thread, writes down when each of its calls begins. What a module from phase `linalg` on says of its target
+    and its threads must agree.
 
     Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
     fails.
@@ -80,12 +95,15 @@ def lower(
     copy = context.copy(module)
     if start is not Phase.QNN:
         _check_agreement(module, target, threads, clocked)
-        _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
+        _run(
+            [ToThreadsPass(threads, min_cycles)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [],
+            copy,
+        )
     else:
         _run([InlineOutlinedPass(keep_handed_off=True)], copy)
         # Raises where there is no such function, or one of several blocks.
         main_function(copy)
-    for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):
+    for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked, min_cycles=min_cycles):
         _run(passes, copy)
         if phase is Phase.FUSED:
             # Once for all of its passes: the module that came in was valid.

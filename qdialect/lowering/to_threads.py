@@ -21,7 +21,7 @@ from qdialect.lowering.threads.parts import divide
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, network_calls, schedule
 from qdialect.lowering.upstream import run_passes
 
-WORTH = 4000
+MIN_CYCLES = 4000
 """Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
 
 # Nothing waits for a kernel that reads nothing, and what it writes stays with the thread that goes on with it.
@@ -33,8 +33,10 @@ _MOST = 0.8
 _TIDY = "builtin.module(canonicalize,cse)"
 
 
-def to_threads(module: ir.Module, threads: int) -> int:
+def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) -> int:
     """Divide the network among `threads` threads, in place; nothing changes where no call is worth it.
+
+    A kernel is worth it from `min_cycles` cycles on.
 
     Gives the bytes by which its working memory grows: threads have scratch memory of their own.  Raises `CompileError`
     for a `main` that does more than call kernels.
@@ -47,7 +49,7 @@ def to_threads(module: ir.Module, threads: int) -> int:
         check_network(main, others)
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
         found = network_calls(main, kernels)
-        partitions = _partitions(kernels, found, threads)
+        partitions = _partitions(kernels, found, threads, min_cycles)
         if not partitions:
             return 0
         calls = list(schedule(found, frozenset(partitions), threads))
@@ -60,14 +62,14 @@ def to_threads(module: ir.Module, threads: int) -> int:
 
 
 def _partitions(
-    kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], threads: int
+    kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], threads: int, min_cycles: int
 ) -> dict[str, list[Partition]]:
     """How each kernel that is worth it is cut."""
     aliased = {network_call.kernel.name for network_call in found if network_call.is_aliased}
     chosen: dict[str, list[Partition]] = {}
     for name, kernel in kernels.items():
         reads = any(not access.is_write for access in kernel.accesses)
-        worth = WORTH if reads else WORTH * _FILL_SHARE
+        worth = min_cycles if reads else min_cycles * _FILL_SHARE
         if kernel.cost < worth or name in aliased or not kernel.loop_nests:
             continue
         works = [loop_nest.work for loop_nest in kernel.loop_nests]

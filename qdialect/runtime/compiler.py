@@ -12,6 +12,7 @@ from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
+from qdialect.lowering.to_threads import MIN_CYCLES
 from qdialect.runtime import memory, openmp, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.runtime.external_bindings import External
@@ -40,15 +41,16 @@ def compile_module(
     clocked: bool = False,
     externals: Mapping[str, External] = MappingProxyType({}),
     workspaces: int | None = None,
+    min_cycles: int = MIN_CYCLES,
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
-    runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
-    the same result for every number. As many calls as `workspaces`, by default one for each CPU, run at the same time.
-    `allocate` gives the memory for the constants and the workspaces. `clocked` code, which runs on one thread, writes
-    into `ticks` of the executable when each of its calls begins. `externals` compute the functions that
-    `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
+    runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, its
+    kernels of at least `min_cycles` each, with the same result for every number. As many calls as `workspaces`, by
+    default one for each CPU, run at the same time. `allocate` gives the memory for the constants and the workspaces.
+    `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins. `externals`
+    compute the functions that `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`
@@ -56,7 +58,7 @@ def compile_module(
     """
     workspace_pool.checked(workspaces)
     chosen, wanted = prepared(module, target, threads)
-    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked)
+    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked, min_cycles=min_cycles)
     return CompiledExecutable(lowered, allocate, workspaces, externals)
 
 

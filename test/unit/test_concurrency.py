@@ -11,7 +11,6 @@ PROLOGUE = """
 import gc, os, signal, sys, threading, time
 import numpy as np
 import qdialect
-from qdialect.lowering import to_threads
 
 TEXT = '''func.func @main(%x: tensor<{n}xi8>) -> tensor<{n}xi8> {
   %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<{n}xi8>) -> tensor<{n}xi8>
@@ -288,22 +287,21 @@ for _ in range(300):
 """
 
 OTHERS_OPENMP = """
-to_threads.WORTH = 0
 from ctypes import CDLL
-from qdialect.runtime import openmp
+from qdialect.runtime import compile_module, openmp
 openmp.addresses()
 library = CDLL(openmp.NAMES[0])
 levels = library.omp_get_max_active_levels()
 assert levels > 0
 array = np.arange(1 << 12, dtype=np.int32).astype(np.int8)
-executable = qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)
+executable = compile_module(qdialect.parse(text(1 << 12)), threads=2, min_cycles=0)
 binding = executable.bind([array], [np.empty_like(array)])
 executable(array)
 def work():
     assert (executable(array) == array.clip(-5, 9)).all()
     binding()
     assert (binding.outputs[0] == array.clip(-5, 9)).all()
-    assert (qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)(array) == array.clip(-5, 9)).all()
+    assert (compile_module(qdialect.parse(text(1 << 12)), threads=2, min_cycles=0)(array) == array.clip(-5, 9)).all()
     assert library.omp_get_max_active_levels() == levels
 assert child_ends(work)
 assert library.omp_get_max_active_levels() == levels

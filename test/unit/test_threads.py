@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,8 +20,7 @@ from quantized_layers import CHANNELS, add, conv, fused, requantize, sigmoid
 import qdialect
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.lowering import to_threads
-from qdialect.lowering.pipeline import Phase, compile_to, lower
+from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
 from qdialect.target import GENERIC
@@ -30,9 +30,8 @@ COUNTS = (2, 3, 5, 8)
 CALLS = 2000
 
 
-@pytest.fixture(autouse=True)
-def divides_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_threads, "WORTH", 0)
+compile_divided = partial(compile_module, min_cycles=0)
+"""Every kernel that can be is divided."""
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def same(found: list[NDArray[np.generic]], wanted: list[NDArray[np.generic]]) ->
 def test_every_number_of_threads_gives_the_reference(threads: int) -> None:
     module = chain()
     inputs = random_inputs(module, 3)
-    executable = compile_module(module, threads=threads)
+    executable = compile_divided(module, threads=threads)
     assert executable.threads == threads
     assert same(called(executable, inputs), list(interpreter.run(module, inputs)))
 
@@ -81,18 +80,19 @@ def test_one_thread_is_the_code_of_always() -> None:
     assert "GOMP" not in str(lower(chain(), GENERIC).module)
 
 
-def test_a_network_too_small_has_one_region_without_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_threads, "WORTH", 10**9)
-    text = str(compile_to(chain(), Phase.VECTOR, GENERIC, threads=2))
+def test_a_network_too_small_has_one_region_without_parts() -> None:
+    text = str(lower(chain(), GENERIC, Phase.VECTOR, threads=2, min_cycles=10**9).module)
     assert "omp." not in text
     module = chain()
     inputs = random_inputs(module, 3)
-    assert same(called(compile_module(module, threads=2), inputs), list(interpreter.run(module, inputs)))
+    assert same(
+        called(compile_module(module, threads=2, min_cycles=10**9), inputs), list(interpreter.run(module, inputs))
+    )
 
 
 def test_many_calls_agree() -> None:
     module = chain()
-    executable = compile_module(module, threads=2)
+    executable = compile_divided(module, threads=2)
     inputs = [random_inputs(module, seed) for seed in range(4)]
     wanted = [list(interpreter.run(module, arrays)) for arrays in inputs]
     assert all(same(called(executable, inputs[i % 4]), wanted[i % 4]) for i in range(CALLS))
@@ -102,7 +102,7 @@ def test_python_threads_share_and_own_executables() -> None:
     module = chain()
     inputs = [random_inputs(module, seed) for seed in range(2)]
     wanted = [list(interpreter.run(module, arrays)) for arrays in inputs]
-    executables = [compile_module(module, threads=2) for _ in range(2)]
+    executables = [compile_divided(module, threads=2) for _ in range(2)]
 
     def work(index: int) -> bool:
         own, shared = executables[index], executables[0]
@@ -115,7 +115,7 @@ def test_python_threads_share_and_own_executables() -> None:
 
 def test_a_forked_process_computes() -> None:
     module = chain()
-    executable = compile_module(module, threads=2)
+    executable = compile_divided(module, threads=2)
     inputs = random_inputs(module, 1)
     wanted = called(executable, inputs)
     context = multiprocessing.get_context("fork")
@@ -133,7 +133,7 @@ def test_a_forked_process_computes() -> None:
 
 def test_an_interrupt_is_an_exception_of_python() -> None:
     module = chain()
-    executable = compile_module(module, threads=2)
+    executable = compile_divided(module, threads=2)
     inputs = random_inputs(module, 1)
     wanted = called(executable, inputs)
     main = threading.main_thread().ident
@@ -181,14 +181,13 @@ def test_the_runtime_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_limit_of_the_runtime_changes_no_result() -> None:
     code = """
 import numpy as np, qdialect
-from qdialect.lowering import to_threads
-to_threads.WORTH = 0
+from qdialect.runtime import compile_module
 text = '''func.func @main(%x: tensor<64x64xui8>) -> tensor<64x64xui8> {
   %0 = "qnn.clip"(%x) {min = 10 : i64, max = 200 : i64} : (tensor<64x64xui8>) -> tensor<64x64xui8>
   return %0 : tensor<64x64xui8>
 }'''
 values = np.arange(4096, dtype=np.uint8).reshape(64, 64)
-assert (qdialect.compile(qdialect.parse(text), threads=4)(values) == values.clip(10, 200)).all()
+assert (compile_module(qdialect.parse(text), threads=4, min_cycles=0)(values) == values.clip(10, 200)).all()
 """
     for limit in ("1", "3"):
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "OMP_THREAD_LIMIT": limit}, check=True)

@@ -219,3 +219,22 @@ def test_one_tensor_twice() -> None:
 
     same = rows(3)
     check_native(joined, (same, same))
+
+
+def test_threads_are_an_option() -> None:
+    model, data = Dense(), rows(5)
+    assert torch.equal(compiled(model, options={"threads": 2})(data), compiled(model)(data))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads must be an integer from 1 to 256, but got 0"),
+        ({"threads": "2"}, "threads must be an integer from 1 to 256, but got '2'"),
+        ({"fallback": "eager"}, "option 'fallback' must be 'framework' or 'none', but got 'eager'"),
+        ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
+    ],
+)
+def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        compiled(Dense(), options=options)(rows(1))

@@ -9,7 +9,7 @@ from qdialect._mlir import ir
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.to_threads import to_threads
+from qdialect.lowering.to_threads import MIN_CYCLES, to_threads
 from qdialect.passes.registry import register
 from qdialect.threads import checked
 
@@ -17,7 +17,7 @@ from qdialect.threads import checked
 @register
 @dataclass(frozen=True)
 class ToThreadsPass(PhasePass):
-    """Divide `main` among `threads` threads of an OpenMP runtime; kernels that are not worth it stay whole.
+    """Divide `main` among `threads` threads of an OpenMP runtime; kernels of less than `min_cycles` stay whole.
 
     The results are the same for every number of threads.
     """
@@ -26,6 +26,7 @@ class ToThreadsPass(PhasePass):
     starts: ClassVar[tuple[Phase, ...]] = (Phase.VECTOR,)
     end: ClassVar[Phase] = Phase.VECTOR
     threads: int = 2
+    min_cycles: int = MIN_CYCLES
 
     def lower(self, module: ir.Module) -> None:
         known = lowered.read(module)
@@ -33,5 +34,5 @@ class ToThreadsPass(PhasePass):
             raise lowered.error_at_module(module, f"module is divided among {known.threads} threads already")
         if known.clocked:
             raise lowered.error_at_module(module, f"clocked code must run on one thread, but got {self.threads}")
-        lowered.divide(module, self.threads, to_threads(module, checked(self.threads)))
+        lowered.divide(module, self.threads, to_threads(module, checked(self.threads), self.min_cycles))
         contracts.check_vector(module)
