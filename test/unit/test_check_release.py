@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import io
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
 
-import check_release  # noqa: E402
+
+@pytest.fixture
+def check_release(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script as a module."""
+    monkeypatch.syspath_prepend(TOOLS)
+    return importlib.import_module("check_release")
 
 
 def wheel_of(path: Path, contents: dict[str, str]) -> Path:
@@ -23,7 +28,7 @@ def wheel_of(path: Path, contents: dict[str, str]) -> Path:
     return path
 
 
-def test_a_file_that_the_sdist_lacks(tmp_path: Path) -> None:
+def test_a_file_that_the_sdist_lacks(check_release: Any, tmp_path: Path) -> None:
     source = tmp_path / "source"
     for name in ("docs/a.md", "test/b.py", "build/lib/c.py"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +38,7 @@ def test_a_file_that_the_sdist_lacks(tmp_path: Path) -> None:
     assert check_release.missing_files(tmp_path / "x.tar.gz", source) == ["sdist must hold test/b.py"]
 
 
-def test_wheels_that_differ(tmp_path: Path) -> None:
+def test_wheels_that_differ(check_release: Any, tmp_path: Path) -> None:
     one = wheel_of(tmp_path / "one.whl", {"a.py": "1", "b.py": "2"})
     two = wheel_of(tmp_path / "two.whl", {"a.py": "1", "b.py": "3", "c.py": ""})
     assert check_release.differences(one, one) == []
@@ -41,13 +46,13 @@ def test_wheels_that_differ(tmp_path: Path) -> None:
     assert [text.rpartition(" ")[2] for text in found] == ["b.py", "c.py"]
 
 
-def test_the_metadata_names_what_is_checked() -> None:
+def test_the_metadata_names_what_is_checked(check_release: Any) -> None:
     named = check_release.named_versions()
     assert named[0] == "3.11"
     assert set(named) <= set(check_release.VERSIONS)
 
 
-def test_an_interpreter_that_does_not_run_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shim_is_no_interpreter(check_release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shim = tmp_path / "python3.11"
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
