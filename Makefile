@@ -19,6 +19,9 @@ BENCH_ARGS ?=
 ZOO_VENV := .venv-zoo
 ZOO := $(ZOO_VENV)/.installed
 ZOO_ARGS ?=
+# Ray with what its tests need, half a gigabyte.
+RAY_VENV := .venv-ray
+RAY := $(RAY_VENV)/.installed
 RECORD_ARGS ?=
 FUZZ_PROFILE ?= long
 
@@ -27,7 +30,8 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check models fuzz clean
+.PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check release-check \
+	ray-check models fuzz clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +101,17 @@ unit: $(INSTALLED) ## pytest: unit, reference, end-to-end and short fuzz tests
 wheel-check: $(INSTALLED) ## Build the wheel, install it alone in a fresh environment and use it there
 	$(BIN)/python tools/check_wheel.py
 
+release-check: $(INSTALLED) ## The wheel, made from the checkout and from the sdist, with every Python that is here
+	$(BIN)/python tools/check_release.py
+
+$(RAY): pyproject.toml
+	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(RAY_VENV)
+	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ray-test]'
+	@touch $@
+
+ray-check: $(RAY) ## The examples that need Ray, on a cluster of this machine
+	$(RAY_VENV)/bin/python -m pytest test/cluster
+
 models: $(PACKAGE) ## Download the test models that are missing, and check them
 	$(BIN)/python -m qdialect.models
 
@@ -104,4 +119,4 @@ fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)
 
 clean: ## Remove .venv and everything that was built
-	rm -rf $(VENV) $(BENCH_VENV) $(ZOO_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(ZOO_VENV) $(RAY_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -4,11 +4,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT = (".*", "build", "dist", "*.egg-info", "models", "__pycache__")
+BUILT = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "*.egg-info", "models", "__pycache__", "Output")
 
 MODULE = """
 func.func @main(%x: tensor<1x8xi8>) -> tensor<1x8xi8> {
@@ -33,27 +32,38 @@ print("compiled and ran with", qdialect.__version__)
 """
 
 
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+
+
 def run(*command: str | Path, cwd: Path) -> None:
     print("+", *map(str, command[:4]), flush=True)
     subprocess.run(command, cwd=cwd, check=True)
 
 
+def copied(folder: Path) -> Path:
+    """A copy of the checkout, because setuptools packs whatever earlier builds have left in the build folder."""
+    return shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*BUILT))
+
+
+def check(python: str | Path, wheel: Path, folder: Path) -> None:
+    """Install a wheel alone in a new environment of `python` below `folder`, and use it there."""
+    run(python, "-m", "venv", folder / "env", cwd=folder)
+    scripts = folder / "env" / "bin"
+    run(scripts / "python", *PIP, "install", wheel, cwd=folder)
+    (folder / "relu.mlir").write_text(MODULE)
+    run(scripts / "qdialect-opt", "--version", cwd=folder)
+    run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=folder)
+    run(scripts / "qdialect-compile", "relu.mlir", "-o", "relu.so", cwd=folder)
+    run(scripts / "python", "-c", USE, cwd=folder)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="qdialect-wheel-") as name:
         folder = Path(name)
-        pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-        # A copy, because setuptools packs whatever earlier builds have left in the build folder.
-        source = shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*BUILT))
-        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
+        source = copied(folder / "source")
+        run(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
         (wheel,) = folder.glob("qdialect-*.whl")
-        venv.create(folder / "env", with_pip=True)
-        scripts = folder / "env" / "bin"
-        run(scripts / "python", *pip, "install", wheel, cwd=folder)
-        (folder / "relu.mlir").write_text(MODULE)
-        run(scripts / "qdialect-opt", "--version", cwd=folder)
-        run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=folder)
-        run(scripts / "qdialect-compile", "relu.mlir", "-o", "relu.so", cwd=folder)
-        run(scripts / "python", "-c", USE, cwd=folder)
+        check(sys.executable, wheel, folder)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,22 @@ import sys
 
 from qdialect import target
 from qdialect.cli import terminal
-from qdialect.demo import layers, network
+from qdialect.demo import layers, network, program
 from qdialect.demo.printing import heading, say
 
 
 def main() -> int:
-    """Show the layers, then the network; the exit status is 0 where every element is as in the reference."""
+    """Show layers, a network and its file; the exit status is 0 where every element is as in the reference."""
     _use_one_core()
     host = target.host()
     heading("qdialect: quantized networks through MLIR to machine code, bit for bit")
     say(f"This CPU takes target '{host.name}'. Everything runs on one core; times are medians.")
     if not host.has_vnni:
         say("It has no AVX-512 VNNI: there is no dot-product instruction to compare with, and code is portable.")
-    different = layers.show() + network.show()
+    different = layers.show()
+    case = network.find_case()
+    of_network, result = network.show(case)
+    different += of_network + program.show(case, result)
     heading("Result")
     say(f"{different} elements differ from the reference.")
     return 1 if different else 0

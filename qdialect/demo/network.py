@@ -40,9 +40,8 @@ class Case:
     layers: Mapping[int, Array]
 
 
-def show() -> int:
-    """Print what becomes of the network; the number of elements that differ from the reference."""
-    case = find_case()
+def show(case: Case) -> tuple[int, Array]:
+    """Print what becomes of the network; the number of elements that differ from the reference, and its result."""
     heading(case.title)
     say(f"Every layer is compared with {case.source}.")
     start = time.perf_counter()
@@ -52,16 +51,17 @@ def show() -> int:
     share = speed.share(macs)
     count, different, elements = _compare(case)
     of_peak = f", {100 * share:.0f} % of bare vpdpbusd" if share else ""
+    result = np.asarray(executable(case.image))
     rows = [
         ("ops", f"{_ops(case.module)} as imported, {_ops(case.module, 'fuse-qnn')} after --fuse-qnn"),
         ("compiled in", f"{compiled:.1f} s: {executable.kernels} kernels in {len(executable.calls)} calls"),
         ("time per image", f"{speed.seconds * 1e3:.3f} ms ({speed.rate(macs) * 1e-9:.1f} GMAC/s{of_peak})"),
         ("working memory", f"{executable.working_memory} bytes, besides {executable.constants_bytes} of constants"),
         ("layers compared", f"{count}: {different} of {elements} elements differ"),
-        ("answer", f"class {int(np.argmax(executable(case.image)))}"),
+        ("answer", f"class {int(np.argmax(result))}"),
     ]
     print("\n" + table.render(("", ""), rows).lstrip())
-    return different
+    return different, result
 
 
 def find_case() -> Case:

@@ -1,12 +1,14 @@
 """The demonstration: where no model is, and what it counts."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import qdialect
 from qdialect import models
-from qdialect.demo import layers, network
+from qdialect.demo import layers, network, program
 from qdialect.frontends.tflite import write_mobilenet
 
 
@@ -27,23 +29,35 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_models")
 def test_without_models_it_writes_one_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert network.show() == 0
+    case = network.find_case()
+    different, result = network.show(case)
+    assert different + program.show(case, result) == 0
     text = capsys.readouterr().out
     assert "is not here ('make models' downloads it): writing its layers with random weights" in text
     assert "Every layer is compared with the NumPy reference, run here." in text
     assert "layers compared  31: 0 of" in text
+    assert re.search(r"shared library +\d+ bytes, with \d+ of constants", text)
+    assert re.search(r"start +\d+\.\d ms from the start of a program in C", text)
+    assert re.search(r"compared with Python +0 of \d+ elements differ", text)
 
 
 @pytest.mark.usefixtures("no_models")
-def test_a_wrong_element_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_element_is_counted() -> None:
     case = network.find_case()
     first = min(case.layers)
     wrong = dict(case.layers)
     wrong[first] = wrong[first] ^ np.uint8(1)
-    monkeypatch.setattr(
-        network, "find_case", lambda: network.Case(case.title, case.source, case.module, case.image, wrong)
-    )
-    assert network.show() == wrong[first].size
+    changed = network.Case(case.title, case.source, case.module, case.image, wrong)
+    assert network.show(changed)[0] == wrong[first].size
+
+
+def test_without_a_c_compiler_the_demonstration_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    empty = network.Case("", "", qdialect.parse("module {}"), np.zeros(1, np.uint8), {})
+    assert program.show(empty, empty.image) == 0
+    assert "CC names 'no-such-compiler'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layer", layers.LAYERS, ids=lambda layer: layer.name)
