@@ -45,7 +45,7 @@ def fields(*entries: tuple[str, Any]) -> Write:
 
 
 IMAGE = drawn(1, 2, 5, 6, 4)
-CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[int, Write] | None]] = {
+CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
     "CONV_2D": (
         [IMAGE, drawn(2, 3, 3, 2, 4), drawn(3, 3)],
         2,
@@ -69,8 +69,8 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[int, Write] | No
     ),
     "SOFTMAX": ([IMAGE], 0, IMAGE.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
     "GELU": ([IMAGE], 0, IMAGE.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
-    "HARD_SWISH": ([IMAGE], 0, IMAGE.shape, None),
-    "LOGISTIC": ([IMAGE], 0, IMAGE.shape, None),
+    "HARD_SWISH": ([IMAGE], 0, IMAGE.shape, ()),
+    "LOGISTIC": ([IMAGE], 0, IMAGE.shape, ()),
     "MEAN": ([IMAGE, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
     "STRIDED_SLICE": (
         [IMAGE, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
@@ -84,9 +84,9 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[int, Write] | No
         (2, 7, 11, 4),
         (OPTIONS.ResizeBilinearOptions, fields(("Bool", False), ("Bool", False), ("Bool", False), ("Bool", True))),
     ),
-    "PRELU": ([IMAGE, drawn(5, 4)], 1, IMAGE.shape, None),
-    "PAD": ([IMAGE, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), None),
-    "TRANSPOSE": ([IMAGE, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), None),
+    "PRELU": ([IMAGE, drawn(5, 4)], 1, IMAGE.shape, ()),
+    "PAD": ([IMAGE, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
+    "TRANSPOSE": ([IMAGE, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
 }
 
 
@@ -97,7 +97,7 @@ def test_operators_are_those_of_litert(kind: str) -> None:
     given = [writer.tensor(f"x{i}", array.shape, array.dtype.type) for i, array in enumerate(inputs[:free])]
     known = [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
     output = writer.tensor("y", shape, np.float32)
-    writer.operator(getattr(KIND, kind), [*given, *known], output, *(option or ()))
+    writer.operator(getattr(KIND, kind), [*given, *known], output, *option)
     content = writer.finish(given, [output])
     (found,) = in_double(read_graph(content))(inputs[:free])
     assert found.dtype == np.float64

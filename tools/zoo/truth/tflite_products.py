@@ -21,7 +21,8 @@ def _data(node: Node, axes: tuple[int, ...], *, is_asymmetric: bool) -> Array:
     data = node[0]
     if node.tensor(0).element != "f32" or node.tensor(1).element != "i8":
         return data
-    low, high = (end(data, axis=axes, keepdims=True) for end in (np.min, np.max))
+    low: Array = data.min(axis=axes, keepdims=True)
+    high: Array = data.max(axis=axes, keepdims=True)
     if not is_asymmetric:
         scale = np.maximum(np.abs(low), np.abs(high)) / _LARGEST
         return _away(data / np.where(scale == 0, 1, scale)) * scale
@@ -31,8 +32,7 @@ def _data(node: Node, axes: tuple[int, ...], *, is_asymmetric: bool) -> Array:
     # From the end of the range at which the zero point loses less.
     at_low, at_high = -128 - low / scale, 127 - high / scale
     is_low = 128 + np.abs(low / scale) < 127 + np.abs(high / scale)
-    nearer: Array = np.where(is_low, at_low, at_high)
-    zero_point = np.clip(_away(nearer), -128, 127)
+    zero_point = np.clip(_away(np.where(is_low, at_low, at_high)), -128, 127)
     return (np.clip(_away(data / scale + zero_point), -128, 127) - zero_point) * scale
 
 
