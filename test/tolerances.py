@@ -64,6 +64,7 @@ _TORCH = {
         (
             *("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding"),
             *("aten.conv_transpose2d.input", "aten.linear.default", "aten.addmm.default", "aten.mm.default"),
+            *("aten.conv3d.default", "aten.conv3d.padding", "aten.avg_pool3d.default"),
             *("aten.bmm.default", "aten.matmul.default", "aten.mean.default", "aten.mean.dim"),
             *("aten.avg_pool2d.default", "aten.adaptive_avg_pool2d.default", "aten.softmax.int"),
             *("aten._softmax.default", "aten.log_softmax.int", "aten._log_softmax.default"),

@@ -142,8 +142,8 @@ def test_an_operator_without_an_evaluator_is_named() -> None:
 
 
 def test_a_format_without_an_evaluator_is_named(tmp_path: Path) -> None:
-    with pytest.raises(truth.NoTruthError, match=r"a \.tflite file has no evaluator in float64"):
-        truth.load(str(tmp_path / "model.tflite"), ".tflite")
+    with pytest.raises(truth.NoTruthError, match=r"a \.mlir file has no evaluator in float64"):
+        truth.load(str(tmp_path / "model.mlir"), ".mlir")
 
 
 @pytest.mark.parametrize("quantizer", ["x86", "xnnpack"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.zoo.frameworks.runner import Runner
 
-_MODULES = {".onnx": "onnx_truth", ".pt2": "torch_truth"}
+_MODULES = {".onnx": "onnx_truth", ".pt2": "torch_truth", ".tflite": "tflite_truth"}
 
 
 class NoTruthError(Exception):

@@ -107,14 +107,16 @@ def _counts(call: Call, size: Shape, window: Window) -> Array:
     padding = call.integers("padding", 2) if call.argument("count_include_pad") else (0, 0)
     call.plan.budget.spend_constant(window.output, 8)
     rows, columns = (
-        _elements(size[i], window.output[i], window.strides[i], window.kernel[i], window.before[i], padding[i])
+        elements_of_windows(
+            size[i], window.output[i], window.strides[i], window.kernel[i], window.before[i], padding[i]
+        )
         for i in range(2)
     )
     counts = np.outer(rows, columns)
     return counts if np.any(counts != counts[0, 0]) else counts[0, 0].reshape(())
 
 
-def _elements(size: int, output: int, stride: int, kernel: int, before: int, counted: int) -> Array:
+def elements_of_windows(size: int, output: int, stride: int, kernel: int, before: int, counted: int) -> Array:
     """How many of the taps of each window along a dimension lie in it or among the `counted` elements at its ends."""
     begins = np.arange(output) * stride - before
     return np.minimum(begins + kernel, size + counted) - np.maximum(begins, -counted)

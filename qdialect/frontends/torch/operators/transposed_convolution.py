@@ -20,6 +20,7 @@ from qdialect.frontends.torch.operators.convolution import convolution
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.padding import Border
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.volumes import convolution_of_volumes
 from qdialect.frontends.torch.tensors import Quantized
 
 
@@ -55,7 +56,8 @@ def _either(call: Call) -> Result:
     """What PyTorch makes of all convolutions."""
     if call.argument("transposed"):
         return _transposed_convolution(call)
-    return convolution(call, len(call.tensor("weight").shape))
+    rank = len(call.tensor("weight").shape)
+    return convolution_of_volumes(call) if rank == 5 else convolution(call, rank)
 
 
 @imports("conv_transpose2d.input", "conv_transpose1d.default")
