@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import I64
+from qdialect.dialect.attribute_kinds import I64, choice
 from qdialect.dialect.constraints import check_axis
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ANY, INDEX, INDEX_LIST, element_of
+from qdialect.quant_math.choices import ScatterReduction
+
+
+_REDUCED = ("i32", "i64", "f32")
 
 
 class DynamicGatherOp(QnnOp, name="dynamic_gather"):
@@ -45,17 +49,21 @@ class DynamicGatherOp(QnnOp, name="dynamic_gather"):
 class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
     """`data` with row ``indices[i]`` of its first dimension replaced by row i of `updates`; of equal indices the last.
 
-    An index below -n or above n - 1, for the n rows of `data`, is taken as the nearest of these.
+    With a `reduction`, the row becomes the sum, product, minimum or maximum of itself and the update, one update after
+    the other in the order of the indices.  An index below -n or above n - 1, for the n rows of `data`, is taken as the
+    nearest of these.
 
     Constraints:
       C1: data, updates and result must have the same element type
       C2: data must have at least 1 dimension
       C3: updates must have a row of data's shape for each index
+      C4: reduction must be none unless elements are i32, i64 or f32
     """
 
     data = operand(ANY)
     indices = operand(INDEX_LIST)
     updates = operand(ANY)
+    reduction = attribute(choice(ScatterReduction), ScatterReduction.NONE)
     output = result(ANY)
 
     @classmethod
@@ -70,3 +78,5 @@ class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
         wanted = element_of(self.data.type)
         found = {element_of(self.updates.type), element_of(self.output.type)} - {wanted}
         require(not found, "C1", f"updates and result must have elements of type {wanted}, but got {', '.join(found)}")
+        holds = wanted in _REDUCED or self.reduction is ScatterReduction.NONE
+        require(holds, "C4", f"reduction of elements of type {wanted} must be none, but got {self.reduction}")

@@ -240,6 +240,21 @@ class Coordinates(StrEnum):
     """First and last elements correspond: ``i * (in - 1) / (out - 1)``."""
 
 
+class ScatterReduction(StrEnum):
+    """What becomes of an element and the update that a scatter has for it."""
+
+    NONE = "none"
+    """The update."""
+    ADD = "add"
+    """Their sum; integers wrap around."""
+    MUL = "mul"
+    """Their product; integers wrap around."""
+    MIN = "min"
+    """The smaller; NaN where one is."""
+    MAX = "max"
+    """The larger; NaN where one is."""
+
+
 class Ratio(StrEnum):
     """How the float32 coordinates of a resized image's elements are evaluated."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from qdialect.dialect import DynamicGatherOp, DynamicScatterOp
+from qdialect.quant_math.choices import ScatterReduction
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 
@@ -15,13 +18,23 @@ def _gather(op: DynamicGatherOp, operands: Arrays) -> Array:
 
 
 @evaluates(DynamicScatterOp)
-def _scatter(_: DynamicScatterOp, operands: Arrays) -> Array:
+def _scatter(op: DynamicScatterOp, operands: Arrays) -> Array:
     data, indices, updates = operands
-    result = data.copy()
+    result, reduce = data.copy(), _REDUCTIONS[op.reduction]
     # One after another: of equal indices the last one stands.
-    for row, update in zip(_rows(indices, len(data)), updates, strict=True):
-        result[row] = update
+    with np.errstate(all="ignore"):
+        for row, update in zip(_rows(indices, len(data)), updates, strict=True):
+            result[row] = reduce(result[row], update)
     return result
+
+
+_REDUCTIONS: Mapping[ScatterReduction, Callable[[Array, Array], Array]] = {
+    ScatterReduction.NONE: lambda _, update: update,
+    ScatterReduction.ADD: np.add,
+    ScatterReduction.MUL: np.multiply,
+    ScatterReduction.MIN: np.minimum,
+    ScatterReduction.MAX: np.maximum,
+}
 
 
 def _rows(indices: Array, extent: int) -> Array:

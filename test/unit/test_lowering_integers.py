@@ -22,6 +22,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.lowering import to_threads
+from qdialect.quant_math.choices import ScatterReduction
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -98,6 +99,15 @@ def test_scatters_write_in_order(data: Shape, count: int) -> None:
     updates = (count, *data[1:])
     given = [drawn(data, "f32"), far_indices((count,), data[0], "int32"), drawn(updates, "f32", 1)]
     check_op(DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
+
+
+@pytest.mark.parametrize("element", ["i32", "i64", "f32"])
+def test_scatters_reduce_in_order(element: str) -> None:
+    for data, count in [((5,), 9), ((4, 3, 19), 6), ((2, 70), 5)]:
+        shapes = [tensor(data, element), tensor((count,), "i64"), tensor((count, *data[1:]), element)]
+        given = [drawn(data, element), far_indices((count,), data[0], "int64"), drawn((count, *data[1:]), element, 1)]
+        for reduction in ScatterReduction:
+            check_op(DynamicScatterOp, shapes, element, given, reduction=reduction)
 
 
 @pytest.mark.parametrize("element", ["i32", "i64", "f32"])

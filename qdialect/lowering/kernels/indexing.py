@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Value
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.views import Axis, collapse
+
+Reduce = Callable[[Body, Value, Value], Value]
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,16 @@ def emit_gather(
 
 
 def emit_scatter(
-    kernel: Kernel, row: Sequence[int], indices: MapOperand, extents: Sequence[int], rows: Rows, listed: Listed
+    kernel: Kernel,
+    row: Sequence[int],
+    indices: MapOperand,
+    extents: Sequence[int],
+    rows: Rows,
+    listed: Listed,
+    reduce: Reduce | None,
 ) -> None:
-    """Copy from `listed` to `rows`, in the order of the indices."""
-    _emit(kernel, row, indices, extents, rows, listed, is_gather=False)
+    """Copy from `listed` to `rows`, in the order of the indices, or `reduce` what is there and the copy to one."""
+    _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduce=reduce)
 
 
 def _emit(
@@ -52,6 +60,7 @@ def _emit(
     listed: Listed,
     *,
     is_gather: bool,
+    reduce: Reduce | None = None,
 ) -> None:
     table = declare_operand(kernel, "indices", indices).buffer
     at_row = replace(rows.operand, source=declare_operand(kernel, "rows", rows.operand).buffer)
@@ -63,7 +72,10 @@ def _emit(
         named = replace(at_row, start=kernel.multiple(found, rows.stride))
         entry = replace(in_list, start=list_at)
         source, target = (named, entry) if is_gather else (entry, named)
-        emit_map(kernel, row, [source], target, lambda _, values: values[0])
+        if reduce is None:
+            emit_map(kernel, row, [source], target, lambda _, values: values[0])
+        else:
+            emit_map(kernel, row, [target, source], target, lambda body, values: reduce(body, values[0], values[1]))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array, apply, clamp, create, filled, select
 from qdialect.passes.tosa_export.export import Export, exports, shape_of_result
 from qdialect.passes.tosa_export.movement import gathered_rows
+from qdialect.quant_math.choices import ScatterReduction
 
 
 def _positions(export: Export, indices: ir.Value, extent: int) -> ir.Value:
@@ -37,6 +38,7 @@ def _gather(export: Export, op: DynamicGatherOp) -> ir.Value:
 @exports(DynamicScatterOp)
 def _scatter(export: Export, op: DynamicScatterOp) -> ir.Value:
     """SCATTER writes every row once."""
+    require(op.reduction is ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
     indices, extent = export.constant(op.indices, "indices"), shape_of(op.data.type)[0]
     rows = _inside(indices, extent)
     require(len(np.unique(rows)) == rows.size, f"indices must name different rows, but got {indices.tolist()}")

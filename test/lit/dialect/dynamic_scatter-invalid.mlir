@@ -21,3 +21,11 @@ func.func @dynamic_scatter_c3(%data: tensor<4x6xf32>, %indices: tensor<3xi64>, %
   %y = "qnn.dynamic_scatter"(%data, %indices, %updates) : (tensor<4x6xf32>, tensor<3xi64>, tensor<2x6xf32>) -> tensor<4x6xf32>
   return
 }
+
+// -----
+
+func.func @dynamic_scatter_c4(%data: tensor<4x6xi1>, %indices: tensor<3xi64>, %updates: tensor<3x6xi1>) {
+  // expected-error @+1 {{'qnn.dynamic_scatter' op reduction of elements of type i1 must be none, but got add}}
+  %y = "qnn.dynamic_scatter"(%data, %indices, %updates) {reduction = "add"} : (tensor<4x6xi1>, tensor<3xi64>, tensor<3x6xi1>) -> tensor<4x6xi1>
+  return
+}
