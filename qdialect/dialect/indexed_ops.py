@@ -16,7 +16,6 @@ from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ANY, INDEX, INDEX_LIST, element_of
 from qdialect.quant_math.choices import ScatterReduction
 
-
 _REDUCED = ("i32", "i64", "f32")
 
 
