@@ -48,9 +48,9 @@ class DynamicGatherOp(QnnOp, name="dynamic_gather"):
 class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
     """`data` with row ``indices[i]`` of its first dimension replaced by row i of `updates`; of equal indices the last.
 
-    With a `reduction`, each element of the row becomes ``data + updates``, their product, maximum or minimum instead,
-    one index after the other; integer sums and products wrap around.  An index below -n or above n - 1, for the n rows
-    of `data`, is taken as the nearest of these.
+    With a `reduction`, the row becomes the sum, product, minimum or maximum of itself and the update, one update after
+    the other in the order of the indices.  An index below -n or above n - 1, for the n rows of `data`, is taken as the
+    nearest of these.
 
     Constraints:
       C1: data, updates and result must have the same element type

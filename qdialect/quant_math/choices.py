@@ -102,18 +102,6 @@ class Scaling(StrEnum):
         return _F32_SUMS[self]
 
 
-class ScatterReduction(StrEnum):
-    """What a scatter makes of the element that it finds and the one that it writes there."""
-
-    NONE = "none"
-    """The one that it writes."""
-    ADD = "add"
-    MUL = "mul"
-    MAX = "max"
-    """The larger one; NaN where one of two floats is."""
-    MIN = "min"
-
-
 class AddArithmetic(StrEnum):
     """How two quantized tensors are added."""
 
@@ -250,6 +238,21 @@ class Coordinates(StrEnum):
     """``(i + 0.5) / s``."""
     ALIGN_CORNERS = "align_corners"
     """First and last elements correspond: ``i * (in - 1) / (out - 1)``."""
+
+
+class ScatterReduction(StrEnum):
+    """What becomes of an element and the update that a scatter has for it."""
+
+    NONE = "none"
+    """The update."""
+    ADD = "add"
+    """Their sum; integers wrap around."""
+    MUL = "mul"
+    """Their product; integers wrap around."""
+    MIN = "min"
+    """The smaller; NaN where one is."""
+    MAX = "max"
+    """The larger; NaN where one is."""
 
 
 class Ratio(StrEnum):

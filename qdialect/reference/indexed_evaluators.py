@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from qdialect.dialect import DynamicGatherOp, DynamicScatterOp
 from qdialect.quant_math.choices import ScatterReduction
 from qdialect.reference.evaluators import Array, Arrays, evaluates
-
-_REDUCTIONS: dict[ScatterReduction, Callable[[Array, Array], Array]] = {
-    ScatterReduction.NONE: lambda _, new: new,
-    ScatterReduction.ADD: np.add,
-    ScatterReduction.MUL: np.multiply,
-    ScatterReduction.MAX: np.maximum,
-    ScatterReduction.MIN: np.minimum,
-}
 
 
 @evaluates(DynamicGatherOp)
@@ -28,11 +20,21 @@ def _gather(op: DynamicGatherOp, operands: Arrays) -> Array:
 @evaluates(DynamicScatterOp)
 def _scatter(op: DynamicScatterOp, operands: Arrays) -> Array:
     data, indices, updates = operands
-    result, reduce_ = data.copy(), _REDUCTIONS[op.reduction]
+    result, reduce = data.copy(), _REDUCTIONS[op.reduction]
     # One after another: of equal indices the last one stands.
-    for row, update in zip(_rows(indices, len(data)), updates, strict=True):
-        result[row] = reduce_(result[row], update)
+    with np.errstate(all="ignore"):
+        for row, update in zip(_rows(indices, len(data)), updates, strict=True):
+            result[row] = reduce(result[row], update)
     return result
+
+
+_REDUCTIONS: Mapping[ScatterReduction, Callable[[Array, Array], Array]] = {
+    ScatterReduction.NONE: lambda _, update: update,
+    ScatterReduction.ADD: np.add,
+    ScatterReduction.MUL: np.multiply,
+    ScatterReduction.MIN: np.minimum,
+    ScatterReduction.MAX: np.maximum,
+}
 
 
 def _rows(indices: Array, extent: int) -> Array:

@@ -102,7 +102,7 @@ def test_scatters_write_in_order(data: Shape, count: int) -> None:
 @pytest.mark.parametrize("element", ["i16", "i32", "i64", "f32"])
 def test_scatters_reduce_in_order(element: str) -> None:
     how = [{"reduction": kind} for kind in ("add", "mul", "max", "min")]
-    for data, count in [((5,), 40), ((4, 3, 19), 12)]:
+    for data, count in [((5,), 40), ((4, 3, 19), 12), ((2, 70), 5)]:
         updates = (count, *data[1:])
         given = [drawn(data, element), far_indices((count,), data[0], "int64"), drawn(updates, element, 1)]
         types = [tensor(data, element), tensor((count,), "i64"), tensor(updates, element)]

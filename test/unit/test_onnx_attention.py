@@ -250,9 +250,14 @@ REFUSED: dict[str, tuple[str, list[tuple[int, ...] | None], dict[str, Any]]] = {
         [(2, 5, 8), (2, 5, 8), (2, 4, 8)],
         {"num_heads": 4},
     ),
-    "input 6, past_key, must be omitted": (
+    "inputs 6 and 7, the caches, must both be given or omitted": (
         f"{CONTRIB}.MultiHeadAttention",
         [(2, 5, 8), (2, 5, 8), (2, 5, 8), None, None, None, (2, 4, 3, 2)],
+        {"num_heads": 4},
+    ),
+    "cache must have the shape [2, 4, 3, 2], but got [2, 4, 3, 5]": (
+        f"{CONTRIB}.MultiHeadAttention",
+        [(2, 5, 8), (2, 5, 8), (2, 5, 8), None, None, None, (2, 4, 3, 5), (2, 4, 3, 5)],
         {"num_heads": 4},
     ),
     "rotary_embedding_dim must be even and in [2, 8], but got 5": (

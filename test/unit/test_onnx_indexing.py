@@ -61,6 +61,16 @@ def test_scatters(dtype: Any) -> None:
     check("ScatterElements", [x, np.ascontiguousarray(indices), drawn((2, 3, 7), dtype, 1)], axis=1)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
+@pytest.mark.parametrize("reduction", ["add", "mul", "min", "max"])
+def test_scatters_reduce(dtype: Any, reduction: str) -> None:
+    x = drawn((5, 3, 7), dtype)
+    rows = np.random.default_rng(0).integers(0, 5, (6, 1))
+    check("ScatterND", [x, rows, drawn((6, 3, 7), dtype, 1)], reduction=reduction)
+    indices = np.random.default_rng(1).integers(-3, 3, (2, 9, 7))
+    check("ScatterElements", [x, indices, drawn((2, 9, 7), dtype, 1)], axis=1, reduction=reduction)
+
+
 @pytest.mark.parametrize("dtype", [*WIDE, np.float32])
 def test_running_sums(dtype: Any) -> None:
     for axis in (0, -1, 1):
@@ -141,8 +151,8 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     (
         "ScatterElements",
         [np.zeros((1, 5), np.int64), np.zeros((1, 5), np.int64)],
-        {"reduction": "add"},
-        "reduction must be none, but got add",
+        {"reduction": "mean"},
+        "reduction must be none or add or mul or min or max, but got mean",
     ),
     ("Trilu", [np.array([1, 2])], {}, "k must have 1 entry, but got 2"),
     ("OneHot", [np.array(2**62), np.zeros(2, np.float32)], {}, "depth must be in [1, 2147483647]"),

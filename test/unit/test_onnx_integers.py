@@ -180,3 +180,12 @@ def test_what_does_not_fit_is_refused() -> None:
     model = ModelBuilder()
     found = model.node("NonZero", model.input("x", (3,), np.int64))
     assert "operator is not supported" in refused(model.finish(found))
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_integers_are_clipped(dtype: Any) -> None:
+    x, low, high = drawn((3, 19), dtype), np.array(-9, dtype), np.array(70, dtype)
+    for bounds in ([low, high], [low], [high, low]):
+        check("Clip", [x, *bounds])
+        check("Clip", [x, *bounds], constants=len(bounds))
+        check("Clip", [x, *bounds], constants=len(bounds) + 1)

@@ -118,8 +118,7 @@ NONE = np.zeros(0, dtype=np.float32)
 SIZES = [NONE, NONE, LONG([1, 3, 8, 8])]
 LINEAR = {"mode": "linear"}
 RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
-    ("mode must be nearest or linear or bilinear, but got cubic", SIZES, {"mode": "cubic"}),
-    ("antialias is not supported", SIZES, {"antialias": 1}),
+    ("mode must be nearest or linear or bilinear or cubic, but got lanczos", SIZES, {"mode": "lanczos"}),
     (
         "keep_aspect_ratio_policy must be stretch, but got not_larger",
         SIZES,

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frameworks import onnx_runtime
-from qdialect.frontends.common import Array, Interface, Shape, content_of
+from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
 from qdialect.frontends.onnx.products import products
@@ -21,9 +20,6 @@ from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import module_of
 from qdialect.frontends.planning.partition import Part, PartitionNode
 from qdialect.frontends.planning.tensors import Constant
-
-if TYPE_CHECKING:
-    import onnx
 
 _NUMBERS = {element: number for number, element in ELEMENTS.items()}
 
@@ -37,9 +33,10 @@ class OnnxDivision(Division):
         self, source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
     ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
-        graph, self.name, self._size = read_model(source, batch=batch, dims=dims)
-        self._models = SubModels(_proto(source), graph.inputs)
-        self._graph = self._with_types(graph)
+        read = read_model(source, batch=batch, dims=dims)
+        self.name, self._size = read.name, read.size
+        self._models = SubModels(read.proto, read.graph.inputs)
+        self._graph = self._with_types(read.graph)
         self._planner = self._judged(self._graph)
         for name in self._planner.results:
             tensor = self._interface(name)
@@ -142,12 +139,3 @@ class OnnxDivision(Division):
         if name in self._known:
             return OpenInterface(name, self._known[name].shape, self._known[name].dtype.name)
         return self._models.open_interface(name)
-
-
-def _proto(source: str | Path | bytes) -> onnx.ModelProto:
-    import onnx
-
-    content, _ = content_of(source, "model.onnx")
-    model = onnx.ModelProto()
-    model.ParseFromString(content)
-    return model

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
@@ -18,16 +20,20 @@ from qdialect.frontends.common import (
     require,
 )
 from qdialect.frontends.extents import Extents
+from qdialect.frontends.onnx.branches import known_conditions, take_branches
 from qdialect.frontends.onnx.float_groups import groups_in_f32
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
-from qdialect.frontends.onnx.reader import read_graph
+from qdialect.frontends.onnx.reader import read_graph, read_proto
 from qdialect.frontends.onnx.schema import check_attributes
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, known_array
+
+if TYPE_CHECKING:
+    import onnx
 
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
@@ -51,41 +57,58 @@ def import_onnx(
     node is a note.
     """
     extents = Extents(batch, dims)
-    graph, name, size = _sized(source, extents)
-    planned = OnnxPlanner(graph, name, size).run(extents.hints())
-    return module_of(planned, name, context)
+    read = _read(source, extents)
+    planned = OnnxPlanner(read.graph, read.name, read.size).run(extents.hints())
+    return module_of(planned, read.name, context)
+
+
+@dataclass(frozen=True)
+class ReadModel:
+    """A model whose functions are inlined and whose known branches are taken, supported or not."""
+
+    proto: onnx.ModelProto
+    graph: Graph
+    name: str
+    """What messages call it."""
+    size: int
+    """The bytes that its file holds, those of external data among them."""
 
 
 def read_model(
     source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
-) -> tuple[Graph, str, int]:
-    """The graph of an .onnx file, supported or not, what messages call it, and the bytes that it holds.
-
-    Raises `ImportModelError` for a file that cannot be read.
-    """
-    return _sized(source, Extents(batch, dims))
+) -> ReadModel:
+    """The model of an .onnx file; raises `ImportModelError` for one that cannot be read."""
+    return _read(source, Extents(batch, dims))
 
 
 def nodes_of(
     source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
+    nodes = _read(source, Extents(batch, dims)).graph.nodes
+    return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in nodes)
+
+
+def _read(source: str | Path | bytes, extents: Extents) -> ReadModel:
     content, name = content_of(source, "model.onnx")
-    graph = _read(content, name, source, Extents(batch, dims))
-    return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in graph.nodes)
-
-
-def _sized(source: str | Path | bytes, extents: Extents) -> tuple[Graph, str, int]:
-    content, name = content_of(source, "model.onnx")
-    graph = _read(content, name, source, extents)
-    return graph, name, len(content) + sum(array.nbytes for array in graph.constants.values())
-
-
-def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extents) -> Graph:
+    folder = None if isinstance(source, bytes) else Path(source).parent
     try:
-        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents)
+        proto = read_proto(content)
+        graph = read_graph(proto, folder, extents)
+        while conditions := known_conditions(graph, lambda part, names: _constants(part, names, len(content))):
+            proto = take_branches(proto, conditions)
+            graph = read_graph(proto, folder, extents)
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error.message}") from error
+    return ReadModel(proto, graph, name, len(content) + sum(array.nbytes for array in graph.constants.values()))
+
+
+def _constants(graph: Graph, names: Sequence[str], size: int) -> dict[str, Array]:
+    """Those of `names` that a graph is known to give."""
+    planner = OnnxPlanner(graph, "model.onnx", size)
+    planner.judge()
+    results = {name: planner.results.get(name) for name in names}
+    return {name: result.array for name, result in results.items() if isinstance(result, Constant)}
 
 
 class OnnxPlanner(Planner[Node]):

@@ -14,6 +14,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.files import note_read
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.extents import Extents, OpenShape
+from qdialect.frontends.onnx.functions import inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 from qdialect.frontends.onnx.sorting import in_order
 
@@ -33,11 +34,10 @@ def open_shapes(content: bytes) -> dict[str, OpenShape]:
     return {value.name: _open_shape(value) for value in model.graph.input if value.name not in known}
 
 
-def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
-    """The graph of a model file; `folder` is where its external data lies, `extents` says what inputs leave open.
+def read_proto(content: bytes) -> onnx.ModelProto:
+    """The model of a file, without calls of functions that it defines.
 
-    Raises `ImportModelError` for a damaged file, missing external data, an extent that stays open and where the package
-    `onnx` is not installed.
+    Raises `ImportModelError` for a damaged file and where the package `onnx` is not installed.
     """
     try:
         import onnx
@@ -51,6 +51,14 @@ def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
         model.ParseFromString(content)
     except DecodeError as error:
         raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
+    return inlined(model)
+
+
+def read_graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
+    """The graph of a model; `folder` is where its external data lies, `extents` says what inputs leave open.
+
+    Raises `ImportModelError` for a damaged model, missing external data and an extent that stays open.
+    """
     try:
         return _graph(model, folder, extents)
     except UnicodeError as error:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
 from qdialect.frontends.onnx.model import Node
+
+T = TypeVar("T")
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -31,3 +35,12 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
                 heappush(ready, reader)
     done = set(order)
     return tuple(nodes[index] for index in (*order, *(i for i in range(len(nodes)) if i not in done)))
+
+
+def callees_first(calls: Mapping[T, Sequence[T]]) -> list[T] | None:
+    """The functions of `calls`, which says what each of them calls, after those that they call; None for a cycle."""
+    sorter = TopologicalSorter(calls)
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.onnx.functions import graphs_of
 from qdialect.frontends.planning.division import OpenInterface
 
 if TYPE_CHECKING:
@@ -113,14 +114,14 @@ def _reads(node: onnx.NodeProto) -> list[str]:
     What waits is a list, however deep graphs are nested.
     """
     found = [name for name in node.input if name]
-    waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in _graphs(node)]
+    waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in graphs_of(node)]
     while waiting:
         graph, outer = waiting.pop()
         defined = outer | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
         defined |= {name for inner in graph.node for name in inner.output}
         for inner in graph.node:
             found += [name for name in inner.input if name and name not in defined]
-            waiting += [(held, defined) for held in _graphs(inner)]
+            waiting += [(held, defined) for held in graphs_of(inner)]
         found += [value.name for value in graph.output if value.name not in defined]
     return found
 
@@ -135,12 +136,7 @@ def _check_inside(graph: onnx.GraphProto) -> None:
         outside = next((tensor.name for tensor in tensors if tensor.data_location == tensor.EXTERNAL), None)
         if outside is not None:
             raise ImportModelError(f"constant '{outside}' of a node lies in another file, which is not supported")
-        waiting += [inner for node in held.node for inner in _graphs(node)]
-
-
-def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    held = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return [*held, *(graph for attribute in node.attribute for graph in attribute.graphs)]
+        waiting += [inner for node in held.node for inner in graphs_of(node)]
 
 
 def _with_shape(value: onnx.ValueInfoProto, shape: Shape) -> onnx.ValueInfoProto:

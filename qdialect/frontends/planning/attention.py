@@ -22,12 +22,14 @@ LOWEST = float(np.finfo(np.float32).min)
 class Attention:
     """``softmax(q k^T * scale + biases) v``, each query limited to the keys up to its own where it is causal.
 
-    A `softcap` above 0 takes ``softcap * tanh(score / softcap)`` of the scaled scores.
+    The first `earlier` keys are those of earlier tokens, which no query is kept from.  A `softcap` above 0 takes
+    ``softcap * tanh(score / softcap)`` of the scaled scores.
     """
 
     scale: float
     is_causal: bool = False
     softcap: float = 0.0
+    earlier: int = 0
 
     def emit(
         self, emitter: Emitter, query: ir.Value, key: ir.Value, value: ir.Value, biases: Sequence[ir.Value]
@@ -44,7 +46,7 @@ class Attention:
         if self.softcap:
             scores = s("mulf", s("tanh", s("divf", scores, self.softcap)), self.softcap)
         if self.is_causal:
-            later = np.triu(np.full(shape[2:], LOWEST, np.float32), 1)
+            later = np.triu(np.full(shape[2:], LOWEST, np.float32), 1 + self.earlier)
             scores = s("addf", scores, emitter.constant(later))
         for bias in biases:
             scores = s("addf", scores, bias)

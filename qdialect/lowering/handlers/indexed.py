@@ -7,22 +7,10 @@ from qdialect.dialect import DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand
-from qdialect.lowering.kernels.indexing import Listed, Rows, emit_gather, emit_scatter
+from qdialect.lowering.kernels.indexing import Listed, Reduce, Rows, emit_gather, emit_scatter
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body
 from qdialect.quant_math.choices import ScatterReduction
-
-_F32_REDUCTIONS = {
-    ScatterReduction.ADD: "arith.addf",
-    ScatterReduction.MUL: "arith.mulf",
-    ScatterReduction.MAX: "arith.maximumf",
-    ScatterReduction.MIN: "arith.minimumf",
-}
-_INTEGER_REDUCTIONS = {
-    ScatterReduction.ADD: "arith.addi",
-    ScatterReduction.MUL: "arith.muli",
-    ScatterReduction.MAX: "arith.maxsi",
-    ScatterReduction.MIN: "arith.minsi",
-}
 
 
 @lowers(DynamicGatherOp)
@@ -52,11 +40,22 @@ def _scatter(lowering: GraphLowering, op: DynamicScatterOp) -> None:
     source = MapOperand(updates, froms[1:], updates.storage.origin)
     target = MapOperand(output, tos[1:], output.storage.origin)
     rows, listed = Rows(target, tos[0], shape[0]), Listed(source, froms[:1])
-    reductions = _F32_REDUCTIONS if element_of(op.data.type) == "f32" else _INTEGER_REDUCTIONS
-    reduction, kernel = reductions.get(op.reduction, ""), Kernel(lowering.program)
-    where = _whole(op.indices, indices)
-    emit_scatter(kernel, shape[1:], where, shape_of(op.indices.type), rows, listed, reduction)
+    kernel = Kernel(lowering.program)
+    reduce = _reduction(op.reduction, element_of(op.data.type))
+    emit_scatter(kernel, shape[1:], _whole(op.indices, indices), shape_of(op.indices.type), rows, listed, reduce)
     lowering.program.call(kernel, op.operation.name)
+
+
+def _reduction(reduction: ScatterReduction, element: str) -> Reduce | None:
+    """How an update and the element before it become one."""
+    if reduction is ScatterReduction.NONE:
+        return None
+    if reduction is ScatterReduction.ADD:
+        return Body.add
+    if reduction is ScatterReduction.MUL:
+        return Body.multiply
+    suffix = "imumf" if element == "f32" else "si"
+    return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
 
 
 def _whole(value: ir.Value, slot: BufferSlot) -> MapOperand:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Value
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.views import Axis, collapse
+
+Reduce = Callable[[Body, Value, Value], Value]
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,10 @@ def emit_scatter(
     extents: Sequence[int],
     rows: Rows,
     listed: Listed,
-    reduction: str = "",
+    reduce: Reduce | None,
 ) -> None:
-    """Copy from `listed` to `rows`, in the order of the indices.
-
-    With a `reduction`, an op of two operands, its results from what is found there and what is listed are written.
-    """
-    _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduction=reduction)
+    """Copy from `listed` to `rows`, in the order of the indices, or `reduce` what is there and the copy to one."""
+    _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduce=reduce)
 
 
 def _emit(
@@ -61,7 +60,7 @@ def _emit(
     listed: Listed,
     *,
     is_gather: bool,
-    reduction: str = "",
+    reduce: Reduce | None = None,
 ) -> None:
     table = declare_operand(kernel, "indices", indices).buffer
     at_row = replace(rows.operand, source=declare_operand(kernel, "rows", rows.operand).buffer)
@@ -72,12 +71,11 @@ def _emit(
         found = kernel.row(table, kernel.sum(read_at, kernel.constant(indices.offset, "index")), rows.extent)
         named = replace(at_row, start=kernel.multiple(found, rows.stride))
         entry = replace(in_list, start=list_at)
-        if reduction:
-            emit_map(kernel, row, [named, entry], named, lambda body, values: body.binary(reduction, *values))
-        elif is_gather:
-            emit_map(kernel, row, [named], entry, lambda _, values: values[0])
+        source, target = (named, entry) if is_gather else (entry, named)
+        if reduce is None:
+            emit_map(kernel, row, [source], target, lambda _, values: values[0])
         else:
-            emit_map(kernel, row, [entry], named, lambda _, values: values[0])
+            emit_map(kernel, row, [target, source], target, lambda body, values: reduce(body, values[0], values[1]))
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def _gather(export: Export, op: DynamicGatherOp) -> ir.Value:
 @exports(DynamicScatterOp)
 def _scatter(export: Export, op: DynamicScatterOp) -> ir.Value:
     """SCATTER writes every row once."""
-    require(op.reduction == ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
+    require(op.reduction is ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
     indices, extent = export.constant(op.indices, "indices"), shape_of(op.data.type)[0]
     rows = _inside(indices, extent)
     require(len(np.unique(rows)) == rows.size, f"indices must name different rows, but got {indices.tolist()}")

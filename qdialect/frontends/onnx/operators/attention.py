@@ -1,4 +1,4 @@
-"""Attention of ONNX and of com.microsoft, in float32; caches of earlier keys and values are refused.
+"""Attention of ONNX and of com.microsoft, in float32.
 
 Products with constant quantized weights are those of integers, as everywhere.
 """
@@ -12,6 +12,14 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.onnx.operators.attention_cache import (
+    Cache,
+    appended,
+    cache_of,
+    heads_of,
+    stacked,
+    stacked_cache_of,
+)
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -29,26 +37,26 @@ _FILTER = -10000.0
 
 
 @imports("com.microsoft.Attention")
-def _attention(call: Call) -> Tensor:
+def _attention(call: Call) -> tuple[Tensor, ...]:
     """Of one input, whose queries, keys and values are one product."""
     call.count(2, 7)
-    _refuse(call, {4: "past", 6: "past_sequence_length"})
+    _refuse(call, {6: "past_sequence_length"})
     data, weights = call.f32(0), call.tensor(1)
     if isinstance(data, Quantized) and isinstance(weights, Quantized):
-        return _self_attention(call, product_of(data, weights), mask=3, bias=5)
+        return _self_attention(call, product_of(data, weights), mask=3, past=4, bias=5)
     matrix = call.constant(1)
     holds = matrix.dtype == np.float32 and matrix.ndim == 2 and data.shape[-1:] == matrix.shape[:1]
     require(holds, f"weights must be an f32 matrix of {list(data.shape[-1:])} rows, but got {list(matrix.shape)}")
-    return _self_attention(call, product(data, matrix), mask=3, bias=5)
+    return _self_attention(call, product(data, matrix), mask=3, past=4, bias=5)
 
 
 @imports("com.microsoft.QAttention")
-def _qattention(call: Call) -> Tensor:
+def _qattention(call: Call) -> tuple[Tensor, ...]:
     """The same with quantized input and weights."""
     call.count(5, 9)
-    _refuse(call, {8: "past"})
+    _refuse(call, {})
     data, weights = (_quantized(call, *indices) for indices in ((0, 3, 6), (1, 4, 7)))
-    return _self_attention(call, product_of(data, weights), mask=5, bias=9)
+    return _self_attention(call, product_of(data, weights), mask=5, past=8, bias=9)
 
 
 def _refuse(call: Call, caches: Mapping[int, str]) -> None:
@@ -64,8 +72,8 @@ def _quantized(call: Call, values: int, scale: int, zero_point: int) -> Quantize
     return Quantized(value.shape, value, scales, points, max(len(value.shape) - 1, 0))
 
 
-def _self_attention(call: Call, projection: F32Tensor, mask: int, bias: int) -> Tensor:
-    """Of the products [B, S, Q + K + V], to which input 2 is added."""
+def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bias: int) -> tuple[Tensor, ...]:
+    """Of the products [B, S, Q + K + V], to which input 2 is added; `past` is the index of the cache."""
     require(len(projection.shape) == 3, f"input must have 3 dimensions, but got {len(projection.shape)}")
     batch, steps, width = projection.shape
     heads = _heads(call, "num_heads")
@@ -74,24 +82,35 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, bias: int) -> 
     require(
         holds and sizes[0] == sizes[1], f"{heads} heads must divide queries, keys and values, but got {list(sizes)}"
     )
-    how = Attention(_scale(call, sizes[0] // heads), call.attribute("unidirectional", 0) != 0)
-    biases = _biases(call, mask, bias, (batch, heads, steps, steps))
+    cache = stacked_cache_of(call, past, (batch, heads, sizes[1] // heads))
+    is_cached = cache.length > 0 or any(call.node.outputs[1:])
+    require(not is_cached or sizes[1] == sizes[2], f"keys and values of a cache must be alike, but got {list(sizes)}")
+    biases = _biases(call, mask, bias, (batch, heads, steps, cache.length + steps))
     source = projection.f32(call.plan, call.name)
     added = _added(call, 2, width)
 
+    def part(index: int) -> Value:
+        rows = Slice(0, 1, batch), Slice(0, 1, steps), Slice(sum(sizes[:index]), 1, sizes[index])
+        return heads_of(call, total, heads, lambda emitter, value: take_slices(emitter, value, rows), sizes[index])
+
+    total = call.plan.compute(
+        call.name,
+        (batch, steps, width),
+        "f32",
+        lambda emitter: (added(emitter, emitter.to_channels_first(source)), False),
+    )
+    query, key, value = map(part, range(3))
+    key, value = appended(call, cache.keys, key), appended(call, cache.values, value)
+    is_causal = call.attribute("unidirectional", 0) != 0
+    how = Attention(_scale(call, sizes[0] // heads), is_causal, earlier=cache.length)
+
     def emit(emitter: Emitter) -> Emitted:
-        total = added(emitter, emitter.to_channels_first(source))
-        starts = (0, sizes[0], sizes[0] + sizes[1])
-        rows = Slice(0, 1, batch), Slice(0, 1, steps)
-        query, key, value = (
-            split_heads(emitter, take_slices(emitter, total, (*rows, Slice(start, 1, size))), heads)
-            for start, size in zip(starts, sizes, strict=True)
-        )
-        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases])
-        return joined_heads(emitter, result), False
+        parts = [emitter.to_channels_first(one) for one in (query, key, value)]
+        return joined_heads(emitter, how.emit(emitter, *parts, [one(emitter) for one in biases])), False
 
     shape = (batch, steps, sizes[2])
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    result = Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return (result, stacked(call, key, value)) if is_cached else (result,)
 
 
 def _heads(call: Call, name: str) -> int:
@@ -169,19 +188,21 @@ def _mask_bias(call: Call, index: int, scores: Shape) -> Emit:
 
 
 @imports("com.microsoft.MultiHeadAttention")
-def _multi_head_attention(call: Call) -> Tensor:
+def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     """Of queries [B, S, N * K] and keys and values [B, L, N * K], or [B, N, L, K] as they are."""
     call.count(3, 10)
-    _refuse(call, {6: "past_key", 7: "past_value", 8: "past_sequence_length", 9: "cache_indirection"})
+    _refuse(call, {8: "past_sequence_length", 9: "cache_indirection"})
+    cache = cache_of(call, 6, 7)
     heads = _heads(call, "num_heads")
     shapes = [call.f32(index).shape for index in range(3)]
     require(len(shapes[0]) == 3, f"input 0 must have 3 dimensions, but got {len(shapes[0])}")
     widths = [_width(shape, heads, index) for index, shape in enumerate(shapes)]
     _check_rows(shapes, heads)
-    scores = (shapes[0][0], heads, shapes[0][1], _length(shapes[1]))
-    how = Attention(_scale(call, widths[0] // heads), call.attribute("unidirectional", 0) != 0)
+    scores = (shapes[0][0], heads, shapes[0][1], cache.length + _length(shapes[1]))
+    is_causal = call.attribute("unidirectional", 0) != 0
+    how = Attention(_scale(call, widths[0] // heads), is_causal, earlier=cache.length)
     parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
-    return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores))
+    return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache)
 
 
 def _kept(_: Emitter, value: ir.Value) -> ir.Value:
@@ -226,13 +247,14 @@ def _constant_added(entries: Array) -> Callable[[Emitter, ir.Value], ir.Value]:
 
 
 @imports("Attention")
-def _standard_attention(call: Call) -> Tensor:
+def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     """Of queries, keys and values with three dimensions, the heads side by side, or four.
 
     Several heads of the queries may share one of the keys and values.
     """
     call.count(3, 7)
-    _refuse(call, {4: "past_key", 5: "past_value", 6: "nonpad_kv_seqlen"})
+    _refuse(call, {6: "nonpad_kv_seqlen"})
+    cache = cache_of(call, 4, 5)
     shapes = [call.f32(index).shape for index in range(3)]
     counts = [_head_count(call, shape, index) for index, shape in enumerate(shapes)]
     query, key, value = (
@@ -241,10 +263,11 @@ def _standard_attention(call: Call) -> Tensor:
     )
     holds = query[0] == key[0] == value[0] and query[3] == key[3] and key[1:3] == value[1:3] and query[1] % key[1] == 0
     require(holds, f"keys and values must fit the queries, but got {list(query)}, {list(key)} and {list(value)}")
-    how = Attention(_scale(call, query[3]), call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0))
-    scores = (*query[:3], key[2])
+    is_causal, softcap = call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0)
+    how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
+    scores = (*query[:3], cache.length + key[2])
     biases = [] if call.optional(3) is None else [_float_bias(call, _float_mask(call), 3, scores)]
-    return _attended(call, how, tuple(counts), [_kept] * 3, biases)
+    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache)
 
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
@@ -267,23 +290,29 @@ def _attended(
     counts: tuple[int, ...],
     prepared: Sequence[Callable[[Emitter, ir.Value], ir.Value]],
     biases: Sequence[Emit],
-) -> Tensor:
-    """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries."""
-    require(not any(call.node.outputs[1:]), "outputs after the first must be omitted")
+    cache: Cache,
+) -> tuple[Tensor, ...]:
+    """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries.
+
+    All keys and values, those of the cache before those of the inputs, are what else is given.
+    """
     sources = [call.f32(index).f32(call.plan, call.name) for index in range(3)]
+    own = [heads_of(call, *one) for one in zip(sources[1:], counts[1:], prepared[1:], strict=True)]
+    kept = [appended(call, *pair) for pair in zip((cache.keys, cache.values), own, strict=True)]
     shape = call.f32(0).shape
     value_width = _width(call.f32(2).shape, counts[2], 2) // counts[2]
     is_joined = len(shape) == 3
     after = (*shape[:2], counts[0] * value_width) if is_joined else (*shape[:3], value_width)
 
     def emit(emitter: Emitter) -> Emitted:
-        parts: list[ir.Value] = []
-        for source, count, change in zip(sources, counts, prepared, strict=True):
-            value = change(emitter, emitter.to_channels_first(source))
-            split = split_heads(emitter, value, count) if len(source.shape) == 3 else value
-            parts.append(repeated_heads(emitter, split, counts[0] // count))
-        query, key, values = parts
-        result = how.emit(emitter, query, key, values, [one(emitter) for one in biases])
+        query = prepared[0](emitter, emitter.to_channels_first(sources[0]))
+        query = split_heads(emitter, query, counts[0]) if is_joined else query
+        key, value = (
+            repeated_heads(emitter, emitter.to_channels_first(one), counts[0] // count)
+            for one, count in zip(kept, counts[1:], strict=True)
+        )
+        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases])
         return joined_heads(emitter, result) if is_joined else result, False
 
-    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
+    result = Computed(after, call.plan.compute(call.name, after, "f32", emit))
+    return result, *(Computed(one.shape, one) for one in kept)

@@ -22,6 +22,7 @@ from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, m
 from qdialect.frontends.planning.plain import Arithmetic, binary, common_element, tensor_of, unary
 from qdialect.frontends.planning.tensors import Tensor, known
 from qdialect.frontends.slices import Slice
+from qdialect.quant_math.choices import ScatterReduction
 
 INDICES = ("i32", "i64")
 
@@ -140,7 +141,6 @@ def _gather_nd(call: Call) -> Tensor:
 def _scatter_nd(call: Call) -> Tensor:
     """Rows are written in the order of the indices."""
     call.count(3)
-    _check_reduction(call)
     shape, indices = call.tensor(0).shape, indices_of(call, 1)
     found = _tuples(call, shape, indices, 0)
     wanted = (*indices.shape[:-1], *found.row)
@@ -151,26 +151,33 @@ def _scatter_nd(call: Call) -> Tensor:
 @imports("ScatterElements", "Scatter")
 def _scatter_elements(call: Call) -> Tensor:
     call.count(3)
-    _check_reduction(call)
     source, indices = call.tensor(0), indices_of(call, 1)
     axis = _checked_axis(call, source, indices)
     require(call.tensor(2).shape == indices.shape, f"updates must have the shape {list(indices.shape)}")
     return _scattered(call, _elements_at(call, indices, source.shape, axis), (), math.prod(source.shape))
 
 
-def _check_reduction(call: Call) -> None:
-    reduction = call.attribute("reduction", "none")
-    require(reduction == "none", f"reduction must be none, but got {reduction}")
+def _reduction(call: Call) -> ScatterReduction:
+    name = call.attribute("reduction", "none")
+    require(name in set(ScatterReduction), f"reduction must be {' or '.join(ScatterReduction)}, but got {name}")
+    return ScatterReduction(name)
 
 
 def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
     """Input 0, as `count` rows, with input 2 at `rows`."""
     data, updates = value_of(call, 0), value_of(call, 2)
     common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
-    return tensor_of(scatter(call, data, rows, updates, (count, *row)))
+    return tensor_of(scatter(call, data, rows, updates, (count, *row), _reduction(call)))
 
 
-def scatter(call: Call, data: Value, rows: Value, updates: Value, shape: Shape) -> Value:
+def scatter(
+    call: Call,
+    data: Value,
+    rows: Value,
+    updates: Value,
+    shape: Shape,
+    reduction: ScatterReduction = ScatterReduction.NONE,
+) -> Value:
     """`data`, seen as rows of the shape `shape`, with `updates` at `rows`."""
 
     def emit(emitter: Emitter) -> Emitted:
@@ -178,7 +185,7 @@ def scatter(call: Call, data: Value, rows: Value, updates: Value, shape: Shape) 
         held = emitter.reshape(emitter.to_channels_first(data), shape)
         at = emitter.reshape(emitter.to_channels_first(rows), (number,))
         added = emitter.reshape(emitter.to_channels_first(updates), (number, *shape[1:]))
-        written = emitter.build(DynamicScatterOp, held, at, added, element=data.element)
+        written = emitter.build(DynamicScatterOp, held, at, added, element=data.element, reduction=reduction)
         return emitter.reshape(written, data.shape), False
 
     return call.plan.compute(call.name, data.shape, data.element, emit)

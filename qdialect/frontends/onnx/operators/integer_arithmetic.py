@@ -5,13 +5,16 @@ A quotient by zero, for which ONNX Runtime ends the process, is 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+
+import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
 from qdialect.frontends.planning.plain import INTEGERS, Arithmetic, OfOne, binary, common_element, elementwise, unary
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor, known_array
 
 _BINARY = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "Div": "arith.div{s}i"}
 _OF_MANY = {"Max": "arith.max{s}i", "Min": "arith.min{s}i", "Sum": "arith.addi"}
@@ -48,6 +51,26 @@ def _of_one(call: Call) -> Tensor:
     value = value_of(call, 0)
     require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
     return unary(call, value, common_element([value], INTEGERS), _UNARY[call.node.kind])
+
+
+def clipped_integers(call: Call) -> Tensor:
+    """Input 0 between inputs 1 and 2, integers of its type, each where it is given; the upper bound wins."""
+    bounds = [(name, index) for name, index in (("arith.max{s}i", 1), ("arith.min{s}i", 2)) if call.optional(index)]
+    known = [known_array(call.tensor(index)) for index in (0, *(index for _, index in bounds))]
+    arrays = [array for array in known if array is not None]
+    if len(arrays) == len(known):
+        lower, upper = (known_array(call.optional(index)) for index in (1, 2))
+        return Constant(np.clip(arrays[0], lower, upper))
+    values = [value_of(call, index) for index in (0, *(index for _, index in bounds))]
+    element = common_element(values, INTEGERS)
+
+    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        found, *limits = operands
+        for (name, _), limit in zip(bounds, limits, strict=True):
+            found = s.op(name, found, limit)
+        return found
+
+    return elementwise(call, values, element, build)
 
 
 @imports("Mod")

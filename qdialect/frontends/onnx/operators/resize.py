@@ -13,6 +13,7 @@ from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.filtered_resize import filtered
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -30,7 +31,7 @@ _COORDINATES = {
     "align_corners": Coordinates.ALIGN_CORNERS,
     "tf_half_pixel_for_nn": Coordinates.TF_HALF_PIXEL,
 }
-_MODES = ("nearest", "linear", "bilinear")
+_MODES = ("nearest", "linear", "bilinear", "cubic")
 # Of images [N, C, H, W].
 _ROWS, _COLUMNS = 2, 3
 
@@ -116,13 +117,14 @@ def _resize(call: Call) -> Tensor:
     shape = source.shape
     mode: str = call.attribute("mode", "nearest")
     require(mode in _MODES, f"mode must be {' or '.join(_MODES)}, but got {mode}")
-    require(call.attribute("antialias", 0) == 0, "antialias is not supported")
     policy: str = call.attribute("keep_aspect_ratio_policy", "stretch")
     require(policy == "stretch", f"keep_aspect_ratio_policy must be stretch, but got {policy}")
     name = "asymmetric" if is_old else call.attribute("coordinate_transformation_mode", "half_pixel")
     require(name in _COORDINATES, f"coordinate_transformation_mode must be {' or '.join(_COORDINATES)}, but got {name}")
     coordinates = _COORDINATES[name]
     dimensions = _dimensions(call, shape, is_old)
+    if mode == "cubic" or (mode != "nearest" and call.attribute("antialias", 0) != 0):
+        return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
     if mode == "nearest":
         return _nearest(call, source, dimensions, coordinates, is_old)
     return _linear(call, source, dimensions, coordinates)

@@ -12,6 +12,7 @@ import numpy as np
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.formula import applied
+from qdialect.frontends.onnx.operators.integer_arithmetic import clipped_integers
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Quantized, clamp_integers
@@ -19,7 +20,7 @@ from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, Tensor, mapping
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
 from qdialect.profiles import ORT
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
@@ -98,8 +99,17 @@ def _relu(call: Call) -> Tensor:
 def _clip(call: Call) -> Tensor:
     """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
     call.count(1, 3)
+    if _is_wide(call.tensor(0)):
+        return clipped_integers(call)
     minimum, maximum = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
     return _clamped(call, min(minimum, maximum), maximum)
+
+
+def _is_wide(source: Tensor) -> bool:
+    """Whether a tensor holds integers of more than 8 bits, or constant ones."""
+    if isinstance(source, Constant):
+        return source.array.dtype.kind in "iu"
+    return isinstance(source, Value) and source.element not in EIGHT_BIT
 
 
 def _clamped(call: Call, minimum: float, maximum: float) -> Tensor:
