@@ -1,8 +1,8 @@
 """Derives the polynomials of `qdialect.quant_math.float32` and prints them as Python.
 
-Each is the polynomial whose largest weighted error on an interval is least (Remez), its coefficients rounded to float32.
-On an interval without 0 they are rounded one after another, the lowest power first, and those that are still free make
-good for the rounding of those that are not; around 0 the powers that are left do not determine a best polynomial.
+Each is the polynomial whose largest weighted error on an interval is least (Remez), its coefficients rounded to
+float32. On an interval without 0 they are rounded one after another, the lowest power first, and those that are still
+free make good for the rounding of those that are not; around 0 the powers that are left do not determine a best one.
 All arithmetic is decimal with 60 digits, so that the result depends on no machine.
 
     .venv/bin/python tools/float_coefficients.py
@@ -142,9 +142,7 @@ def largest_error(wanted: Approximation, coefficients: Sequence[float]) -> float
     with localcontext() as context:
         context.prec = _DIGITS
         terms = [Decimal(coefficient) for coefficient in reversed(coefficients)]
-        return max(
-            abs(float((_value(terms, x) - wanted.function(x)) * wanted.weight(x))) for x in _grid(wanted)
-        )
+        return max(abs(float((_value(terms, x) - wanted.function(x)) * wanted.weight(x))) for x in _grid(wanted))
 
 
 def _rounded(coefficient: Decimal) -> float:

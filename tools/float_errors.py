@@ -87,7 +87,8 @@ def measure(name: str) -> bool:
 
 def main(names: Sequence[str]) -> int:
     """Measure the functions with these names, all without any; the exit status."""
-    return 0 if all([measure(name) for name in names or TRUTHS]) else 1
+    found = [measure(name) for name in names or TRUTHS]
+    return 0 if all(found) else 1
 
 
 if __name__ == "__main__":

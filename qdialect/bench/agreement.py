@@ -46,8 +46,9 @@ def agreement(wanted: Sequence[Array], found: Sequence[Array], tolerance: float 
     for right, array in zip(wanted, found, strict=True):
         with np.errstate(invalid="ignore"):
             gaps = np.abs(right.astype(np.float64) - array.astype(np.float64))
+            allowed = tolerance * np.maximum(np.abs(right), 1) if tolerance else 0
         # Equal infinities have no difference.
-        gaps[(right == array) | (gaps <= tolerance * np.maximum(np.abs(right), 1))] = 0
+        gaps[(right == array) | (gaps <= allowed)] = 0
         different += int(np.count_nonzero(gaps))
         largest = max(largest, float(np.max(gaps, initial=0)))
     return Agreement(elements, different, largest)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.bench.cases import Case, Form, Source, save
@@ -40,6 +41,8 @@ class FloatFunction:
     """Vectors of numbers, one for each column, that are inputs of the operator."""
     builtin: int | None = None
     """Of `tflite.BuiltinOperator`."""
+    options: tuple[int, Callable[[Builder], int] | None] = (tflite.BuiltinOptions.NONE, None)
+    """Of `tflite.BuiltinOptions`, and what writes them."""
 
 
 def _logistic(x: F64) -> F64:
@@ -60,15 +63,36 @@ def _normalized(x: F64, scale: F64, bias: F64) -> F64:
     return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON) * scale + bias
 
 
+def _exact_gelu(builder: Builder) -> int:
+    tflite.GeluOptionsStart(builder)
+    return tflite.GeluOptionsEnd(builder)
+
+
+def _plain_softmax(builder: Builder) -> int:
+    tflite.SoftmaxOptionsStart(builder)
+    tflite.SoftmaxOptionsAddBeta(builder, 1.0)
+    return tflite.SoftmaxOptionsEnd(builder)
+
+
 FUNCTIONS: Mapping[str, FloatFunction] = {
     "F1": FloatFunction(
-        "Gelu", lambda x: x / 2 * (1 + _erf(x * np.sqrt(0.5))), {}, builtin=tflite.BuiltinOperator.GELU
+        "Gelu",
+        lambda x: x / 2 * (1 + _erf(x * np.sqrt(0.5))),
+        {},
+        builtin=tflite.BuiltinOperator.GELU,
+        options=(tflite.BuiltinOptions.GeluOptions, _exact_gelu),
     ),
     "F2": FloatFunction("Erf", _erf, {}),
     "F3": FloatFunction("Exp", np.exp, {}, builtin=tflite.BuiltinOperator.EXP),
     "F4": FloatFunction("Tanh", np.tanh, {}, builtin=tflite.BuiltinOperator.TANH),
     "F5": FloatFunction("Sigmoid", _logistic, {}, builtin=tflite.BuiltinOperator.LOGISTIC),
-    "F6": FloatFunction("Softmax", _softmax, {"axis": -1}),
+    "F6": FloatFunction(
+        "Softmax",
+        _softmax,
+        {"axis": -1},
+        builtin=tflite.BuiltinOperator.SOFTMAX,
+        options=(tflite.BuiltinOptions.SoftmaxOptions, _plain_softmax),
+    ),
     "F7": FloatFunction(f"{CONTRIB}.QuickGelu", lambda x: x * _logistic(_ALPHA * x), {"alpha": _ALPHA}),
     "F8": FloatFunction("LayerNormalization", _normalized, {"axis": -1, "epsilon": _EPSILON}, parameters=2),
 }
@@ -88,7 +112,7 @@ def prepare(name: str, shape: tuple[int, int], folder: Path) -> Case:
     wanted = function.answer(*(array.astype(np.float64) for array in (data, *parameters))).astype(np.float32)
     files = {"function_onnx": ("onnx", write_onnx(function, shape, parameters))}
     if function.builtin is not None:
-        files["function_tflite"] = ("tflite", _tflite(function.builtin, shape))
+        files["function_tflite"] = ("tflite", _tflite(function, function.builtin, shape))
     forms: dict[str, Form] = {}
     for form, (suffix, content) in files.items():
         path = folder / f"{name}_{form}.{suffix}"
@@ -109,8 +133,8 @@ def write_onnx(function: FloatFunction, shape: tuple[int, int], parameters: Para
     return writer.finish(("x", shape), (result, shape), element="FLOAT", opset=20)
 
 
-def _tflite(builtin: int, shape: tuple[int, int]) -> bytes:
+def _tflite(function: FloatFunction, builtin: int, shape: tuple[int, int]) -> bytes:
     writer = ModelWriter("float function")
     source, result = (writer.tensor(name, shape, np.float32) for name in ("x", "y"))
-    writer.operator(builtin, [source], result)
+    writer.operator(builtin, [source], result, *function.options)
     return writer.finish([source], [result])

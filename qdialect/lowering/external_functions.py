@@ -28,7 +28,7 @@ from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import MAIN, name_of
 from qdialect.lowering.program import KERNEL
-from qdialect.lowering.to_gomp import SYMBOLS
+from qdialect.threads import SYMBOLS
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 
 _EPILOGUE = "epilogue"

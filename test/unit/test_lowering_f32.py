@@ -22,6 +22,11 @@ REDUCTIONS = [
     ((2, 5, 7, 19), (0, 3)),
     ((2, 5, 7, 19), (1,)),
     ((2, 3, 5), (0, 1, 2)),
+    # Along rows of 32 and more, in partial sums.
+    ((17, 32), (1,)),
+    ((3, 4, 85), (0, 2)),
+    ((2, 3, 48), (1, 2)),
+    ((3, 2, 35), (1, 2)),
 ]
 
 
@@ -35,6 +40,8 @@ def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
 def test_extremes_of_special_numbers(op: Any) -> None:
     rows = [[0.0, -0.0, -1.0], [-0.0, -0.0, 1.0], [np.nan, 1, 2], [np.inf, -np.inf, 0], [-np.inf] * 3]
     check_op(op, [tensor((5, 3), "f32")], "f32", [np.array(rows, np.float32)], axes=(1,))
+    wide = [np.roll([*row, *[row[-1]] * 34], 5 * i) for i, row in enumerate(rows)]
+    check_op(op, [tensor((5, 37), "f32")], "f32", [np.array(wide, np.float32)], axes=(1,))
 
 
 PRODUCTS = [

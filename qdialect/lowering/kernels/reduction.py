@@ -181,15 +181,9 @@ class _Emitter:
         names, sizes = (*loops, "lane"), tuple(a.size for a in part.axes)
         reduction = tuple(f"k{i}" for i in range(len(outer)))
         steps = list(zip(outer, reduction, strict=True))
-        inputs = [
-            self._operand(
-                i,
-                part.offsets[i] + start * lane.strides[i],
-                [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")],
-                fixed=steps,
-            )
-            for i in range(len(self.op.inputs))
-        ]
+        pairs = [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")]
+        offsets = [part.offsets[i] + start * lane.strides[i] for i in range(len(self.op.inputs))]
+        inputs = [self._operand(i, offset, pairs, fixed=steps) for i, offset in enumerate(offsets)]
         first = kernel.filled((*sizes, fold.lanes), fold.element, fold.start, Tag(micro_kernel, f"{role}_lanes_fill"))
         output = Operand(first, names)
         body = kernel.body(inputs, output)

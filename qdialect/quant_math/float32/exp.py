@@ -32,7 +32,7 @@ def exp(m: Machine[V], x: V) -> V:
 
 
 def reduced(m: Machine[V], x: V, bias: int, near: V | None = None) -> tuple[V, V]:
-    """(k + `bias` + `ROUNDER`, r) with x = k ln 2 + r, k the whole number nearest to `near` / ln 2, by default to x's."""
+    """(k + `bias` + `ROUNDER`, r) with x = k ln 2 + r; k is the whole number nearest to `near` / ln 2, or x / ln 2."""
     rounder = m.constant(ROUNDER + bias)
     biased = m.multiply_add(x if near is None else near, m.constant(1 / math.log(2)), rounder)
     k = m.subtract(biased, rounder)

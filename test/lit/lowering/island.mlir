@@ -14,8 +14,7 @@
 
 // VECTOR-LABEL: func.func private @kernel_0(
 // VECTOR: vector.transfer_read {{.*}} vector<1x16xi8>
-// VECTOR: arith.mulf {{.*}} vector<1x16xf64>
-// VECTOR: arith.truncf {{.*}} vector<1x16xf64> to vector<1x16xf32>
+// VECTOR: math.fma {{.*}} vector<1x16xf32>
 // VECTOR: vector.transfer_write {{.*}} vector<1x16xi8>
 // VECTOR-NOT: math.exp
 func.func @main(%x: tensor<4x16xui8>) -> tensor<4x16xui8> {
