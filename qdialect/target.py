@@ -12,6 +12,9 @@ A target is named as LLVM's tools name it: a CPU, then features that it has more
   x86-64      the same with what every x86-64 CPU has
 
 ``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
+
+``portable`` among the features, as in ``avx2,portable``, asks for the code of a target with plain vector ops in place
+of its instructions: slow, and the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}
 _VBMI = _VNNI | {"avx512vbmi"}
 _GENERIC = "generic"
+_PORTABLE = "portable"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Target:
     features: frozenset[str]
     cpu: str = "x86-64"
     """A CPU of this kind, as LLVM calls it: whose timing code is made for where no CPU is at hand."""
+    is_portable: bool = False
+    """Whether vector ops stand for its instructions, so that every machine runs its code."""
 
     @property
     def has_vnni(self) -> bool:
@@ -66,6 +72,8 @@ class Target:
     @property
     def code_features(self) -> frozenset[str]:
         """All features that code may use beside those of every x86-64 CPU."""
+        if self.is_portable:
+            return frozenset()
         # Kinds name only what tells them apart.
         return with_needed(self.features) | _LEVELS[self.name] if self.name in _LEVELS else self.features
 
@@ -118,6 +126,9 @@ def named(cpu: str, attributes: str = "") -> Target:
     """
     found = host() if cpu == "host" else _by_name(cpu)
     for attribute in attributes.split(",") if attributes else ():
+        if attribute == _PORTABLE:
+            found = replace(found, name=f"{found.name},{attribute}", is_portable=True)
+            continue
         sign, feature = attribute[:1], attribute[1:]
         if sign not in ("+", "-") or feature not in NEEDS:
             hint = did_you_mean(feature or attribute, NEEDS)

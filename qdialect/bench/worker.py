@@ -22,7 +22,8 @@ from qdialect.bench.cases import Case
 from qdialect.bench.engines import load_engine
 from qdialect.bench.engines.base import Engine, Session
 from qdialect.bench.timing import measure
-from qdialect.runtime.peak import vpdpbusd_rate
+from qdialect.runtime.peak import dot_product_rate
+from qdialect.target import host
 
 LIMITS = "limits"
 """Stands for an engine where only the machine is measured."""
@@ -49,7 +50,7 @@ class Worker:
                 session = self._sessions[request["variant"]]
                 return asdict(measure(session.call, request["seconds"]))
             case "peak":
-                return {"rate": vpdpbusd_rate()}
+                return {"rate": dot_product_rate(host())}
             case "bandwidth":
                 return {level: read_rate(size) for level, size in LEVELS.items()}
             case "drop":

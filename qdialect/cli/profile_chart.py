@@ -80,7 +80,7 @@ def _summary(profile: Profile) -> str:
     if profile.peak is None or not profile.seconds:
         return text
     share = profile.macs / profile.seconds / profile.peak
-    peak = f"{100 * share:.1f} % of the bare vpdpbusd loop's {profile.peak * 1e-9:.4g} GMAC/s"
+    peak = f"{100 * share:.1f} % of the bare {profile.loop} loop's {profile.peak * 1e-9:.4g} GMAC/s"
     return f"{text}: {peak}. Dark: the time that loop would take."
 
 

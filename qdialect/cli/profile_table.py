@@ -18,7 +18,7 @@ def profile_table(profile: Profile) -> str:
         f"time: middle half of {profile.repetitions} calls, in place; bytes: read and written, constants included"
     )
     if profile.peak is not None:
-        lines.append(f"peak: the bare vpdpbusd loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
+        lines.append(f"peak: the bare {profile.loop} loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
     return "\n".join(lines)
 
 

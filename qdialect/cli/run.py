@@ -164,7 +164,7 @@ def _run(options: Arguments) -> int:
         _progress("measuring")
         inputs = [np.ascontiguousarray(array) for array in inputs]
         macs = workload.multiply_accumulates(module) if module else sum(r.products for r in executable.regions)
-        _print_speed(macs, workload.measure(executable, inputs))
+        _print_speed(macs, workload.measure(executable, inputs, target=target_name(options)))
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()
         print(f"\n{region_table.text(executable.regions, seconds)}")
@@ -243,7 +243,9 @@ def _print_speed(macs: int, speed: workload.Speed) -> None:
     print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
     share = speed.share(macs)
     if speed.peak is not None and share is not None:
-        print(f"{100 * share:.1f} % of the bare vpdpbusd loop's {speed.peak * 1e-9:.4g} GMAC/s, measured in between")
+        print(
+            f"{100 * share:.1f} % of the bare {speed.loop} loop's {speed.peak * 1e-9:.4g} GMAC/s, measured in between"
+        )
 
 
 def _profile(module: ir.Module, inputs: Sequence[Array], options: Arguments) -> None:

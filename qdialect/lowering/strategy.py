@@ -67,6 +67,8 @@ class Strategy:
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
     lanes: int = 16
     """Contraction: channels of a vector."""
+    weighs_taps_by_words: bool = False
+    """Depthwise by taps: whether weights are words, so that `vpmaddwd` multiplies them and not `vpmulld`."""
     multiplies_words: bool = False
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
 
@@ -122,6 +124,7 @@ def strategy_of(target: Target) -> Strategy:
         sum_rows=registers // 2,
         interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
         lanes=instructions.lanes,
+        weighs_taps_by_words=not instructions.interleaves,
         multiplies_words=model.multiplies_words,
     )
 

@@ -14,6 +14,7 @@ from qdialect.lowering.x86.flat_lanes import flatten_lanes
 from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.lowering.x86.instructions.instruction import portable_emission
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
@@ -23,7 +24,7 @@ from qdialect.target import Target
 
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
-    with module.context, ir.Location.unknown():
+    with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
         flatten_lanes(module)

@@ -4,36 +4,80 @@ from __future__ import annotations
 
 import ctypes
 import time
+from dataclasses import dataclass
 from functools import cache
 
-from qdialect import target
+from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
+from qdialect.lowering.code_attributes import keep_to_target
+from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.jit import MachineCode
+from qdialect.target import Target
 
-# Independent chains: more than the instruction's latency times its rate, fewer than the registers.
-_CHAINS = 16
-_REPEATS = 2
-_MACS = 64
+# Independent chains: more than the instruction's latency times its rate, and registers enough for what is beside them.
+_CHAINS = 10
+_REPEATS = 4
 _ITERATIONS = 200_000
 _SAMPLES = 5
-_SUM = "vector<16xi32>"
-_BYTES = "vector<64xi8>"
-_PAIR = f"!llvm.struct<({_BYTES}, {_BYTES})>"
+# Intel's order of operands, destination last: sums, a product, two factors.
+_VNNI = "vpdpbusd $3, $2, $0"
+_WORDS = "vpmaddwd $3, $2, $1\\0Avpaddd $1, $0, $0"
+_OLD_WORDS = "movdqa $2, $1\\0Apmaddwd $3, $1\\0Apaddd $1, $0"
 
 
-def vpdpbusd_rate() -> float:
-    """Multiply-accumulates per second of a loop of `vpdpbusd` on registers alone, the best of a few samples.
+@dataclass(frozen=True)
+class _Loop:
+    """The instructions of a target that multiply and add, on `lanes` sums."""
 
-    Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks AVX-512 VNNI.
+    title: str
+    assembly: str
+    lanes: int
+    taps: int
+    """Products for each sum."""
+
+
+def loop_title(target: Target) -> str | None:
+    """What the bare loop of `target` consists of; None where there is none that this CPU has."""
+    loop = _loop_of(target)
+    return loop.title if loop and target.kind.features <= targets.host_features() else None
+
+
+def with_dot_products(target: Target) -> Target:
+    """The target whose loop code for `target` is measured against: vector code alone may use all that this CPU has."""
+    return targets.host() if target.is_generic or target.is_portable else target
+
+
+def dot_product_rate(target: Target) -> float:
+    """Multiply-accumulates per second of the target's dot products on registers alone, the best of a few samples.
+
+    Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks them, or the target has none.
     """
-    if not target.host().has_vnni:
-        raise CompileError("the rate of vpdpbusd needs a CPU with avx512vnni, which this one lacks")
-    loop = _loop()
-    work = _ITERATIONS * _REPEATS * _CHAINS * _MACS
-    return work / min(_seconds(loop) for _ in range(_SAMPLES))
+    loop = _loop_of(target)
+    if loop is None:
+        raise CompileError(f"target '{target.name}' has no dot products, whose rate could be measured")
+    missing = target.kind.features - targets.host_features()
+    if missing:
+        raise CompileError(
+            f"the rate of {loop.title} needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
+        )
+    call = _code(loop, target.kind)
+    work = _ITERATIONS * _REPEATS * _CHAINS * loop.lanes * loop.taps
+    return work / min(_seconds(call) for _ in range(_SAMPLES))
+
+
+def _loop_of(target: Target) -> _Loop | None:
+    instructions = instruction_set_of(target)
+    if instructions is None or target.is_portable:
+        return None
+    if not instructions.multiplies_words:
+        prefix = "" if target.kind.has_vnni else "{vex} "
+        return _Loop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)
+    has_avx = "avx" in target.kind.code_features
+    title, assembly = ("vpmaddwd and vpaddd", _WORDS) if has_avx else ("pmaddwd and paddd", _OLD_WORDS)
+    return _Loop(title, assembly, instructions.lanes, 2)
 
 
 def _seconds(loop: BoundCall) -> float:
@@ -43,51 +87,52 @@ def _seconds(loop: BoundCall) -> float:
 
 
 @cache
-def _loop() -> BoundCall:
+def _code(loop: _Loop, target: Target) -> BoundCall:
     with make_context():
-        code = MachineCode(ir.Module.parse(_module()))
+        module = ir.Module.parse(_module(loop))
+        keep_to_target(module, target)
+        code = MachineCode(module)
     # The sum goes somewhere, so that it is computed at all.
     sink = (ctypes.c_int64 * 8)()
-    loop = code.bind("loop", (_ITERATIONS, ctypes.addressof(sink)), keep=(sink,))
-    loop.call()
-    return loop
+    call = code.bind("loop", (_ITERATIONS, ctypes.addressof(sink)), keep=(sink,))
+    call.call()
+    return call
 
 
-def _module() -> str:
-    """The loop. An empty piece of assembly makes its operands opaque: nothing can be folded or moved out."""
-    sums = [f"%a{i}" for i in range(_CHAINS)]
+def _module(loop: _Loop) -> str:
+    """The loop, in assembly: nothing of it can be folded or moved out."""
+    type_ = f"vector<{loop.lanes}xi32>"
+    pair = f"!llvm.struct<({type_}, {type_})>"
+    last = sums = [f"%a{i}" for i in range(_CHAINS)]
     body: list[str] = []
-    last = sums
     for repeat in range(_REPEATS):
         after = [f"%d{repeat}_{i}" for i in range(_CHAINS)]
-        body += [
-            f'{new} = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"({old}, %x, %y)'
-            f" : ({_SUM}, {_BYTES}, {_BYTES}) -> {_SUM}"
-            for old, new in zip(last, after, strict=True)
-        ]
+        for old, new in zip(last, after, strict=True):
+            body += [
+                f'{new}_both = llvm.inline_asm has_side_effects "{loop.assembly}", "=&x,=&x,x,x,0" %x, %y, {old}'
+                f" : ({type_}, {type_}, {type_}) -> {pair}",
+                f"{new} = llvm.extractvalue {new}_both[0] : {pair}",
+            ]
         last = after
-    total = [f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {_SUM}" for i in range(_CHAINS - 1)]
-    types = f"i64, {_BYTES}, {_BYTES}, {', '.join([_SUM] * _CHAINS)}"
+    total = [f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)]
+    types = f"i64, {', '.join([type_] * _CHAINS)}"
     lines = "\n  ".join
     return f"""
 llvm.func @loop(%n: i64, %sink: !llvm.ptr) {{
   %c0 = llvm.mlir.constant(0 : i64) : i64
   %c1 = llvm.mlir.constant(1 : i64) : i64
-  %zero = llvm.mlir.constant(dense<0> : {_SUM}) : {_SUM}
-  %x0 = llvm.mlir.constant(dense<3> : {_BYTES}) : {_BYTES}
-  %y0 = llvm.mlir.constant(dense<-2> : {_BYTES}) : {_BYTES}
-  llvm.br ^loop(%c0, %x0, %y0, {", ".join(["%zero"] * _CHAINS)} : {types})
-^loop(%i: i64, %xi: {_BYTES}, %yi: {_BYTES}, {", ".join(f"{name}: {_SUM}" for name in sums)}):
-  %pair = llvm.inline_asm has_side_effects "", "=v,=v,0,1" %xi, %yi : ({_BYTES}, {_BYTES}) -> {_PAIR}
-  %x = llvm.extractvalue %pair[0] : {_PAIR}
-  %y = llvm.extractvalue %pair[1] : {_PAIR}
+  %zero = llvm.mlir.constant(dense<0> : {type_}) : {type_}
+  %x = llvm.mlir.constant(dense<196611> : {type_}) : {type_}
+  %y = llvm.mlir.constant(dense<-131074> : {type_}) : {type_}
+  llvm.br ^loop(%c0, {", ".join(["%zero"] * _CHAINS)} : {types})
+^loop(%i: i64, {", ".join(f"{name}: {type_}" for name in sums)}):
   {lines(body)}
   %next = llvm.add %i, %c1 : i64
   %more = llvm.icmp "slt" %next, %n : i64
-  llvm.cond_br %more, ^loop(%next, %x, %y, {", ".join(last)} : {types}), ^end
+  llvm.cond_br %more, ^loop(%next, {", ".join(last)} : {types}), ^end
 ^end:
   {lines(total)}
-  llvm.store %s{_CHAINS - 1}, %sink {{alignment = 8 : i64}} : {_SUM}, !llvm.ptr
+  llvm.store %s{_CHAINS - 1}, %sink {{alignment = 8 : i64}} : {type_}, !llvm.ptr
   llvm.return
 }}
 """

@@ -16,7 +16,7 @@ from qdialect._mlir import ir
 from qdialect.interface import KernelCall
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
-from qdialect.runtime.peak import vpdpbusd_rate
+from qdialect.runtime.peak import dot_product_rate, loop_title, with_dot_products
 from qdialect.target import Target
 
 Array = NDArray[Any]
@@ -61,7 +61,9 @@ class Profile:
     repetitions: int
     """How many calls of the network were measured."""
     peak: float | None
-    """Multiply-accumulates per second of bare `vpdpbusd`, measured in between; None where the CPU lacks it."""
+    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    loop: str | None = "vpdpbusd"
+    """The instructions of that loop."""
 
     @property
     def seconds(self) -> float:
@@ -92,19 +94,21 @@ def profile_ops(
     call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
     for _ in range(_WARM_UP_CALLS):
         call()
+    chosen = with_dot_products(targets.resolve(target))
+    title = loop_title(chosen)
     peaks: list[float] = []
     cycles: list[NDArray[np.int64]] = []
     lengths: list[float] = []
     for _ in range(_ROUNDS):
-        if targets.host().has_vnni:
-            peaks.append(vpdpbusd_rate())
+        if title:
+            peaks.append(dot_product_rate(chosen))
         found, length = _measure(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
     times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
     calls = (CallProfile(call, float(one), peak) for call, one in zip(executable.calls, times, strict=True))
-    return Profile(tuple(calls), len(cycles), peak)
+    return Profile(tuple(calls), len(cycles), peak, title)
 
 
 def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

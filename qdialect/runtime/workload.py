@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import target
+from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.interface import Port
 from qdialect.runtime.base import Executable
-from qdialect.runtime.peak import vpdpbusd_rate
+from qdialect.runtime.peak import dot_product_rate, loop_title, with_dot_products
+from qdialect.target import Target
 
 Array = NDArray[Any]
 
@@ -63,7 +64,9 @@ class Speed:
     seconds: float
     """Median of one call."""
     peak: float | None
-    """Multiply-accumulates per second of bare `vpdpbusd`, measured in between; None where the CPU lacks it."""
+    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    loop: str | None = "vpdpbusd"
+    """The instructions of that loop."""
 
     def rate(self, macs: int) -> float:
         """Multiply-accumulates per second of a call that has `macs`."""
@@ -74,8 +77,10 @@ class Speed:
         return self.rate(macs) / self.peak if self.peak else None
 
 
-def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.0) -> Speed:
-    """Call `executable` again and again for so many `seconds`, in turns with the bare instruction.
+def measure(
+    executable: Executable, inputs: Sequence[Array], seconds: float = 1.0, target: str | Target = "host"
+) -> Speed:
+    """Call `executable` again and again for so many `seconds`, in turns with the bare loop of `target`.
 
     `inputs` are contiguous. Raises `InputError` where they do not fit.
     """
@@ -84,15 +89,17 @@ def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.
         call()
     times: list[float] = []
     rates: list[float] = []
+    chosen = with_dot_products(targets.resolve(target))
+    title = loop_title(chosen)
     for _ in range(_ROUNDS):
-        if target.host().has_vnni:
-            rates.append(vpdpbusd_rate())
+        if title:
+            rates.append(dot_product_rate(chosen))
         end = time.perf_counter() + seconds / _ROUNDS
         while not times or time.perf_counter() < end:
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
-    return Speed(statistics.median(times), statistics.median(rates) if rates else None)
+    return Speed(statistics.median(times), statistics.median(rates) if rates else None, title)
 
 
 def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], object]:

@@ -12,6 +12,7 @@ from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.runtime import peak
 from qdialect.runtime.jit import MachineCode
+from qdialect.target import TARGETS
 
 ADD = """
 llvm.func @add(%from: !llvm.ptr, %what: i64) {
@@ -123,13 +124,22 @@ def test_a_module_of_another_dialect_is_refused_with_its_diagnostic(capfd: pytes
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.skipif(not target.host().has_vnni, reason="this CPU lacks AVX-512 VNNI")
-def test_the_rate_of_vpdpbusd_is_that_of_a_core() -> None:
-    # One instruction of 64 products each cycle or every second one, at 1 to 7 GHz; two each cycle at most.
-    assert 0.5 * 64 * 1e9 < peak.vpdpbusd_rate() < 2 * 64 * 7e9
+@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"generic"}))
+def test_the_rate_of_dot_products_is_that_of_a_core(name: str) -> None:
+    chosen = TARGETS[name]
+    title = peak.loop_title(chosen)
+    if title is None:
+        pytest.skip("this CPU lacks the instructions")
+    products = 4 * (16 if chosen.has_vnni or name == "avx512bw" else 4 if name in ("sse4.1", "x86-64") else 8)
+    share = 1 if title == "vpdpbusd" else 0.5
+    # One instruction each cycle or every second one, at 1 to 7 GHz; two each cycle at most.
+    assert 0.5 * share * products * 1e9 < peak.dot_product_rate(chosen) < 2 * share * products * 7e9
 
 
 def test_the_rate_of_vpdpbusd_needs_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "host_features", lambda: frozenset[str]())
-    with pytest.raises(CompileError, match="needs a CPU with avx512vnni"):
-        peak.vpdpbusd_rate()
+    assert peak.loop_title(TARGETS["avx512vnni"]) is None
+    with pytest.raises(CompileError, match="needs a CPU with avx512bw, avx512f, avx512vl, avx512vnni"):
+        peak.dot_product_rate(TARGETS["avx512vnni"])
+    with pytest.raises(CompileError, match="target 'generic' has no dot products"):
+        peak.dot_product_rate(TARGETS["generic"])

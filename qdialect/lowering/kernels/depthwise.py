@@ -60,6 +60,8 @@ def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
     taps = op.weights.values[:, :, :, 0].astype(np.int32) - op.weights.zero_points[:, None, None]
     channels = taps.shape[0]
     weights = np.stack([pad_channels(plane, lanes) for plane in taps.reshape(channels, -1).T])
+    # Nine bits and a sign: where words are multiplied, a product is one instruction on words that are known to be.
+    weights = weights.astype(np.int16) if kernel.program.strategy.weighs_taps_by_words else weights
     constants = [kernel.data("weights", weights, is_weight=True)]
     for name, values in [("bias", op.bias), *op.epilogue.channel_parameters()]:
         constants.append(kernel.data(name, pad_channels(np.broadcast_to(values, (channels,)), lanes)))
@@ -130,6 +132,7 @@ def _accumulate(
     )
     body = kernel.body(operands, acc)
     x, tap = body.inputs
+    tap = tap if tap.type == "i32" else body.cast("arith.extsi", tap, "i32")
     total = body.add(body.output, body.multiply(body.cast("arith.extui", x, "i32"), tap))
     tag = Tag(micro_kernel, "contraction", (0,) * (len(loops) + 1) + (1, 1))
     return kernel.generic(Loops((*loops, "c"), _TAPS), operands, acc, body, total, tag)

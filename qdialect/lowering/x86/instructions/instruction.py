@@ -6,7 +6,7 @@ is emitted portably, a strategy runs on a machine that lacks its instructions, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Instruction:
 
 
 @contextmanager
-def portable_emission(is_portable: bool) -> Iterator[None]:
+def portable_emission(is_portable: bool) -> Generator[None]:
     """Where `is_portable`, emit instructions as vector ops within the context."""
     token = _IS_PORTABLE.set(is_portable)
     try:
