@@ -114,7 +114,7 @@ def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> N
 
 
 def _vectorization(module: ir.Value) -> None:
-    """Write the schedule of what is left to do, for all functions at once: to gather MLIR's patterns takes milliseconds."""
+    """Write the schedule of the rest, once for all functions: MLIR takes milliseconds to gather its patterns."""
     # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
     apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
