@@ -38,15 +38,18 @@ def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator
     return np.asarray(values >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
 
 
+def drawn_inputs(module: ir.Module) -> list[Array]:
+    rng = np.random.default_rng(1)
+    arguments = module.body.operations[0].regions[0].blocks[0].arguments
+    return [drawn(NUMPY_DTYPES[element_of(one.type)], shape_of(one.type), rng) for one in arguments]
+
+
 def check(module: ir.Module, *rounds: Sequence[Array]) -> None:
     """Compiled for the host and for any CPU, `module` gives what the interpreter gives.
 
     Each of `rounds` is the inputs of a call; without any they are drawn.
     """
-    rng = np.random.default_rng(1)
-    arguments = module.body.operations[0].regions[0].blocks[0].arguments
-    drawn_round = [drawn(NUMPY_DTYPES[element_of(one.type)], shape_of(one.type), rng) for one in arguments]
-    inputs = rounds or [drawn_round]
+    inputs = rounds or [drawn_inputs(module)]
     wanted = [interpreter.run(module, arrays) for arrays in inputs]
     for name in _TARGETS:
         check_compiled(module, name, inputs, wanted)

@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -38,9 +38,10 @@ _MODULES_OF_A_COMPILATION = 12
 
 @dataclass(frozen=True)
 class _Case:
-    """A module as bytecode, its inputs, and what it must give for them."""
+    """A module as bytecode, what called for it, its inputs, and what it must give for them."""
 
     variant: str
+    where: str
     bytecode: bytes
     target: str
     rounds: Sequence[Sequence[Array]]
@@ -72,7 +73,7 @@ def check_compiled(
         return
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
-    batch.cases.append(_Case(batch.variant, bytecode.getvalue(), target, rounds, wanted))
+    batch.cases.append(_Case(batch.variant, _callers(), bytecode.getvalue(), target, rounds, wanted))
 
 
 def variants_together(test: Test) -> Test:
@@ -89,7 +90,7 @@ def variants_together(test: Test) -> Test:
         chosen = os.environ.get(CHOSEN, "")
         with _collecting(batch):
             for variant in variants:
-                batch.variant = ", ".join(f"{name}={value!r}" for name, value in variant.items())
+                batch.variant = _title(variant)
                 if chosen in batch.variant:
                     _record(batch, batch.variant, lambda variant=variant: test(**variant, **fixtures))
         for cases in _grouped(batch.cases):
@@ -105,7 +106,7 @@ def variants_together(test: Test) -> Test:
 
 
 @contextmanager
-def _collecting(batch: _Batch) -> Iterator[None]:
+def _collecting(batch: _Batch) -> Generator[None]:
     token = _batch.set(batch)
     try:
         yield
@@ -125,12 +126,23 @@ def _values(mark: pytest.Mark) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _record(batch: _Batch, variant: str, work: Callable[[], None]) -> None:
-    """Do `work`; how it fails is written down for `variant`."""
+def _record(batch: _Batch, variant: str, work: Callable[[], None], where: str = "") -> None:
+    """Do `work`, which was asked for at `where`; how it fails is written down for `variant`."""
     try:
         work()
     except Exception:
-        batch.failures.setdefault(variant, traceback.format_exc())
+        batch.failures.setdefault(variant, where + traceback.format_exc())
+
+
+def _callers() -> str:
+    """The lines of the test and its helpers that lead to `check_compiled`."""
+    stack = traceback.extract_stack()[:-2]
+    start = max(index for index, frame in enumerate(stack) if frame.filename == __file__)
+    return "".join(traceback.format_list(stack[start + 1 :]))
+
+
+def _title(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={getattr(value, '__name__', repr(value))}" for name, value in values.items())
 
 
 def _grouped(cases: Sequence[_Case]) -> Iterator[list[_Case]]:
@@ -147,7 +159,7 @@ def _check_together(batch: _Batch, cases: Sequence[_Case]) -> None:
         together = traceback.format_exc()
         found = len(batch.failures)
         for case in cases:
-            _record(batch, case.variant, lambda case=case: _check_joined([case]))
+            _record(batch, case.variant, lambda case=case: _check_joined([case]), case.where)
         if len(batch.failures) == found:
             batch.failures["; ".join(case.variant for case in cases)] = f"only together:\n{together}"
 
@@ -180,7 +192,15 @@ def _compare(
         results = compiled(*arrays)
         found = results if isinstance(results, tuple) else (results,)
         for number, (value, one) in enumerate(zip(found, expected, strict=True)):
-            np.testing.assert_array_equal(value, one, err_msg=f"target {target}, output {number}", strict=True)
+            _compare_bits(value, one, f"target {target}, output {number}")
+
+
+def _compare_bits(found: Array, wanted: Array, title: str) -> None:
+    """Shape, type and bits are the same, but any NaN is NaN."""
+    np.testing.assert_array_equal(found, wanted, err_msg=title, strict=True)
+    if wanted.dtype.kind == "f":
+        numbers = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]), f"signs of {title}")
 
 
 def _can_be_joined(module: ir.Module) -> bool:

@@ -57,6 +57,7 @@ def test_transpose_of_five_dimensions() -> None:
     check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 @pytest.mark.parametrize("planes", [1, 2, 3, 4])
 def test_planes_become_pixels(planes: int, element: str) -> None:
@@ -266,6 +267,7 @@ STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] 
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("shape", "begin", "size", "is_stretch"), STRETCHES)
 def test_a_slice_of_one_stretch_moves_nothing(
     shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], is_stretch: bool
@@ -313,6 +315,7 @@ def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], ele
     check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i64", "f32"])
 def test_movement_of_any_element(element: str) -> None:
     check_op(TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))
