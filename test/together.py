@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import traceback
+from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -79,24 +80,24 @@ def check_compiled(
 def variants_together(test: Test) -> Test:
     """One test that runs every variant of a test with the marks `pytest.mark.parametrize`, below this decorator."""
     marks: list[pytest.Mark] = vars(test).pop("pytestmark")
-    variants = [
-        functools.reduce(lambda one, other: one | other, parts) for parts in product(*map(_values, marks[::-1]))
-    ]
     parameters = inspect.signature(test).parameters
+    combined = [ChainMap(*parts) for parts in product(*map(_values, marks[::-1]))]
+    variants = [{name: values[name] for name in parameters if name in values} for values in combined]
 
     @functools.wraps(test)
     def every(**fixtures: Any) -> None:
         batch = _Batch()
-        chosen = os.environ.get(CHOSEN, "")
+        chosen = [variant for variant in variants if os.environ.get(CHOSEN, "") in _title(variant)]
+        if not chosen:
+            pytest.skip(f"the test has no variant {os.environ[CHOSEN]!r}")
         with _collecting(batch):
-            for variant in variants:
+            for variant in chosen:
                 batch.variant = _title(variant)
-                if chosen in batch.variant:
-                    _record(batch, batch.variant, lambda variant=variant: test(**variant, **fixtures))
+                _record(batch, batch.variant, lambda variant=variant: test(**variant, **fixtures))
         for cases in _grouped(batch.cases):
             _check_together(batch, cases)
         if batch.failures:
-            pytest.fail(_report(batch.failures, len(variants)), pytrace=False)
+            pytest.fail(_report(batch.failures, len(chosen)), pytrace=False)
 
     names = {name for mark in marks for name in _names(mark)}
     fixtures = [one for name, one in parameters.items() if name not in names]
