@@ -28,7 +28,7 @@ for offset, at_end in {touches}:
 
 
 def statuses(size: int, *touches: tuple[int, bool]) -> list[int]:
-    """The exit statuses of processes that touch one byte each, at an offset of a block that ends at its guard or not."""
+    """The exit statuses of processes that touch one byte each, at an offset of a block, which may end at its guard."""
     script = TOUCH.format(size=size, touches=touches)
     done = subprocess.run([sys.executable, "-c", script, TEST_FOLDER], check=True, capture_output=True, text=True)
     return [int(line) for line in done.stdout.split()]
