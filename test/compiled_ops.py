@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from graphs import graph
 from numpy.typing import NDArray
+from together import check_compiled
 
 from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect import build
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 Attributes = dict[str, Any]
@@ -38,19 +38,21 @@ def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator
     return np.asarray(values >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
 
 
+def drawn_inputs(module: ir.Module) -> list[Array]:
+    rng = np.random.default_rng(1)
+    arguments = module.body.operations[0].regions[0].blocks[0].arguments
+    return [drawn(NUMPY_DTYPES[element_of(one.type)], shape_of(one.type), rng) for one in arguments]
+
+
 def check(module: ir.Module, *rounds: Sequence[Array]) -> None:
     """Compiled for the host and for any CPU, `module` gives what the interpreter gives.
 
     Each of `rounds` is the inputs of a call; without any they are drawn.
     """
+    inputs = rounds or [drawn_inputs(module)]
+    wanted = [interpreter.run(module, arrays) for arrays in inputs]
     for name in _TARGETS:
-        compiled = compile_module(module, target=name)
-        rng = np.random.default_rng(1)
-        for arrays in rounds or [[drawn(port.dtype, port.shape, rng) for port in compiled.inputs]]:
-            results = compiled(*arrays)
-            found = results if isinstance(results, tuple) else (results,)
-            for number, (value, wanted) in enumerate(zip(found, interpreter.run(module, arrays), strict=True)):
-                np.testing.assert_array_equal(value, wanted, err_msg=f"target {name}, output {number}")
+        check_compiled(module, name, inputs, wanted)
 
 
 def check_op(

@@ -1,5 +1,6 @@
 """What all tests share: the real networks, and how hard the random tests search."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,12 @@ collect_ignore = ["lit"]
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("default"), derandomize=False, max_examples=5000)
 settings.load_profile("default")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: full collections of garbage would go through all of it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _absent(what: str) -> NoReturn:

@@ -9,12 +9,12 @@ import pytest
 import tflite
 from litert import reference
 from numpy.typing import NDArray
+from together import check_compiled
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -74,7 +74,7 @@ def check(node: Node) -> Array:
     (found,) = interpreter.run(module, given)
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(compile_module(module)(*given), wanted)
+    check_compiled(module, "host", [given], [[wanted]])
     return wanted
 
 

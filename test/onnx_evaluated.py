@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import ModelBuilder
+from together import check_compiled
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 TARGETS = ("host", "generic")
@@ -44,9 +44,7 @@ def found_by(content: bytes, *inputs: Array) -> tuple[Array, ...]:
     module = import_onnx(content)
     wanted = interpreter.run(module, inputs)
     for target in TARGETS:
-        results = compile_module(module, target=target)(*inputs)
-        for found, one in zip(results if isinstance(results, tuple) else (results,), wanted, strict=True):
-            np.testing.assert_array_equal(found, one, err_msg=target, strict=True)
+        check_compiled(module, target, [inputs], [wanted])
     return wanted
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.utils._pytree as pytree
+from together import check_compiled
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 
-import qdialect
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
@@ -36,11 +36,11 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
     module = import_torch(torch.export.export(Function(function), given))
     arrays = [one.numpy() for one in given]
     wanted: list[Tensor] = pytree.tree_leaves(function(*given))
-    compiled = qdialect.compile(module)(*arrays)
-    for found in (run(module, arrays), compiled if isinstance(compiled, tuple) else (compiled,)):
-        for one, tensor in zip(found, wanted, strict=True):
-            assert one.dtype == tensor.numpy().dtype
-            if one.dtype == np.float32:
-                assert_floats_within(one, tensor.numpy(), "layer")
-            else:
-                assert np.array_equal(one, tensor.numpy())
+    results = run(module, arrays)
+    check_compiled(module, "host", [arrays], [results])
+    for one, tensor in zip(results, wanted, strict=True):
+        assert one.dtype == tensor.numpy().dtype
+        if one.dtype == np.float32:
+            assert_floats_within(one, tensor.numpy(), "layer")
+        else:
+            assert np.array_equal(one, tensor.numpy())

@@ -40,12 +40,13 @@ def to_llvm(module: ir.Module) -> None:
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:
-    """Say of each kernel that it is called, never copied into its callers.
+    """Say of each kernel that `main` alone calls it, and that it is never copied into it.
 
-    The execution engine writes a caller for every function, and `main` is another one: of a small kernel LLVM would
-    compile a copy for each, which takes longer than all else and makes no call faster.
+    Of a function that others may call, the execution engine writes and compiles a caller of its own.
     """
+    linkage = ir.Attribute.parse("#llvm.linkage<internal>")
     for op in module.body.operations:
         is_kernel = op.operation.name == "llvm.func" and len(op.regions[0].blocks)
         if is_kernel and "sym_visibility" in op.attributes:
             op.attributes["no_inline"] = ir.UnitAttr.get()
+            op.attributes["linkage"] = linkage

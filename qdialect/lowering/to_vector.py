@@ -52,8 +52,9 @@ def to_vector(module: ir.Module) -> None:
             micro_kernels = _micro_kernels(function)
             if micro_kernels:
                 apply_schedule(
-                    function, lambda target, micro_kernels=micro_kernels: _schedule(target, micro_kernels), _PASS
+                    function, lambda target, micro_kernels=micro_kernels: _tiling(target, micro_kernels), _PASS
                 )
+        apply_schedule(module.operation, _vectorization, _PASS)
         run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
 
@@ -106,14 +107,18 @@ def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
         raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
 
 
-def _schedule(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
-    """Write the schedule of one kernel function."""
+def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
+    """Write the schedule that brings the micro-kernels of one function into loops over tiles."""
     for micro_kernel in micro_kernels:
         _tile_and_fuse(function, micro_kernel)
+
+
+def _vectorization(module: ir.Value) -> None:
+    """Write the schedule of the rest, once for all functions: MLIR takes milliseconds to gather its patterns."""
     # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
-    apply_patterns(function, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
+    apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
-    vectorized = structured_transform.VectorizeChildrenAndApplyPatternsOp(function, vectorize_nd_extract=True).result
+    vectorized = structured_transform.VectorizeChildrenAndApplyPatternsOp(module, vectorize_nd_extract=True).result
     loops = structured_transform.MatchOp.match_op_names(vectorized, ["scf.for"]).result
     # The accumulator tile leaves memory: it is carried through the reduction loops as vectors.
     loop_transform.HoistLoopInvariantSubsetsOp(loops)

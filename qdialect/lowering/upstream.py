@@ -15,9 +15,15 @@ Build = Callable[[ir.Value], None]
 
 
 def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
-    """Run a pipeline of upstream's passes for the pass `name`; raises `CompileError` where one fails."""
+    """Run a pipeline of upstream's passes for the pass `name`; raises `CompileError` where one fails.
+
+    What they leave is verified once: to verify it after each of them takes as long as some of the passes.
+    """
+    manager = passmanager.PassManager.parse(pipeline, module.context)
+    manager.enable_verifier(False)
     try:
-        passmanager.PassManager.parse(pipeline, module.context).run(module.operation)
+        manager.run(module.operation)
+        module.operation.verify()
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
         first = replace(found[0], message=f"{name}: {found[0].message}")

@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import EIGHT_BIT, check
 from graphs import convolution
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect import PassManager, parse
 from qdialect._mlir import ir
@@ -34,6 +35,7 @@ def depthwise(
     return convolution((*WINDOWS[number], WINDOWS[number][0][3]), data, values, points)
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
@@ -41,6 +43,7 @@ def test_any_window(number: int) -> None:
     check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
 
 
+@variants_together
 @pytest.mark.parametrize(
     ("taps", "products"),
     [

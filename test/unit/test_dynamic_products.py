@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from together import check_compiled, variants_together
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context
@@ -74,10 +75,14 @@ class Product:
 
     def check(self, target: str, threads: int = 1) -> None:
         (wanted,) = interpreter.run(self.module, self.inputs)
-        found = compile_module(self.module, target=target, threads=threads)(*self.inputs)
-        np.testing.assert_array_equal(found, wanted)
+        if threads == 1:
+            check_compiled(self.module, target, [self.inputs], [[wanted]])
+        else:
+            found = compile_module(self.module, target=target, threads=threads)(*self.inputs)
+            np.testing.assert_array_equal(found, wanted)
 
 
+@variants_together
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("channels", [1, 3, 19, 70])
 @pytest.mark.parametrize("data", [(1, 7), (37, 64), (1, 2, 3, 33)])
@@ -87,6 +92,7 @@ def test_dense(data: tuple[int, ...], channels: int, target: str) -> None:
     Product(DynamicDenseOp, data, weight, "i8", weight_points=True, bias=False, rows=(*data[:-1], 1)).check(target)
 
 
+@variants_together
 @pytest.mark.parametrize("known", [("scale",), ("zero_point",), ("scale", "zero_point")])
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 def test_constant_parameters_are_folded(known: tuple[str, ...], element: str) -> None:
@@ -94,6 +100,7 @@ def test_constant_parameters_are_folded(known: tuple[str, ...], element: str) ->
     product.check("host")
 
 
+@variants_together
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("data", "weight", "attributes"),
@@ -111,6 +118,7 @@ def test_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes:
     Product(DynamicConv2DOp, data, weight, "i8", weight_points=True, bias=False, rows=(1,), **attributes).check(target)
 
 
+@variants_together
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("groups", [1, 24])
 @pytest.mark.parametrize("element", ["i8", "ui8"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compiled_ops import TABLE, check, ends, tensor
 from graphs import graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import FusedConv2DOp, FusedDenseOp, FusedOp, build
@@ -69,12 +70,14 @@ def check_fused(
     check(graph([tensor(shape, element) for shape in shapes], body))
 
 
+@variants_together
 @pytest.mark.parametrize("activation", [None, *Activation])
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 def test_every_activation(activation: Activation | None, element: str) -> None:
     check_fused(FusedDenseOp, (3, 9), (21, 9), element, f32_stages(activation))
 
 
+@variants_together
 @pytest.mark.parametrize("rounding", FLOATS)
 @pytest.mark.parametrize("scaling", Scaling)
 def test_every_rounding(rounding: Rounding, scaling: Scaling) -> None:
@@ -82,6 +85,7 @@ def test_every_rounding(rounding: Rounding, scaling: Scaling) -> None:
     check_fused(FusedDenseOp, (5, 16), (67, 16), "i8", stages, f32_bias=False, output_scale=2.0**-4)
 
 
+@variants_together
 @pytest.mark.parametrize(("channels", "depth", "groups"), [(5, 3, 1), (17, 6, 1), (12, 12, 12), (6, 4, 2)])
 def test_convolutions(channels: int, depth: int, groups: int) -> None:
     weight = (channels, 3, 3, depth // groups)
@@ -90,6 +94,7 @@ def test_convolutions(channels: int, depth: int, groups: int) -> None:
         check_fused(FusedConv2DOp, (1, 5, 7, depth), weight, element, f32_stages(Activation.SILU), **window)
 
 
+@variants_together
 @pytest.mark.parametrize("activation", [None, Activation.LEAKY_RELU])
 @pytest.mark.parametrize("pixels", [1, 11])
 def test_a_residual_before_the_rounding(activation: Activation | None, pixels: int) -> None:
@@ -109,6 +114,7 @@ def test_stages_of_f32_values_in_any_order() -> None:
     check_fused(FusedDenseOp, (5, 8), (19, 8), "i8", stages, residual=(5, 19))
 
 
+@variants_together
 @pytest.mark.parametrize("residual_is_lhs", [False, True])
 def test_a_residual_after_the_rounding_and_a_table(residual_is_lhs: bool) -> None:
     sum_means: dict[str, Any] = {"scale": 0.0712, "zero_point": 37}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SKIPPED = shutil.ignore_patterns("__pycache__", "Output", "build", "*.tflite", "*.npz")
+SKIPPED = shutil.ignore_patterns("Output", "build", "*.tflite", "*.npz")
 Tool = Callable[..., subprocess.CompletedProcess[str]]
 
 

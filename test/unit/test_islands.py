@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from together import check_compiled, variants_together
 
 from qdialect import target
 from qdialect.context import parse
@@ -70,10 +71,7 @@ def check(text: str, inputs: Sequence[Array]) -> None:
     module = parse(text)
     wanted = interpreter.run(module, inputs)
     for name in TARGETS:
-        results = compile_module(module, target=name)(*inputs)
-        for one, found in zip(wanted, results if isinstance(results, tuple) else (results,), strict=True):
-            same = (one.view(f"i{one.itemsize}") == found.view(f"i{one.itemsize}")) | (one != one) & (found != found)
-            assert same.all(), (name, np.argwhere(~same)[:5], one[~same][:5], found[~same][:5])
+        check_compiled(module, name, [inputs], [wanted])
 
 
 def kernels(text: str) -> list[str]:
@@ -86,12 +84,14 @@ def function(body: str, arguments: str, result: str) -> str:
     return f"func.func @main({arguments}) -> {result} {{\n{body}\nreturn %y : {result}\n}}"
 
 
+@variants_together
 @pytest.mark.parametrize("op", [*UNARY, *TRANSCENDENTAL, *ANGLES])
 def test_functions_of_one_number(op: str) -> None:
     type_ = "tensor<4099xf32>"
     check(function(f"%y = {name_of(op)} %x : {type_}", f"%x: {type_}", type_), [f32_values(4099)])
 
 
+@variants_together
 @pytest.mark.parametrize("op", BINARY)
 def test_functions_of_two_numbers(op: str) -> None:
     type_ = "tensor<4099xf32>"
@@ -127,6 +127,7 @@ def test_a_product_is_rounded_before_it_is_added() -> None:
     assert (fused != a * b - b).any()
 
 
+@variants_together
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_comparisons_of_f32_values(predicate: str) -> None:
     type_ = "tensor<777xf32>"
@@ -138,6 +139,7 @@ def test_comparisons_of_f32_values(predicate: str) -> None:
 INTEGER_OPS = ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui"]
 
 
+@variants_together
 @pytest.mark.parametrize("op", INTEGER_OPS)
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 def test_integer_arithmetic_wraps(op: str, element: str) -> None:
@@ -146,6 +148,7 @@ def test_integer_arithmetic_wraps(op: str, element: str) -> None:
     check(function(f"%y = arith.{op} %a, %b : {type_}", f"%a: {type_}, %b: {type_}", type_), inputs)
 
 
+@variants_together
 @pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
 def test_comparisons_of_integers(predicate: str) -> None:
     type_, bit = "tensor<5x67xi8>", "tensor<5x67xi1>"
@@ -171,6 +174,7 @@ CASTS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("op", "source", "result"), CASTS)
 def test_casts(op: str, source: str, result: str) -> None:
     before, after = f"tensor<3x21x{source}>", f"tensor<3x21x{result}>"
@@ -178,6 +182,7 @@ def test_casts(op: str, source: str, result: str) -> None:
     check(function(body, f"%x: {before}", after), [_integers(source, (3, 21), 0)])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 def test_f32_values_become_integers_towards_zero(element: str) -> None:
     before, after = "tensor<3x21xf32>", f"tensor<3x21x{element}>"
@@ -296,6 +301,7 @@ def test_constants_are_read_where_they_lie() -> None:
     check(text, [f32_values(6).reshape(2, 3)])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i32", "i64", "f32"])
 @pytest.mark.parametrize(("axis", "shapes"), [(0, ((2, 19), (1, 19))), (1, ((3, 7), (3, 64), (3, 1)))])
 def test_concatenation(element: str, axis: int, shapes: tuple[tuple[int, int], ...]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from compiled_ops import EIGHT_BIT, TABLE, check, ends, quantization, tensor
 from graphs import graph
 from quantized_layers import add, conv
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, LutOp, MaxPool2DOp, MeanOp, ReduceMaxOp, build
@@ -59,6 +60,7 @@ def labels(module: ir.Module) -> set[str]:
     return {label.split()[0] for label in lower(module, TARGETS["generic"], Phase.LINALG).labels}
 
 
+@variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("body", [table, same_values, sums, extremes, mean])
 def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> None:
@@ -67,11 +69,13 @@ def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> Non
     assert not labels(module) & {"input", "output"}
 
 
+@variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_results_may_be_read_and_returned_again(element: str) -> None:
     check(graph([tensor(SHAPE, element)], both_ways))
 
 
+@variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) -> None:
     low, high = ends(element)
@@ -86,6 +90,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
     assert {"input", "output"} <= labels(module)
 
 
+@variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_what_windows_alone_read_has_rows_without_spare_lanes(element: str) -> None:
     module = graph([tensor(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))

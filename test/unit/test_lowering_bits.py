@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.reference import interpreter
@@ -37,6 +38,7 @@ def of_two(name: str, element: str, count: int) -> ir.Module:
     return graph([tensor((count,), element)] * 2, body)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["arith.shli", "arith.shrsi", "arith.shrui"])
 @pytest.mark.parametrize("element", list(_WIDTHS))
 def test_shifts(name: str, element: str) -> None:
@@ -49,6 +51,7 @@ def test_shifts(name: str, element: str) -> None:
     check(module, [x, amount])
 
 
+@variants_together
 @pytest.mark.parametrize("element", list(_WIDTHS))
 def test_leading_zeros(element: str) -> None:
     bits = _WIDTHS[element]

@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, check_op, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, build
@@ -30,12 +31,14 @@ REDUCTIONS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("op", [F32SumOp, F32ProdOp, F32MaxOp, F32MinOp])
 @pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
 def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_op(op, [tensor(shape, "f32")], "f32", axes=axes, keep_dims=len(axes) == 2)
 
 
+@variants_together
 @pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
 def test_extremes_of_special_numbers(op: Any) -> None:
     rows = [[0.0, -0.0, -1.0], [-0.0, -0.0, 1.0], [np.nan, 1, 2], [np.inf, -np.inf, 0], [-np.inf] * 3]
@@ -53,6 +56,7 @@ PRODUCTS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "matrix", "is_known"), PRODUCTS)
 def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is_known: bool) -> None:
     numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=matrix).astype(np.float32)
@@ -72,6 +76,7 @@ CONVOLUTIONS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation"), CONVOLUTIONS)
 def test_convolutions(data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any) -> None:
     numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=weight).astype(np.float32)

@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import build
@@ -43,6 +44,7 @@ def test_every_argument_compiled(function: FixedPointFunction) -> None:
     np.testing.assert_array_equal(compile_module(module)(EVERY), wanted)
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 16), (1, 2, 3, 7), (70,)])
 def test_shapes(shape: tuple[int, ...]) -> None:
     check(module_of(FixedPointFunction.TANH, 4, shape))

@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, check_op, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
@@ -59,6 +60,7 @@ CONVOLUTIONS: list[tuple[Shape, Shape, int, Any, Any, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i32", "i64"])
 @pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation", "padding"), CONVOLUTIONS)
 def test_convolutions(
@@ -76,6 +78,7 @@ def test_convolutions(
 DENSE: list[tuple[Shape, int]] = [((3, 5), 19), ((1, 70), 10), ((2, 3, 7), 24), ((7,), 3), ((33, 1030), 70)]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i32", "i64"])
 @pytest.mark.parametrize("weight_element", ["i8", "i16"])
 @pytest.mark.parametrize(("data", "channels"), DENSE)
@@ -87,6 +90,7 @@ def test_dense(data: Shape, channels: int, weight_element: str, element: str) ->
     check(graph([tensor(data, "i16")], body), [drawn(data, "i16")])
 
 
+@variants_together
 @pytest.mark.parametrize(("sign", "value"), [(-1, -32768), (1, 32767), (-1, 32767), (1, -32768)])
 @pytest.mark.parametrize("depth", [511, 512, 513, 1600, 5001])
 def test_sums_at_the_ends_of_the_types(depth: int, sign: int, value: int) -> None:
@@ -113,6 +117,7 @@ MATRICES: list[tuple[Shape, Shape]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("weight", ["i8", "i16"])
 @pytest.mark.parametrize(("data", "matrix"), MATRICES)
@@ -126,6 +131,7 @@ def test_products_of_matrices(data: Shape, matrix: Shape, weight: str, is_known:
     check(graph(types, body), [drawn(data, "i16"), *([] if is_known else [numbers])])
 
 
+@variants_together
 @pytest.mark.parametrize(("entries", "fraction"), [(1, 0), (3, 0), (513, 7), (256, 9), (2, 16)])
 def test_interpolated_tables(entries: int, fraction: int) -> None:
     rng = np.random.default_rng(entries)
@@ -157,6 +163,7 @@ POOLS: list[tuple[Shape, Any, Any, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "kernel", "strides", "padding"), POOLS)
 @pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (0, 20000)])
 def test_pools(data: Shape, kernel: Any, strides: Any, padding: Any, bounds: tuple[int, int]) -> None:
@@ -183,12 +190,14 @@ def test_a_convolution_and_a_pool_read_around_the_same_image() -> None:
     check(graph([tensor((1, 6, 6, 5), "i16")], body))
 
 
+@variants_together
 @pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2)])
 def test_reductions(op: Any, axes: tuple[int, ...]) -> None:
     check_op(op, [tensor((3, 5, 37), "i16")], "i16", [drawn((3, 5, 37), "i16")], axes=axes, keep_dims=False)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 @pytest.mark.parametrize("name", ["arith.shli", "arith.shrsi"])
 def test_shifts_by_the_width_and_more(name: str, element: str) -> None:
@@ -200,6 +209,7 @@ def test_shifts_by_the_width_and_more(name: str, element: str) -> None:
     check(graph([tensor((9, 19), element)] * 2, body), [values, counts])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 def test_leading_zeros(element: str) -> None:
     def body(x: ir.Value) -> ir.Value:
@@ -235,6 +245,7 @@ ROUNDINGS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("rounding", "element"), ROUNDINGS)
 @pytest.mark.parametrize("scales", [(0.5,), (2.0**-9,), (3.7e-7,), (0.99999999,), (117.3,)])
 @pytest.mark.parametrize("bounds", [(-(2**15), 2**15 - 1), (0, 1000)])

@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, check_op, check_variants, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
@@ -60,6 +61,7 @@ GATHERS: list[tuple[Shape, Shape, int]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "indices", "axis"), GATHERS)
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_gathers(data: Shape, indices: Shape, axis: int, dtype: str) -> None:
@@ -68,6 +70,7 @@ def test_gathers(data: Shape, indices: Shape, axis: int, dtype: str) -> None:
     check_op(DynamicGatherOp, types, "f32", given, axis=axis)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_rows_of_any_type_stay_what_they_are(element: str) -> None:
     given = [drawn((6, 37), element), far_indices((3, 5), 6, "int64")]
@@ -92,6 +95,7 @@ def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
 SCATTERS: list[tuple[Shape, int]] = [((5,), 9), ((7, 3), 4), ((4, 3, 19), 6), ((2, 3, 5, 4), 3)]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "count"), SCATTERS)
 def test_scatters_write_in_order(data: Shape, count: int) -> None:
     updates = (count, *data[1:])
@@ -109,6 +113,7 @@ def test_scatters_reduce_in_order(element: str) -> None:
         check_variants(DynamicScatterOp, types, element, how, given)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i32", "i64", "f32"])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -118,6 +123,7 @@ def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
         check_op(CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i32", "i64"])
 def test_ranks(element: str) -> None:
     for shape, axis in [((7,), 0), ((3, 37), 1), ((37, 3), 0), ((2, 5, 19), 1), ((1,), 0)]:
@@ -128,6 +134,7 @@ def test_ranks(element: str) -> None:
 REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
 
 
+@variants_together
 @pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
 @pytest.mark.parametrize("element", ["i32", "i64"])
 @pytest.mark.parametrize("keep_dims", [False, True])

@@ -20,6 +20,7 @@ from compiled_ops import (
     window,
 )
 from graphs import graph
+from together import variants_together
 
 from qdialect import target
 from qdialect._mlir import ir
@@ -45,6 +46,7 @@ from qdialect.quant_math import Rounding
 from qdialect.target import TARGETS
 
 
+@variants_together
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_transpose(order: tuple[int, ...]) -> None:
     shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
@@ -55,6 +57,7 @@ def test_transpose_of_five_dimensions() -> None:
     check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 @pytest.mark.parametrize("planes", [1, 2, 3, 4])
 def test_planes_become_pixels(planes: int, element: str) -> None:
@@ -107,6 +110,7 @@ RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(RESHAPES)))
 def test_reshape(number: int) -> None:
     before, after = RESHAPES[number]
@@ -145,6 +149,7 @@ def test_a_reshaped_image_gets_its_border() -> None:
     check(graph([tensor((16, 8), "ui8")], body))
 
 
+@variants_together
 @pytest.mark.parametrize("element", INTEGERS)
 @pytest.mark.parametrize(
     ("shape", "low", "high"),
@@ -160,6 +165,7 @@ def test_pad(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]
     check_op(PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
 
 
+@variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("is_same", [False, True])
 @pytest.mark.parametrize(
@@ -224,6 +230,7 @@ ANY_ELEMENT = (*INTEGERS, "i64", "f32")
 BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 1), (2, 5, 7, 19)), ((4, 6), (4, 6))]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("before", "after"), BROADCASTS)
 def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
@@ -241,6 +248,7 @@ SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int,
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("shape", "begin", "size", "strides"), SLICES)
 def test_slice(
@@ -259,6 +267,7 @@ STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] 
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("shape", "begin", "size", "is_stretch"), STRETCHES)
 def test_a_slice_of_one_stretch_moves_nothing(
     shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], is_stretch: bool
@@ -299,12 +308,14 @@ GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
 def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
     check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i64", "f32"])
 def test_movement_of_any_element(element: str) -> None:
     check_op(TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))

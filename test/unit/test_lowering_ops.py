@@ -20,6 +20,7 @@ from compiled_ops import (
     window,
 )
 from graphs import graph
+from together import variants_together
 
 from qdialect import target
 from qdialect._mlir import ir
@@ -46,6 +47,7 @@ from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolic
 SHAPES = [(), (1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 19), (1, 2, 2, 64)]
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(SHAPES)))
 @pytest.mark.parametrize("source", EIGHT_BIT)
 def test_tables(number: int, source: str) -> None:
@@ -53,12 +55,14 @@ def test_tables(number: int, source: str) -> None:
     check_op(LutOp, [tensor(shape, source)], result, table=TABLE, **quantization(source, result))
 
 
+@variants_together
 @pytest.mark.parametrize("op", UNARY_OPS)
 def test_every_unary_op_is_a_table(op: Any) -> None:
     quantized = np.arange(-128, 128, dtype=np.int8)
     check_op(op, [tensor((256,), "i8")], "ui8", [quantized], **quantization("i8", "ui8"))
 
 
+@variants_together
 @pytest.mark.parametrize("element", INTEGERS)
 def test_clip(element: str) -> None:
     low, high = ends(element)
@@ -68,6 +72,7 @@ def test_clip(element: str) -> None:
 CHANNELS = [((2, 3, 5, 19), 3), ((2, 3, 5, 19), 1), ((7, 70), 1), ((5,), 0), ((), 0), ((3, 4, 5), 0)]
 
 
+@variants_together
 @pytest.mark.parametrize("rounding", Rounding)
 @pytest.mark.parametrize("result", INTEGERS)
 def test_requantize(result: str, rounding: Rounding) -> None:
@@ -90,6 +95,7 @@ def test_requantize(result: str, rounding: Rounding) -> None:
     )
 
 
+@variants_together
 @pytest.mark.parametrize("source", ["ui8", "i32"])
 def test_each_channel_has_its_own_zero_point(source: str) -> None:
     low, high = ends(source)
@@ -103,6 +109,7 @@ def test_each_channel_has_its_own_zero_point(source: str) -> None:
     check_op(RequantizeOp, [tensor((9, 5), source)], "ui8", input_zero_points=points, axis=1, **attributes)
 
 
+@variants_together
 @pytest.mark.parametrize(
     ("rounding", "scale"), [(Rounding.F32_UP_ZP_FIRST, 0.499999), (Rounding.F32_NEAREST_ZP_FIRST, 0.500001)]
 )
@@ -113,6 +120,7 @@ def test_a_zero_point_before_rounding_is_that_of_the_values(rounding: Rounding, 
     check_op(RequantizeOp, [tensor((3,), "i32")], "i8", [data], input_scale=scale, **output)
 
 
+@variants_together
 @pytest.mark.parametrize("rounding", [rounding for rounding in Rounding if rounding.is_fixed])
 def test_every_16_bit_value_is_requantized_near_its_ties(rounding: Rounding) -> None:
     quantized = np.arange(-(2**15), 2**15).astype(np.int16)
@@ -147,6 +155,7 @@ def binary(types: tuple[str, str, str], number: int) -> dict[str, Any]:
     }
 
 
+@variants_together
 @pytest.mark.parametrize("arithmetic", AddArithmetic)
 @pytest.mark.parametrize("number", range(len(BROADCASTS)))
 def test_add(arithmetic: AddArithmetic, number: int) -> None:
@@ -174,6 +183,7 @@ def test_a_float_sum_is_that_of_the_values() -> None:
     check_op(AddOp, operands, "i8", inputs, output_scale=0.2, arithmetic=arithmetic, **attributes)
 
 
+@variants_together
 @pytest.mark.parametrize("rounding", Rounding)
 def test_mul(rounding: Rounding) -> None:
     number = list(Rounding).index(rounding)
@@ -191,12 +201,14 @@ WINDOWS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("case", WINDOWS)
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_max_pool2d(case: tuple[Any, ...], element: str) -> None:
     check_op(MaxPool2DOp, [tensor(case[0], element)], element, **window(case, element))
 
 
+@variants_together
 @pytest.mark.parametrize("case", WINDOWS)
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("division", Division)
@@ -206,6 +218,7 @@ def test_avg_pool2d(case: tuple[Any, ...], element: str, division: Division) -> 
     check_op(AvgPool2DOp, [tensor(case[0], element)], element, **window(case, element), **attributes)
 
 
+@variants_together
 @pytest.mark.parametrize("extent", [250, 300])
 @pytest.mark.parametrize(("element", "code", "beyond"), [("ui8", 254, 255), ("i8", -127, -128)])
 def test_the_mean_of_many_values_is_exact_at_a_tie(extent: int, element: str, code: int, beyond: int) -> None:
@@ -245,6 +258,7 @@ AXES = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("keep_dims", [False, True])
 @pytest.mark.parametrize("number", range(len(AXES)))
 def test_mean(number: int, keep_dims: bool) -> None:
@@ -271,6 +285,7 @@ def test_a_mean_of_too_many_elements_is_refused() -> None:
 ROWS = [((1, 1001), 1), ((3, 12), 1), ((1, 2), 1), ((2, 5, 7, 19), 3), ((2, 5, 7, 19), 1), ((5, 67), 0), ((9,), 0)]
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(ROWS)))
 def test_softmax(number: int) -> None:
     (shape, axis), element, scale = ROWS[number], EIGHT_BIT[number % 2], (0.0146, 0.14, 3.0)[number % 3]
@@ -278,6 +293,7 @@ def test_softmax(number: int) -> None:
     check_variants(SoftmaxOp, [tensor(shape, element)], element, variants)
 
 
+@variants_together
 @pytest.mark.parametrize("classes", [101, 120])
 def test_a_float_sum_runs_in_order(classes: int) -> None:
     # The boundary between two quantized values lies between the sum in order and the sum by parts.
@@ -300,6 +316,7 @@ def test_a_float_sum_runs_in_order(classes: int) -> None:
     pytest.fail("no sum depends on its order")
 
 
+@variants_together
 @pytest.mark.parametrize("element", INTEGERS)
 @pytest.mark.parametrize("rounding", FloatRounding)
 @pytest.mark.parametrize("scaling", Scaling)
@@ -316,6 +333,7 @@ def test_quantize(element: str, rounding: FloatRounding, scaling: Scaling) -> No
     check_variants(QuantizeOp, [tensor(values.shape, "f32")], element, variants, [values])
 
 
+@variants_together
 @pytest.mark.parametrize("element", INTEGERS)
 @pytest.mark.parametrize("case", CHANNELS)
 def test_dequantize(element: str, case: tuple[tuple[int, ...], int]) -> None:

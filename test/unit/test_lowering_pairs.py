@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, Attributes, check_op, ends, tensor
+from together import variants_together
 
 from qdialect.dialect import DivOp, MaximumOp, MinimumOp, PreluOp, SquaredDifferenceOp, SubOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -44,6 +45,7 @@ def parameters(types: tuple[str, str, str], number: int) -> Attributes:
     }
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(OPS)))
 @pytest.mark.parametrize("broadcast", range(len(BROADCASTS)))
 def test_pair(number: int, broadcast: int) -> None:
@@ -56,6 +58,7 @@ def test_pair(number: int, broadcast: int) -> None:
     check_op(op, [tensor(left, types[0]), tensor(right, types[1])], types[2], **attributes)
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(OPS)))
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_every_pair_of_values(number: int, element: str) -> None:
@@ -69,6 +72,7 @@ def test_every_pair_of_values(number: int, element: str) -> None:
     check_op(op, [tensor((256, 1), element), tensor((1, 256), element)], element, inputs, **attributes)
 
 
+@variants_together
 @pytest.mark.parametrize("op", [MaximumOp, MinimumOp])
 @pytest.mark.parametrize("types", [("i8", "i8", "i8"), ("ui8", "ui8", "ui8"), ("i8", "ui8", "i8")])
 def test_extreme_of_one_quantization(op: Any, types: tuple[str, str, str]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, tensor
 from graphs import graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import ConvTranspose2DOp, MatMulOp, RequantizeOp, build
@@ -34,6 +35,7 @@ def parameters(data: str, weight: str, channels: int) -> Attributes:
     }
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(SHAPES)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_products(number: int, data: str) -> None:
@@ -42,6 +44,7 @@ def test_products(number: int, data: str) -> None:
     check_op(MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
 
 
+@variants_together
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
     values: Attributes = {**parameters(data, "i8", 9), "input_zero_point": ends(data)[0], "weight_zero_points": (0,)}
@@ -55,6 +58,7 @@ def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
     assert "column sums" not in lower(module, TARGETS["generic"]).labels
 
 
+@variants_together
 @pytest.mark.parametrize("side", [0, 1])
 def test_either_operand_may_be_constant(side: int) -> None:
     shapes = [(2, 5, 6), (2, 6, 9)]
@@ -87,6 +91,7 @@ def test_one_kernel_computes_the_product_and_its_values() -> None:
     assert [label for label in labels if label.startswith("qnn.")] == ["qnn.fused_matmul"]
 
 
+@variants_together
 @pytest.mark.parametrize(
     ("kernel", "strides", "dilation", "groups"),
     [

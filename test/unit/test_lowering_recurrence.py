@@ -7,6 +7,7 @@ import pytest
 from compiled_ops import check, tensor
 from graphs import graph
 from numpy.typing import NDArray
+from together import variants_together
 from tolerances import assert_floats_within
 
 from qdialect._mlir import ir
@@ -36,6 +37,7 @@ def module_of(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attribute
     return graph(types, body)
 
 
+@variants_together
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("op", CELLS)
@@ -43,11 +45,13 @@ def test_cells(op: type[F32RecurrentOp], sizes: tuple[int, int, int], reverse: b
     check(module_of(op, sizes, reverse=reverse))
 
 
+@variants_together
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_unit_that_resets_after_its_product(sizes: tuple[int, int, int]) -> None:
     check(module_of(F32GruOp, sizes, reset_after=True))
 
 
+@variants_together
 @pytest.mark.parametrize("op", CELLS)
 def test_limits_of_gates_and_other_functions(op: type[F32RecurrentOp]) -> None:
     names = ("activation",) if op is F32RnnOp else ("gate_activation", "cell_activation")
@@ -118,6 +122,7 @@ def rounded_module(sizes: tuple[int, int, int]) -> ir.Module:
     return graph(types, body)
 
 
+@variants_together
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_state_that_each_step_rounds_to_eight_bits(sizes: tuple[int, int, int]) -> None:
     check(rounded_module(sizes))

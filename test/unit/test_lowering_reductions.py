@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, Attributes, check, check_op, check_variants, ends, quantization, tensor
 from graphs import graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp, build
@@ -16,6 +17,7 @@ from qdialect.quant_math import Rounding
 SHAPES = [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (300, 3), (2, 300), (3, 1, 257)]
 
 
+@variants_together
 @pytest.mark.parametrize("op", [ArgMaxOp, ArgMinOp])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("number", range(len(SHAPES)))
@@ -35,6 +37,7 @@ AXES = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("op", [ReduceMaxOp, ReduceMinOp])
 @pytest.mark.parametrize(("number", "keep_dims"), list(product(range(len(AXES)), (False, True))))
 def test_extreme(op: Any, number: int, keep_dims: bool) -> None:
@@ -42,6 +45,7 @@ def test_extreme(op: Any, number: int, keep_dims: bool) -> None:
     check_op(op, [tensor(shape, element)], element, axes=axes, keep_dims=keep_dims)
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(AXES)))
 def test_sum(number: int) -> None:
     (shape, axes), source, result = AXES[number], EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
@@ -50,6 +54,7 @@ def test_sum(number: int) -> None:
     check_variants(SumOp, [tensor(shape, source)], result, variants)
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (2, 9000)])
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_l2_normalize(shape: tuple[int, ...], element: str) -> None:

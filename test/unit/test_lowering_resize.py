@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from compiled_ops import Attributes, check, check_variants, tensor
 from graphs import graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, ClipOp, ResizeBilinearOp, ResizeNearestOp, build
@@ -27,6 +28,7 @@ SHAPES = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "ui8", "i16", "i32", "i64", "f32"])
 @pytest.mark.parametrize(("shape", "size"), SHAPES)
 def test_nearest(shape: tuple[int, ...], size: tuple[int, int], element: str) -> None:
@@ -49,6 +51,7 @@ TAKEN = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("element", "arithmetic"), TAKEN)
 @pytest.mark.parametrize(("shape", "size"), SHAPES)
 def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, arithmetic: Interpolation) -> None:
@@ -74,6 +77,7 @@ def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int],
     return graph([tensor(shape, element)], body)
 
 
+@variants_together
 @pytest.mark.parametrize("op", [ArgMaxOp, ArgMinOp])
 @pytest.mark.parametrize(
     ("shape", "size"),

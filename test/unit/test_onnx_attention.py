@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values
+from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 BATCH, STEPS, LENGTH, HEADS, WIDTH = 2, 5, 7, 3, 4
@@ -27,7 +27,7 @@ def run_both(content: bytes, *inputs: Array) -> Array:
     module = import_onnx(content)
     (wanted,) = interpreter.run(module, inputs)
     for target in ("host", "generic"):
-        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+        check_compiled(module, target, [inputs], [[wanted]])
     return wanted
 
 
@@ -54,6 +54,7 @@ MASKS: dict[str, tuple[Array, Array]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("mask", [None, *MASKS])
 def test_attention_of_one_input(mask: str | None, is_known: bool) -> None:
@@ -87,6 +88,7 @@ def test_attention_of_sizes_of_its_own_looks_back_alone() -> None:
     assert_floats_within(run_both(content, x, bias), wanted, "layer")
 
 
+@variants_together
 @pytest.mark.parametrize("is_qdq", [False, True])
 def test_attention_of_quantized_values(is_qdq: bool) -> None:
     """The product of queries, keys and values is one of integers."""
@@ -107,6 +109,7 @@ def test_attention_of_quantized_values(is_qdq: bool) -> None:
     assert_floats_within(run_both(content, x), attention(q, k, v), "layer")
 
 
+@variants_together
 @pytest.mark.parametrize("is_split", [False, True])
 def test_attention_of_many_heads(is_split: bool) -> None:
     """Keys and values with the heads side by side or in a dimension of their own; a mask and a bias."""
@@ -133,6 +136,7 @@ STANDARD: dict[str, tuple[list[tuple[int, ...]], dict[str, Any]]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("name", STANDARD)
 def test_attention_of_the_standard(name: str) -> None:
     shapes, attributes = STANDARD[name]
@@ -166,6 +170,7 @@ def rotated(x: Array, angles: Array, is_interleaved: bool) -> Array:
     return np.concatenate([order.reshape(*x.shape[:3], 2 * half), rest], -1)
 
 
+@variants_together
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("positions", [[3], [[0, 1, 2, 3, 4], [5, 4, 3, 2, 1]]])
 @pytest.mark.parametrize("turned", [8, 4])
@@ -195,6 +200,7 @@ def test_rotary_embeddings_with_angles_for_each_row() -> None:
     assert_floats_within(run_both(content, x, np.cos(table), np.sin(table)), wanted, "formula")
 
 
+@variants_together
 @pytest.mark.parametrize("turns", [(0, 0), (1, 0), (0, 1), (1, 1)])
 @pytest.mark.parametrize("is_quantized", [False, True])
 def test_fused_products(turns: tuple[int, int], is_quantized: bool) -> None:
@@ -216,6 +222,7 @@ def test_fused_products(turns: tuple[int, int], is_quantized: bool) -> None:
     assert_floats_within(run_both(content, *arrays), 0.5 * (lhs @ rhs), "layer")
 
 
+@variants_together
 @pytest.mark.parametrize("shapes", [((2, 3, 5, 4), (3, 4, 6)), ((5, 4), (2, 3, 4, 6)), ((2, 1, 5, 4), (1, 3, 4, 6))])
 def test_products_of_as_many_matrices_as_there_are(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     lhs, rhs = (numbers(*shape, seed=i) for i, shape in enumerate(shapes))
@@ -224,6 +231,7 @@ def test_products_of_as_many_matrices_as_there_are(shapes: tuple[tuple[int, ...]
     assert_floats_within(run_both(content, lhs, rhs), lhs.astype(np.float64) @ rhs, "layer")
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["BiasGelu", "FastGelu"])
 def test_functions_with_a_bias(kind: str) -> None:
     x, bias = numbers(2, 3, 7), numbers(7, seed=1)

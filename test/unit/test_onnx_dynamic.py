@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import ModelBuilder, convolved, drawn
+from together import check_compiled, variants_together
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -51,9 +51,7 @@ def compiled(content: bytes, *inputs: Array) -> tuple[Array, ...]:
     module = import_onnx(content)
     wanted = interpreter.run(module, inputs)
     for target in ("host", "generic"):
-        results = compile_module(module, target=target)(*inputs)
-        for one, found in zip(wanted, results if isinstance(results, tuple) else (results,), strict=True):
-            np.testing.assert_array_equal(found, one)
+        check_compiled(module, target, [inputs], [wanted])
     return wanted
 
 
@@ -66,6 +64,7 @@ DATA = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("name", DATA)
 def test_parameters_come_from_the_data(name: str) -> None:
     model, x = ModelBuilder(), DATA[name].astype(np.float32)
@@ -79,6 +78,7 @@ def test_parameters_come_from_the_data(name: str) -> None:
     assert found[1:] == (scale, np.float32(point))
 
 
+@variants_together
 @pytest.mark.parametrize("weight_point", [0, 7])
 def test_a_product_with_run_time_parameters(weight_point: int) -> None:
     model, x = ModelBuilder(), DATA["both signs"].astype(np.float32)
@@ -131,6 +131,7 @@ class DynamicChain:
         self.data = rng.normal(size=shape).astype(np.float32)
 
 
+@variants_together
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("shape", [(5, 19), (2, 3, 64)])
@@ -142,6 +143,7 @@ def test_a_matrix_product_is_one_op(shape: tuple[int, ...], dtype: type, per_cha
     assert "arith.mulf" not in names
 
 
+@variants_together
 @pytest.mark.parametrize(
     ("shape", "weight", "attributes"),
     [
@@ -185,6 +187,7 @@ def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], col
     np.testing.assert_array_equal(found, left @ right)
 
 
+@variants_together
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
 def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx_evaluated import check, drawn, expected, found_by, refused
 from onnx_graphs import ModelBuilder
+from together import variants_together
 from tolerances import assert_floats_within
 
 EINSUMS = [
@@ -22,12 +23,14 @@ EINSUMS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("equation", "lhs", "rhs"), EINSUMS)
 def test_sums_of_products_by_their_labels(equation: str, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> None:
     """Of small whole numbers, whose sums are exact in every order."""
     check("Einsum", [drawn(lhs, np.float32), drawn(rhs, np.float32, 1)], equation=equation)
 
 
+@variants_together
 @pytest.mark.parametrize("equation", ["ijk->kij", "ijk->ik", "...k->k...", "ijk->"])
 def test_labels_of_one_tensor(equation: str) -> None:
     check("Einsum", [drawn((2, 3, 5), np.float32)], equation=equation)
@@ -45,6 +48,7 @@ def test_equations_that_do_not_fit_are_refused() -> None:
         assert message in refused(model.finish(found))
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
 @pytest.mark.parametrize("upper", [0, 1])
 def test_triangles(dtype: Any, upper: int) -> None:
@@ -52,6 +56,7 @@ def test_triangles(dtype: Any, upper: int) -> None:
     check("Trilu", [drawn((5, 5), dtype), np.array(-2)], constants=1, upper=upper)
 
 
+@variants_together
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_one_element_of_many(axis: int) -> None:
     indices = np.array([[0, 3, -1], [4, 2, -5]])
@@ -61,6 +66,7 @@ def test_one_element_of_many(axis: int) -> None:
 NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceProd"]
 
 
+@variants_together
 @pytest.mark.parametrize("kind", NORMS)
 def test_norms_of_floats(kind: str) -> None:
     """Of rows in which one number is not a one, so that every order of terms gives the same."""

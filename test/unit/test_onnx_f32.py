@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of
+from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 Formula = Callable[..., Any]
@@ -29,7 +29,7 @@ def run_both(content: bytes, *inputs: Array) -> Array:
     module = import_onnx(content)
     (wanted,) = interpreter.run(module, inputs)
     for target in ("host", "generic"):
-        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+        check_compiled(module, target, [inputs], [[wanted]])
     return wanted
 
 
@@ -64,16 +64,19 @@ FUNCTIONS: dict[str, OfOne] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_functions(kind: str) -> None:
     check(kind, [numbers(3, 19) * 3], FUNCTIONS[kind])
 
 
+@variants_together
 @pytest.mark.parametrize(("kind", "formula"), [("Log", np.log), ("Sqrt", np.sqrt)])
 def test_functions_of_positive_numbers(kind: str, formula: Formula) -> None:
     check(kind, [np.abs(numbers(3, 19)) + np.float32(0.01)], formula)
 
 
+@variants_together
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, 1.7, -1.0])
 def test_powers(exponent: float) -> None:
     x = np.abs(numbers(3, 19)) + np.float32(0.1)
@@ -83,6 +86,7 @@ def test_powers(exponent: float) -> None:
 PAIRS: dict[str, Formula] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
 
 
+@variants_together
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("constants", [0, 1])
 def test_operands_broadcast(kind: str, constants: int) -> None:
@@ -95,6 +99,7 @@ def softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
     return raised / raised.sum(axis=axis, keepdims=True)
 
 
+@variants_together
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_softmax(axis: int) -> None:
     def shares(x: Array) -> Array:
@@ -114,6 +119,7 @@ def test_softmax_of_older_operator_sets_runs_over_all_that_follows() -> None:
     assert_floats_within(found, softmax(x.astype(np.float64), (1, 2)), "softmax")
 
 
+@variants_together
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_reductions(keepdims: int) -> None:
     functions: dict[str, Formula] = {"ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min}
@@ -122,6 +128,7 @@ def test_reductions(keepdims: int) -> None:
         check(kind, [numbers(2, 5, 19)], formula, axes=[-1, 0], keepdims=keepdims)
 
 
+@variants_together
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("axes", [[2, 3], [1], [1, 3]])
 def test_reductions_of_what_a_convolution_leaves(axes: list[int], keepdims: int) -> None:
@@ -153,6 +160,7 @@ def test_layer_normalization() -> None:
     check("LayerNormalization", inputs, formula, constants=2)
 
 
+@variants_together
 @pytest.mark.parametrize("constants", [0, 1])
 def test_products_of_matrices(constants: int) -> None:
     check("MatMul", [numbers(2, 5, 19), numbers(19, 7, seed=1)], np.matmul, constants)

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx_evaluated import found_by
 from onnx_graphs import ModelBuilder, drawn, evaluated
+from together import variants_together
 from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
@@ -38,6 +39,7 @@ def layer(kind: str, data: Array, weight: Array, bias: Array, attributes: dict[s
     return model.finish(node, dtype=np.float32, version=11)
 
 
+@variants_together
 @pytest.mark.parametrize(("shape", "kernel", "attributes"), TRANSPOSED)
 def test_a_transposed_convolution(shape: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
     data, weight = numbers(shape, 0), numbers(kernel, 1)
@@ -63,6 +65,7 @@ def test_a_transposed_convolution_with_f32_weights_of_quantized_data() -> None:
     assert_floats_within(found, evaluated(content, quantized), "formula")
 
 
+@variants_together
 @pytest.mark.parametrize("attributes", [{}, {"strides": [2], "pads": [2, 1], "dilations": [2], "group": 2}])
 def test_a_convolution_of_one_dimension(attributes: dict[str, Any]) -> None:
     data, weight = numbers((2, 4, 11), 0), numbers((6, 4 // attributes.get("group", 1), 3), 1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, drawn, evaluated, f32_values, quantized_of
+from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -39,10 +40,11 @@ def run_both(content: bytes, *inputs: Array) -> Array:
     module = import_onnx(content)
     (wanted,) = interpreter.run(module, inputs)
     for target in ("host", "generic"):
-        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+        check_compiled(module, target, [inputs], [[wanted]])
     return wanted
 
 
+@variants_together
 @pytest.mark.parametrize(("kind", "shape", "attributes"), CASES)
 def test_windows_of_floats(kind: str, shape: tuple[int, ...], attributes: Attributes) -> None:
     content = pool_model(kind, shape, attributes)
@@ -57,6 +59,7 @@ def test_windows_rounded_up_do_not_count_what_lies_behind_the_padding() -> None:
     np.testing.assert_array_equal(run_both(pool_model("AveragePool", x.shape, attributes), x), wanted)
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(2, 19, 5, 7), (1, 3, 35), (1, 3, 2, 3, 4)])
 @pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool"])
 def test_whole_images_of_floats(kind: str, shape: tuple[int, ...]) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, Quantization
+from together import check_compiled, variants_together
 
 from qdialect.frontends.onnx import import_onnx
-from qdialect.runtime import compile_module
+from qdialect.reference import interpreter
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -39,6 +40,7 @@ def group(kind: str, case: tuple[Quantization, Quantization, Quantization], shar
     return b.finish(*outputs, dtype=np.float32)
 
 
+@variants_together
 @pytest.mark.parametrize("shared", ["", "lhs", "rhs", "result"])
 @pytest.mark.parametrize("kind", ["Add", "Mul"])
 @pytest.mark.parametrize("case", CASES)
@@ -50,8 +52,9 @@ def test_results_equal_onnx_runtime(
         for grid, (scale, point) in zip(GRID, case[:2], strict=True)
     ]
     content = group(kind, case, shared, np.int8)
-    found = compile_module(import_onnx(content))(*inputs)
-    first = found[0] if isinstance(found, tuple) else found
+    module = import_onnx(content)
+    first, *others = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [[first, *others]])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     wanted = session.run(None, dict(zip("xy", inputs, strict=True)))[0]
     np.testing.assert_array_equal(first, wanted)
@@ -100,6 +103,7 @@ def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, l
     return total, (scale, 90), [b.node("Sin", total)] if how == "read twice" else []
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["Add", "Mul"])
 @pytest.mark.parametrize(
     "how",
@@ -119,12 +123,14 @@ def test_what_follows_a_group_decides(kind: str, how: str, scales: tuple[float, 
         ((grid + 128 - point).astype(np.float32) * np.float32(scale))
         for grid, (scale, point) in zip(GRID, by, strict=True)
     ]
-    found = compile_module(import_onnx(content))(*inputs)
-    first = found[0] if isinstance(found, tuple) else found
+    module = import_onnx(content)
+    first, *others = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [[first, *others]])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(first, session.run(None, dict(zip("xy", inputs, strict=True)))[0])
 
 
+@variants_together
 @pytest.mark.parametrize("element", [np.uint8, np.int8])
 @pytest.mark.parametrize("shared", ["", "input", "sum", "result", "input result"])
 @pytest.mark.parametrize(
@@ -149,7 +155,7 @@ def test_functions_of_one_tensor_follow_the_same_rule(
     module = import_onnx(content)
     assert (operation in str(module)) != is_float
     data = np.random.default_rng(0).uniform(0, 1.27, (2, 3, 6, 6)).astype(np.float32)
-    found = compile_module(module)(data)
+    first, *others = interpreter.run(module, [data])
+    check_compiled(module, "host", [[data]], [[first, *others]])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    first = found[0] if isinstance(found, tuple) else found
     np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])

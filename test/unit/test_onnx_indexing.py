@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx_evaluated import TYPES, WIDE, check, drawn, found_by, refused
 from onnx_graphs import ModelBuilder
+from together import variants_together
 
 from qdialect.frontends.onnx import import_onnx
 
@@ -22,6 +23,7 @@ GATHERS: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("shape", "indices", "axis"), GATHERS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_gathers_at_run_time(shape: tuple[int, ...], indices: tuple[int, ...], axis: int, dtype: Any) -> None:
@@ -39,6 +41,7 @@ def test_an_index_outside_names_the_nearest_element() -> None:
     np.testing.assert_array_equal(found[:, 0], [9, 9, 0, 0, 9, 9])
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.uint8])
 def test_elements_and_tuples(dtype: Any) -> None:
     x = drawn((3, 7, 5), dtype)
@@ -52,6 +55,7 @@ def test_elements_and_tuples(dtype: Any) -> None:
     check("GatherND", [x, rng.integers(0, 5, (3, 2, 2))], batch_dims=1)
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
 def test_scatters(dtype: Any) -> None:
     x = drawn((5, 3, 7), dtype)
@@ -71,6 +75,7 @@ def test_scatters_reduce(dtype: Any, reduction: str) -> None:
     check("ScatterElements", [x, indices, drawn((2, 9, 7), dtype, 1)], axis=1, reduction=reduction)
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [*WIDE, np.float32])
 def test_running_sums(dtype: Any) -> None:
     for axis in (0, -1, 1):
@@ -79,6 +84,7 @@ def test_running_sums(dtype: Any) -> None:
             check("CumSum", [drawn((3, 5, 19), dtype), np.array(axis)], constants=1, **how)
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [*WIDE, np.float32, np.uint8])
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("largest", [0, 1])
@@ -101,6 +107,7 @@ def check_top_k(x: Array, count: int, axis: int, largest: int) -> tuple[Array, A
     return values, indices
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("dtype", [*WIDE, np.float32])
 def test_indices_of_extremes(kind: str, dtype: Any) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx_evaluated import INTEGERS, SIGNED, TYPES, WIDE, check, check_model, drawn, found_by, refused
 from onnx_graphs import ModelBuilder
+from together import variants_together
 
 Array = NDArray[Any]
 
@@ -16,6 +17,7 @@ Array = NDArray[Any]
 COMPARISONS = ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"]
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", TYPES)
 def test_comparisons(dtype: Any) -> None:
     model, given = ModelBuilder(), {"x": drawn((2, 3, 19), dtype), "y": drawn((3, 1), dtype, 1)}
@@ -27,6 +29,7 @@ def test_comparisons(dtype: Any) -> None:
     check_model(model, results, given)
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["And", "Or", "Xor"])
 def test_logic(kind: str) -> None:
     check(kind, [drawn((2, 3, 19), np.bool_), drawn((3, 1), np.bool_, 1)])
@@ -49,6 +52,7 @@ def test_numbers_that_are_none_and_numbers_that_are_infinite() -> None:
     check("IsInf", [SPECIAL], detect_positive=0)
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", TYPES)
 def test_choices(dtype: Any) -> None:
     condition = drawn((2, 1, 19), np.bool_)
@@ -56,6 +60,7 @@ def test_choices(dtype: Any) -> None:
     check("Where", [condition, drawn((3, 1), dtype, 1), drawn((), dtype, 2)], constants=2)
 
 
+@variants_together
 @pytest.mark.parametrize("source", [dtype for dtype in TYPES if dtype is not np.float32])
 def test_casts_between_all_types(source: Any) -> None:
     values, model = drawn((3, 19), source), ModelBuilder()
@@ -97,6 +102,7 @@ def test_casts_of_what_the_type_cannot_hold_are_those_of_the_cpu() -> None:
         np.testing.assert_array_equal(found, np.array(numbers, dtype))
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["Add", "Sub", "Mul"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_arithmetic_wraps_around(kind: str, dtype: Any) -> None:
@@ -104,6 +110,7 @@ def test_arithmetic_wraps_around(kind: str, dtype: Any) -> None:
     check(kind, [drawn((3, 19), dtype), drawn((19,), dtype, 1)], constants=1)
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", WIDE)
 def test_quotients_are_cut_towards_zero(dtype: Any) -> None:
     limits = np.iinfo(dtype)
@@ -115,6 +122,7 @@ def test_quotients_are_cut_towards_zero(dtype: Any) -> None:
     np.testing.assert_array_equal(found, np.array([3, -3, -3, 3, limits.min, -limits.max, 0, 0, 0], dtype))
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("fmod", [0, 1])
 def test_remainders(dtype: Any, fmod: int) -> None:
@@ -122,18 +130,21 @@ def test_remainders(dtype: Any, fmod: int) -> None:
     check("Mod", [lhs, np.where(rhs == 0, dtype(3), rhs)], fmod=fmod)
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["Max", "Min"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_extremes_of_several(kind: str, dtype: Any) -> None:
     check(kind, [drawn((3, 19), dtype), drawn((19,), dtype, 1), drawn((3, 1), dtype, 2)])
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["Abs", "Neg", "Sign"])
 @pytest.mark.parametrize("dtype", SIGNED)
 def test_functions_of_one_integer(kind: str, dtype: Any) -> None:
     check(kind, [drawn((3, 19), dtype)])
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", TYPES)
 def test_movements(dtype: Any) -> None:
     x = drawn((2, 3, 5), dtype)
@@ -157,6 +168,7 @@ REDUCTIONS: dict[str, Callable[[Array, Any], Any]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("kind", REDUCTIONS)
 def test_reductions(kind: str, dtype: Any) -> None:

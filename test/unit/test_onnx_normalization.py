@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values, quantized_of
+from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -23,7 +24,7 @@ def run_both(content: bytes, *inputs: Array) -> Array:
     module = import_onnx(content)
     (wanted,) = interpreter.run(module, inputs)
     for target in ("host", "generic"):
-        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+        check_compiled(module, target, [inputs], [[wanted]])
     return wanted
 
 
@@ -52,6 +53,7 @@ def batch_parameters(b: ModelBuilder, channels: int) -> tuple[list[str], list[Ar
     return names, [scale[1], bias[1], mean, variance]
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(2, 19, 5, 7), (1, 64, 9, 9), (4, 19), (2, 19, 33)])
 def test_batch_normalization_between_quantizations(shape: tuple[int, ...]) -> None:
     b = ModelBuilder()
@@ -121,6 +123,7 @@ STANDARD: dict[str, tuple[str, list[tuple[int, ...]], int, dict[str, Any]]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("constants", [0, 2])
 @pytest.mark.parametrize("name", STANDARD)
 def test_normalizations_of_the_standard(name: str, constants: int) -> None:
@@ -152,6 +155,7 @@ def test_group_normalization_by_group_as_set_18_has_it() -> None:
     assert_floats_within(run_both(content, x), wanted, "formula")
 
 
+@variants_together
 @pytest.mark.parametrize("activation", [0, 1])
 @pytest.mark.parametrize("channels_last", [0, 1])
 def test_group_norm_of_onnx_runtime(channels_last: int, activation: int) -> None:
@@ -205,6 +209,7 @@ def test_zeros_have_no_direction() -> None:
         np.testing.assert_array_equal(run_both(model_of("LpNormalization", [x], 0, 17, {"p": order}), x), x)
 
 
+@variants_together
 @pytest.mark.parametrize("kind", ["GroupNormalization", "InstanceNormalization", "LayerNormalization"])
 def test_normalizations_between_quantizations(kind: str) -> None:
     """With parameters as a quantizer leaves them: scales of 8 bits, biases of 32."""

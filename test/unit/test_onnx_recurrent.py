@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, f32_values, quantized_of
+from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -132,6 +133,7 @@ LAYERS: dict[str, Layer] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name: str) -> None:
     layer = LAYERS[name]
@@ -139,8 +141,7 @@ def test_layers(name: str) -> None:
     module = import_onnx(layer.model([f"y{i}" for i in range(len(wanted))]))
     results = interpreter.run(module, layer.free)
     for target in ("host", "generic"):
-        for found, result in zip(compile_module(module, target=target)(*layer.free), results, strict=True):
-            np.testing.assert_array_equal(found, result)
+        check_compiled(module, target, [layer.free], [results])
     for found, exact in zip(results, wanted, strict=True):
         assert_floats_within(found, exact, "formula")
 

@@ -9,12 +9,12 @@ import tflite
 from flatbuffers import Builder
 from litert import reference
 from numpy.typing import NDArray
+from together import check_compiled, variants_together
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -38,7 +38,7 @@ def check(content: bytes, *inputs: Array) -> None:
     (wanted,) = reference(content, inputs)
     np.testing.assert_array_equal(interpreter.run(module, inputs)[0], wanted)
     for target in ("host", "generic"):
-        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+        check_compiled(module, target, [inputs], [[wanted]])
 
 
 def dense_options(is_asymmetric: bool, activation: int = 0) -> Callable[[Builder], int]:
@@ -61,6 +61,7 @@ def dense(rows: int, is_asymmetric: bool, scales: int = 5, has_bias: bool = True
     return writer.finish([x], [y])
 
 
+@variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
 @pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("scales", [1, 5])
@@ -68,11 +69,13 @@ def test_fully_connected(is_asymmetric: bool, rows: int, scales: int) -> None:
     check(dense(rows, is_asymmetric, scales), drawn(2, rows, 37))
 
 
+@variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
 def test_fully_connected_without_a_bias_and_with_an_activation(is_asymmetric: bool) -> None:
     check(dense(3, is_asymmetric, has_bias=False, activation=RELU), drawn(3, 3, 37))
 
 
+@variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
 def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
     """Nothing but zero; of one sign; as far to either side, where the zero point is a tie; tiny; far apart."""
@@ -119,12 +122,14 @@ def convolution(kind: int, batch: int, stride: int, padding: int, scales: int = 
     return writer.finish([x], [y])
 
 
+@variants_together
 @pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
 @pytest.mark.parametrize(("batch", "stride", "padding"), [(1, 1, 0), (1, 2, 1), (3, 2, 0)])
 def test_convolutions(kind: int, batch: int, stride: int, padding: int) -> None:
     check(convolution(kind, batch, stride, padding), drawn(6, batch, 9, 7, 6))
 
 
+@variants_together
 @pytest.mark.parametrize(("batch", "stride", "padding"), [(1, 1, 0), (1, 2, 1), (3, 2, 0)])
 @pytest.mark.parametrize("channels", [6, 1])
 def test_convolutions_of_one_scale(channels: int, batch: int, stride: int, padding: int) -> None:
@@ -156,12 +161,14 @@ def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool) ->
     return writer.finish([x], [y])
 
 
+@variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
 @pytest.mark.parametrize("shape", [(16, 5), (2, 16, 5), (1, 16, 5)])
 def test_matrix_products(shape: tuple[int, ...], is_asymmetric: bool) -> None:
     check(product(shape, is_transposed=False, is_asymmetric=is_asymmetric), drawn(7, 2, 4, 16))
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(5, 16), (2, 5, 16)])
 def test_products_with_transposed_matrices(shape: tuple[int, ...]) -> None:
     check(product(shape, is_transposed=True, is_asymmetric=True), drawn(7, 2, 4, 16))

@@ -24,6 +24,7 @@ from i16_nodes import (
     q,
 )
 from tflite_graphs import i32, options
+from together import variants_together
 
 from qdialect.frontends.tflite.writer import Quantization
 
@@ -45,6 +46,7 @@ SCALES = [(0.003, 0.007, 0.011), (0.5, 0.25, 1.0), (1e-4, 0.9, 0.9), (0.002, 0.0
 SHAPES: list[tuple[Shape, Shape]] = [((3, 19), (3, 19)), ((1, 4, 4, 67), (67,)), ((2, 1, 3), (2, 5, 3)), ((1,), (1,))]
 
 
+@variants_together
 @pytest.mark.parametrize("is_pot", [False, True])
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
@@ -60,6 +62,7 @@ def test_sums(kind: int, table: str, lhs: Shape, rhs: Shape, scales: tuple[float
         check(Node(kind, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
 
 
+@variants_together
 @pytest.mark.parametrize("scales", [(0.25, 0.25, 0.25), (0.0625, 0.25, 0.25), (0.25, 0.125, 0.25)])
 @pytest.mark.parametrize(("kind", "table"), [(KIND.ADD, "AddOptions"), (KIND.SUB, "SubOptions")])
 def test_sums_of_scales_that_are_powers_of_two(kind: int, table: str, scales: tuple[float, ...]) -> None:
@@ -68,6 +71,7 @@ def test_sums_of_scales_that_are_powers_of_two(kind: int, table: str, scales: tu
     check(Node(kind, arrays, parameters, q(scales[2]), (40, 37), pot_options(table)(0, True)))
 
 
+@variants_together
 @pytest.mark.parametrize("scales", [(0.003, 0.007, 0.011), (0.5, 0.25, 1.0), (2.0**-15, 2.0**-15, 2.0**-15)])
 @pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
 def test_products(lhs: Shape, rhs: Shape, scales: tuple[float, ...]) -> None:
@@ -77,6 +81,7 @@ def test_products(lhs: Shape, rhs: Shape, scales: tuple[float, ...]) -> None:
         check(Node(KIND.MUL, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
 
 
+@variants_together
 @pytest.mark.parametrize("kind", [KIND.MAXIMUM, KIND.MINIMUM])
 @pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
 def test_extremes(kind: int, lhs: Shape, rhs: Shape) -> None:
@@ -87,6 +92,7 @@ def test_extremes(kind: int, lhs: Shape, rhs: Shape) -> None:
 KINDS = [KIND.EQUAL, KIND.NOT_EQUAL, KIND.LESS, KIND.LESS_EQUAL, KIND.GREATER, KIND.GREATER_EQUAL]
 
 
+@variants_together
 @pytest.mark.parametrize("kind", KINDS)
 def test_comparisons(kind: int) -> None:
     arrays = [drawn((40, 37)), drawn((40, 37), seed=1)]
@@ -96,6 +102,7 @@ def test_comparisons(kind: int) -> None:
     assert "inputs must have one scale, but got" in message_of(node)
 
 
+@variants_together
 @pytest.mark.parametrize("kind", [KIND.SELECT, KIND.SELECT_V2])
 def test_selections(kind: int) -> None:
     arrays = [drawn((3, 19)) > 0, drawn((3, 19)), drawn((3, 19), seed=1)]
@@ -103,6 +110,7 @@ def test_selections(kind: int) -> None:
     check(Node(kind, arrays, [None, q(0.1), q(0.1)], q(0.1), (3, 19), (table, options())))
 
 
+@variants_together
 @pytest.mark.parametrize("constants", [(), (1,)])
 def test_prelu(constants: Any) -> None:
     slope = Quantization((0.01,), (3,))
@@ -136,11 +144,13 @@ UNARY: list[tuple[int, float, float, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("kind", "scale", "output", "option"), UNARY)
 def test_functions_of_every_value(kind: int, scale: float, output: float, option: Any) -> None:
     check(Node(kind, [EVERY], [q(scale)], q(output), EVERY.shape, option))
 
 
+@variants_together
 @pytest.mark.parametrize("alpha", [0.1, 0.0, -0.3, 1.5])
 def test_leaky_relu_of_every_value(alpha: float) -> None:
     def write(builder: Builder) -> int:
@@ -166,6 +176,7 @@ POOLS: list[tuple[Shape, Any, Any, int]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("kind", [KIND.AVERAGE_POOL_2D, KIND.MAX_POOL_2D])
 @pytest.mark.parametrize("activation", [0, RELU6])
 @pytest.mark.parametrize(("data", "kernel", "strides", "padding"), POOLS)
@@ -175,6 +186,7 @@ def test_pools(kind: int, data: Shape, kernel: Any, strides: Any, padding: int, 
     check(Node(kind, [drawn(data)], [q(0.001)], q(0.001), (data[0], *size, data[3]), option))
 
 
+@variants_together
 @pytest.mark.parametrize("axes", [(1, 2), (3,), (-1, 0), (0, 1, 2, 3)])
 @pytest.mark.parametrize("keep", [0, 1])
 def test_reductions(axes: Shape, keep: int) -> None:
@@ -188,6 +200,7 @@ def test_reductions(axes: Shape, keep: int) -> None:
         check(Node(kind, [data, i32(axes)], [q(0.003), None], q(0.003), shape, option, (1,)))
 
 
+@variants_together
 @pytest.mark.parametrize("shape", [(7, 10), (1, 2, 3, 67), (5, 1), (1, 1000)])
 @pytest.mark.parametrize(("scale", "beta"), [(0.003, 1.0), (1e-4, 1.0), (0.1, 0.5), (2.0**-12, 2.0)])
 def test_softmax(shape: Shape, scale: float, beta: float) -> None:
@@ -222,6 +235,7 @@ def test_movements() -> None:
     check(Node(KIND.REVERSE_V2, [x, i32([1])], [s, None], s, (2, 3, 4, 5), (), (1,)))
 
 
+@variants_together
 @pytest.mark.parametrize("axis", [0, 3, -2])
 def test_concatenation(axis: int) -> None:
     x, y = drawn((2, 3, 4, 5)), drawn((2, 3, 4, 5), seed=1)
@@ -232,6 +246,7 @@ def test_concatenation(axis: int) -> None:
     check(Node(KIND.CONCATENATION, [x, y], [q(0.1), q(0.1)], q(0.1), tuple(shape), option))
 
 
+@variants_together
 @pytest.mark.parametrize("corners", [(0, 0), (1, 0), (0, 1)])
 @pytest.mark.parametrize(("data", "size"), [((1, 5, 4, 3), (9, 7)), ((2, 7, 7, 19), (3, 4)), ((1, 2, 2, 8), (4, 4))])
 @pytest.mark.parametrize("kind", [KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR])
@@ -257,6 +272,7 @@ CONVERSIONS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("source", "target", "before", "after"), CONVERSIONS)
 def test_requantization_between_types(source: Any, target: Any, before: Quantization, after: Quantization) -> None:
     check(Node(KIND.QUANTIZE, [drawn((40, 37), source)], [before], after, (40, 37), (), (), target))

@@ -7,6 +7,7 @@ import pytest
 import tflite
 from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, Array, Node, Shape, check, drawn, extents, q
 from tflite_graphs import i32, options
+from together import variants_together
 
 from qdialect.frontends.tflite.writer import Quantization
 
@@ -21,6 +22,7 @@ CONVOLUTIONS: list[tuple[Shape, Shape, int, Any, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("bias", [np.int32, np.int64])
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(("data", "weight", "padding", "strides", "dilation"), CONVOLUTIONS)
@@ -51,6 +53,7 @@ DEPTHWISE: list[tuple[Shape, Shape, int, Any, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("data", "weight", "padding", "strides", "dilation"), DEPTHWISE)
 def test_depthwise_convolutions(data: Shape, weight: Shape, padding: int, strides: Any, dilation: Any) -> None:
     x, w, channels = drawn(data), drawn(weight, np.int8, 1), weight[3]
@@ -74,6 +77,7 @@ TRANSPOSED: list[tuple[Shape, Shape, Shape, int, Any]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("bias", [None, np.int32, np.int64])
 @pytest.mark.parametrize(("data", "weight", "shape", "padding", "strides"), TRANSPOSED)
 def test_transposed_convolutions(
@@ -92,6 +96,7 @@ def test_transposed_convolutions(
     check(Node(KIND.TRANSPOSE_CONV, arrays, parameters, q(0.01), shape, option, constants))
 
 
+@variants_together
 @pytest.mark.parametrize("bias", [None, np.int32, np.int64])
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(("rows", "depth", "channels"), [(1, 5, 19), (3, 70, 10), (7, 1030, 33), (1, 1, 1)])
@@ -107,6 +112,7 @@ def test_fully_connected(rows: int, depth: int, channels: int, per_channel: bool
     check(node)
 
 
+@variants_together
 @pytest.mark.parametrize("bias", [None, np.int32, np.int64])
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize(("rows", "depth", "channels"), [(1, 5, 19), (7, 330, 33)])
@@ -131,6 +137,7 @@ MATRICES: list[tuple[Shape, Shape, bool, bool]] = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("right", [np.int8, np.int16])
 @pytest.mark.parametrize("constants", [(), (1,)])
 @pytest.mark.parametrize(("lhs", "rhs", "adj_x", "adj_y"), MATRICES)

@@ -7,6 +7,7 @@ import pytest
 import tflite
 from simple_recurrent_models import table
 from tflite_operators import Array, Given, Option, Result, check_operator, one_operator
+from together import variants_together
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
@@ -26,6 +27,7 @@ def node_of(name: str) -> tuple[int, Option]:
     return getattr(KIND, kind), (getattr(OPTIONS, f"{name}Options"), table({}, 0))
 
 
+@variants_together
 @pytest.mark.parametrize("scales", [(0.021, 0.042), (0.021, 0.021), (0.5, 0.25)])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("name", COMPARISONS)
@@ -45,6 +47,7 @@ def test_a_scale_of_one_is_refused() -> None:
         import_tflite(one_operator(kind, inputs, [Result((6,), np.bool_)], option))
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("shape", [(4, 5), (5,), (4, 1)])
 def test_choices(shape: tuple[int, ...], dtype: Any) -> None:
@@ -54,6 +57,7 @@ def test_choices(shape: tuple[int, ...], dtype: Any) -> None:
     check_operator(kind[0], [condition, *sides], [Result((4, 5), dtype, HALF)], (kind[1], table({}, 0)))
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32])
 @pytest.mark.parametrize("shape", [(4, 4), (4,)])
 def test_rows_are_chosen_by_a_condition_of_one_dimension(shape: tuple[int, ...], dtype: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 import tflite
 from simple_recurrent_models import table
 from tflite_operators import Given, Result, check_operator, one_operator
+from together import variants_together
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
@@ -21,6 +22,7 @@ def inputs(dtype: Any, positions: Any = np.int32, depth: int = 7) -> list[Given]
     return [*given, *(Given(number, is_constant=True) for number in numbers)]
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.int8, np.bool_])
 @pytest.mark.parametrize(("axis", "shape"), [(-1, (3, 4, 7)), (0, (7, 3, 4)), (1, (3, 7, 4))])
 def test_numbers_at_indices(dtype: Any, axis: int, shape: tuple[int, ...]) -> None:

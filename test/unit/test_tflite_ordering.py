@@ -7,6 +7,7 @@ import pytest
 import tflite
 from simple_recurrent_models import table
 from tflite_operators import Array, Given, Result, check_operator, one_operator
+from together import variants_together
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
@@ -21,6 +22,7 @@ def drawn(dtype: Any, *shape: int) -> Array:
     return values.astype(dtype) if dtype is not np.uint8 else np.clip(values, 0, 255).astype(dtype)
 
 
+@variants_together
 @pytest.mark.parametrize("ways", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64])
 def test_running_sums(dtype: Any, ways: tuple[bool, bool]) -> None:
@@ -36,6 +38,7 @@ def largest(data: Array, count: int) -> tuple[list[Given], list[Result]]:
     return inputs, [Result(shape, data.dtype.type, how), Result(shape, np.int32)]
 
 
+@variants_together
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.int8, np.uint8])
 def test_largest_elements(dtype: Any) -> None:
     """Drawn integers have equal ones among them."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as nnf
+from together import variants_together
 from torch_functions import check, drawn
 
 SHAPE = (2, 4, 8, 6)
@@ -169,11 +170,13 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("name", ONE)
 def test_of_one(name: str) -> None:
     check(ONE[name], drawn(1, *SHAPE))
 
 
+@variants_together
 @pytest.mark.parametrize("name", TWO)
 def test_of_two(name: str) -> None:
     check(TWO[name], drawn(1, *SHAPE), drawn(2, *SHAPE))

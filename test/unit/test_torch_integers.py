@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as nnf
+from together import variants_together
 from torch import Tensor
 from torch_functions import Function, check, drawn
 
@@ -60,6 +61,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@variants_together
 @pytest.mark.parametrize("name", CASES)
 def test_of_integers(name: str) -> None:
     check(CASES[name], IDS)

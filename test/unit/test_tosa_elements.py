@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from together import variants_together
 from tosa_checks import check_spec
 from tosa_text import TosaText
 
@@ -11,6 +12,7 @@ _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _UNARY_FLOATS = ("ceil", "cos", "erf", "exp", "floor", "reciprocal", "sigmoid", "sin", "tanh", "abs")
 
 
+@variants_together
 @pytest.mark.parametrize("name", _UNARY_FLOATS)
 def test_functions_of_floats(name: str) -> None:
     text = TosaText("tensor<7x33xf32>")
@@ -18,6 +20,7 @@ def test_functions_of_floats(name: str) -> None:
     check_spec(text.render(text.op(name, ["%x0"], "", "tensor<7x33xf32>")), ulps=3 if name == "sigmoid" else 0)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["log", "rsqrt"])
 def test_functions_of_positive_floats(name: str) -> None:
     text, x = TosaText("tensor<300xf32>"), np.geomspace(1e-30, 1e30, 300).astype(np.float32)
@@ -31,6 +34,7 @@ def test_powers() -> None:
     check_spec(text.render(text.op("pow", ["%x0", "%x1"], "", "tensor<4x50xf32>")), [x, y], ulps=1)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["add", "sub", "maximum", "minimum"])
 @pytest.mark.parametrize("element", ["f32", "i32"])
 def test_functions_of_two(name: str, element: str) -> None:
@@ -38,6 +42,7 @@ def test_functions_of_two(name: str, element: str) -> None:
     check_spec(text.render(text.op(name, ["%x0", "%x1"], "", f"tensor<3x4x5x{element}>")), bits=30)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 def test_extremes_of_nan(name: str, mode: str) -> None:
@@ -46,6 +51,7 @@ def test_extremes_of_nan(name: str, mode: str) -> None:
     check_spec(text.render(text.op(name, ["%x0", "%x1"], f"nan_mode = {mode}", "tensor<4xf32>")), pair)
 
 
+@variants_together
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 def test_clamped_floats(mode: str) -> None:
     text, x = TosaText("tensor<5xf32>"), np.array([-9, -1.5, 0.25, 7, np.nan], np.float32)
@@ -53,6 +59,7 @@ def test_clamped_floats(mode: str) -> None:
     check_spec(text.render(text.op("clamp", ["%x0"], attributes, "tensor<5xf32>")), [x])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i16", "i32"])
 def test_clamped_integers(element: str) -> None:
     text = TosaText(f"tensor<300x{element}>")
@@ -60,6 +67,7 @@ def test_clamped_integers(element: str) -> None:
     check_spec(text.render(text.op("clamp", ["%x0"], attributes, f"tensor<300x{element}>")), bits=13)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
 @pytest.mark.parametrize("name", _BITS)
 def test_bits(name: str, element: str) -> None:
@@ -68,6 +76,7 @@ def test_bits(name: str, element: str) -> None:
     check_spec(text.render(text.op("bitwise_not", [both], "", f"tensor<3x70x{element}>")))
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 def test_booleans(name: str) -> None:
     text = TosaText("tensor<3x70xi1>", "tensor<1x70xi1>")
@@ -75,6 +84,7 @@ def test_booleans(name: str) -> None:
     check_spec(text.render(both, text.op("logical_not", [both], "", "tensor<3x70xi1>")))
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["equal", "greater", "greater_equal"])
 @pytest.mark.parametrize("element", ["i32", "f32"])
 def test_comparisons_choose(name: str, element: str) -> None:
@@ -89,6 +99,7 @@ def test_a_choice_of_bytes_whose_condition_is_broadcast() -> None:
     check_spec(text.render(text.op("select", ["%x0", "%x1", "%x2"], "", "tensor<3x70xi8>")))
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
 @pytest.mark.parametrize("name", ["logical_left_shift", "logical_right_shift"])
 def test_logical_shifts(name: str, element: str) -> None:
@@ -99,6 +110,7 @@ def test_logical_shifts(name: str, element: str) -> None:
     check_spec(text.render(text.op(name, ["%x0", "%x1"], "", f"tensor<{bits}x9x{element}>")), [x, amounts])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "i32"])
 @pytest.mark.parametrize("rounds", ["true", "false"])
 def test_arithmetic_shifts(element: str, rounds: str) -> None:
@@ -118,6 +130,7 @@ def test_leading_zeros_magnitudes_and_quotients() -> None:
     check_spec(text.render(*results, text.op("intdiv", ["%x0", "%x1"], "", "tensor<200xi32>")), [x, y])
 
 
+@variants_together
 @pytest.mark.parametrize("shift", [0, 1, 17, 31])
 def test_products_with_a_shift(shift: int) -> None:
     text = TosaText("tensor<3x70xi32>", "tensor<1x70xi32>")
@@ -125,6 +138,7 @@ def test_products_with_a_shift(shift: int) -> None:
     check_spec(text.render(product), bits=15 + shift // 2)
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "f32"])
 def test_products_of_narrow_integers_and_of_floats(element: str) -> None:
     text, result = TosaText(f"tensor<3x70x{element}>", f"tensor<3x1x{element}>"), "f32" if element == "f32" else "i32"
@@ -132,6 +146,7 @@ def test_products_of_narrow_integers_and_of_floats(element: str) -> None:
     check_spec(text.render(product))
 
 
+@variants_together
 @pytest.mark.parametrize(("element", "points"), [("i16", (0, 0)), ("i32", (0, 0)), ("f32", (0, 0))])
 def test_negation(element: str, points: tuple[int, int]) -> None:
     dtype = {"i16": "int16", "i32": "int32", "f32": "float32"}[element]
@@ -160,12 +175,14 @@ _CASTS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("source", "target"), _CASTS)
 def test_casts(source: str, target: str) -> None:
     text = TosaText(f"tensor<500x{source}>")
     check_spec(text.render(text.op("cast", ["%x0"], "", f"tensor<500x{target}>")))
 
 
+@variants_together
 @pytest.mark.parametrize("target", ["i8", "i16", "i32"])
 def test_casts_of_ties_and_of_what_does_not_fit(target: str) -> None:
     text = TosaText("tensor<15xf32>")

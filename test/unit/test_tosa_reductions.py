@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from together import variants_together
 from tosa_checks import check_spec
 from tosa_text import TosaText
 
@@ -16,6 +17,7 @@ REDUCTIONS = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize(("name", "element"), REDUCTIONS)
 def test_reductions(name: str, element: str, axis: int) -> None:
@@ -25,6 +27,7 @@ def test_reductions(name: str, element: str, axis: int) -> None:
     check_spec(text.render(text.op(name, ["%x0"], f"axis = {axis} : i32", result)), bits=24)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 def test_extremes_with_nan(name: str, mode: str) -> None:
@@ -33,6 +36,7 @@ def test_extremes_with_nan(name: str, mode: str) -> None:
     check_spec(text.render(text.op(name, ["%x0"], f"axis = 1 : i32, nan_mode = {mode}", "tensor<3x1xf32>")), [x])
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["reduce_all", "reduce_any"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_reductions_of_booleans(name: str, axis: int) -> None:
@@ -42,6 +46,7 @@ def test_reductions_of_booleans(name: str, axis: int) -> None:
     check_spec(text.render(text.op(name, ["%x0"], f"axis = {axis} : i32", shape)), [x])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i8", "i16", "f32"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_position_of_the_largest(element: str, axis: int) -> None:
@@ -50,6 +55,7 @@ def test_the_position_of_the_largest(element: str, axis: int) -> None:
     check_spec(text.render(text.op("argmax", ["%x0"], f"axis = {axis} : i32", result)), bits=5)
 
 
+@variants_together
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 def test_the_position_of_the_largest_with_nan(mode: str) -> None:
     text = TosaText("tensor<4x4xf32>")
@@ -57,6 +63,7 @@ def test_the_position_of_the_largest_with_nan(mode: str) -> None:
     check_spec(text.render(text.op("argmax", ["%x0"], f"axis = 1 : i32, nan_mode = {mode}", "tensor<4xi32>")), [x])
 
 
+@variants_together
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "f32"])
 def test_rows_at_indices(batches: int, element: str) -> None:
@@ -71,6 +78,7 @@ def test_rows_at_indices(batches: int, element: str) -> None:
     check_spec(text.render(found, written), [data, indices, updates])
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i1", "i16", "i32", "f32"])
 def test_data_movement_of_any_type(element: str) -> None:
     image = f"tensor<1x4x5x3x{element}>"
@@ -87,6 +95,7 @@ def test_data_movement_of_any_type(element: str) -> None:
     check_spec(text.render(flat, moved, cut, turned, tiled))
 
 
+@variants_together
 @pytest.mark.parametrize("fill", [-0.75, float("-inf"), 2.0**100])
 def test_padding_with_any_float(fill: float) -> None:
     text = TosaText("tensor<2x3xf32>")

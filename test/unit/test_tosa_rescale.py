@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from together import variants_together
 from tosa_checks import check_spec
 from tosa_text import TosaText
 
@@ -13,6 +14,7 @@ MODES = ("SINGLE_ROUND", "DOUBLE_ROUND")
 ELEMENTS = ("i8", "i16", "i32")
 
 
+@variants_together
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("source", "target"), list(product(ELEMENTS, ELEMENTS)))
 def test_between_all_widths(mode: str, source: str, target: str) -> None:
@@ -22,6 +24,7 @@ def test_between_all_widths(mode: str, source: str, target: str) -> None:
     check_spec(text.render(value))
 
 
+@variants_together
 @pytest.mark.parametrize("pair", [(1000, 32), (12345, 40), (3, 33), (2**29, 31), (2**30 - 1, 62), (0, 50)])
 def test_short_multipliers_that_are_rounded_twice(pair: tuple[int, int]) -> None:
     text = TosaText("tensor<4097xi32>")
@@ -34,6 +37,7 @@ def test_short_multipliers_of_channels_that_are_rounded_twice() -> None:
     check_spec(text.render(text.rescale("%x0", "tensor<50x3xi8>", pairs, (0, -9), "DOUBLE_ROUND")), bits=19)
 
 
+@variants_together
 @pytest.mark.parametrize(("source", "target"), [("i16", "i8"), ("i16", "i16"), ("i8", "i16"), ("i16", "i32")])
 @pytest.mark.parametrize("unsigned", [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("mode", MODES)
@@ -59,6 +63,7 @@ def test_parameters_that_are_known_at_run_time() -> None:
     check_spec(text.render(value), [x, multipliers, shifts])
 
 
+@variants_together
 @pytest.mark.parametrize("pairs", [[(2**14, 15)], [(2**15 - 1, 14), (77, 9), (2**14, 20)]])
 def test_multipliers_of_16_bits(pairs: list[tuple[int, int]]) -> None:
     text = TosaText("tensor<100x3xi16>")

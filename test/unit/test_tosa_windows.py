@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from together import variants_together
 from tosa_checks import check_spec
 from tosa_networks import random_values
 from tosa_text import TosaText
@@ -21,6 +22,7 @@ RESIZES = [
 ]
 
 
+@variants_together
 @pytest.mark.parametrize(("scale", "offset", "border", "size", "result"), RESIZES)
 @pytest.mark.parametrize("mode", ["NEAREST_NEIGHBOR", "BILINEAR"])
 @pytest.mark.parametrize("element", ["i8", "f32"])
@@ -49,6 +51,7 @@ def test_an_interpolated_image_is_rescaled() -> None:
     check_spec(text.render(text.rescale(wide, "tensor<1x8x10x3xi8>", [(2**30, 34)])))
 
 
+@variants_together
 @pytest.mark.parametrize("element", ["i16", "f32"])
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 @pytest.mark.parametrize("pad", [(0, 0, 0, 0), (1, 1, 0, 1)])
@@ -60,6 +63,7 @@ def test_maxima_of_windows(element: str, mode: str, pad: tuple[int, ...]) -> Non
     check_spec(text.render(pool))
 
 
+@variants_together
 @pytest.mark.parametrize("mode", ["PROPAGATE", "IGNORE"])
 def test_maxima_of_windows_with_nan(mode: str) -> None:
     text, x = TosaText("tensor<1x4x4x1xf32>"), np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
@@ -70,6 +74,7 @@ def test_maxima_of_windows_with_nan(mode: str) -> None:
     check_spec(text.render(pool), [x])
 
 
+@variants_together
 @pytest.mark.parametrize("pad", [(0, 0, 0, 0), (1, 1, 0, 1)])
 @pytest.mark.parametrize(("element", "points"), [("i8", (-3, 20)), ("i16", (0, 0)), ("f32", (0, 0))])
 def test_means_of_windows(element: str, points: tuple[int, int], pad: tuple[int, ...]) -> None:
@@ -117,6 +122,7 @@ def test_convolution_of_floats() -> None:
     check_spec(text.render(text.op("conv2d", operands, window, "tensor<2x3x7x5xf32>")), [whole(2, 6, 7, 3)])
 
 
+@variants_together
 @pytest.mark.parametrize("multiplier", [1, 2])
 def test_depthwise_convolution_of_floats(multiplier: int) -> None:
     text = TosaText("tensor<1x5x5x6xf32>")
@@ -129,6 +135,7 @@ def test_depthwise_convolution_of_floats(multiplier: int) -> None:
 OUT_PADS = [(0, 0, 0, 0), (-1, -1, 0, -1), (2, 1, 1, 3), (3, -2, -2, 0)]
 
 
+@variants_together
 @pytest.mark.parametrize("out_pad", OUT_PADS)
 @pytest.mark.parametrize("element", ["i8", "f32"])
 def test_transposed_convolution(out_pad: tuple[int, ...], element: str) -> None:
@@ -143,6 +150,7 @@ def test_transposed_convolution(out_pad: tuple[int, ...], element: str) -> None:
     check_spec(text.render(result), [whole(1, 4, 3, 2)] if is_float else None)
 
 
+@variants_together
 @pytest.mark.parametrize("name", ["matmul", "matmul_t"])
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("element", ["i8", "f32"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, check, ends, tensor
 from graphs import convolution, graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, build
@@ -36,6 +37,7 @@ def outlying(shape: tuple[int, ...], element: str, points: tuple[int, ...]) -> n
     return values.astype(np.uint8 if element == "ui8" else np.int8)
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, check, ends, tensor
 from graphs import graph
+from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, MatMulOp, build
@@ -52,6 +53,7 @@ def sums(module: ir.Module, target: str = "avx512vnni") -> bool:
     return "window sums" in lower(module, TARGETS[target], Phase.LINALG).labels
 
 
+@variants_together
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
@@ -79,6 +81,7 @@ def test_it_is_done_only_where_it_pays() -> None:
     assert not sums(convolution(((1, 8, 8, 16), (16, 1, 1, 16), (1, 1), (0, 0, 0, 0), (1, 1)), "ui8", "ui8"))
 
 
+@variants_together
 @pytest.mark.parametrize(("channels", "is_summed"), [(128, True), (72, False)])
 def test_a_users_array_is_not_read_past_its_end(channels: int, is_summed: bool) -> None:
     case: Case = ((1, 3, 5, channels), (64, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))

@@ -4,7 +4,7 @@
 
 // The last phase is the LLVM dialect alone; functions take bare pointers, as C's do. Callers get no copy of a kernel.
 
-// CHECK: llvm.func @kernel_0(%{{[a-z0-9]+}}: !llvm.ptr,{{.*}} attributes {no_inline, sym_visibility = "private"} {
+// CHECK: llvm.func internal @kernel_0(%{{[a-z0-9]+}}: !llvm.ptr,{{.*}} attributes {no_inline, sym_visibility = "private"} {
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 // CHECK: llvm.func @main(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) {
 // CHECK: llvm.call @kernel_0(
@@ -13,7 +13,7 @@
 // ALONE-NOT: {{(arith|memref|scf|cf|vector|index|ub|math|affine)\.[a-z_]+ }}
 // ALONE-NOT: unrealized_conversion_cast
 
-// GENERIC: llvm.func @kernel_0(
+// GENERIC: llvm.func internal @kernel_0(
 // GENERIC-NOT: llvm.x86
 // GENERIC: llvm.func @main(
 func.func @main(%x: tensor<4x64xui8>) -> tensor<4x32xui8> {

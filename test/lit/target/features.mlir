@@ -4,7 +4,7 @@
 
 // R10: the target decides which instructions stand for the same vector code; generic has none of its own.
 
-// GENERIC: llvm.func @kernel_0(
+// GENERIC: llvm.func internal @kernel_0(
 // GENERIC-NOT: llvm.x86
 // GENERIC: llvm.func @main(
 
