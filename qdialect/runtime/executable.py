@@ -42,6 +42,7 @@ class CompiledExecutable(NativeExecutable):
         constants = allocated("constants", lowered.constants.size, allocate)
         arena = allocated("working memory", lowered.arena_bytes, allocate)
         constants[: lowered.constants.size] = lowered.constants
+        self._constants = constants
         self._blocks = [constants, arena, *clock]
         self._kept = saving.kept(lowered.module)
         self._is_divided = is_divided(lowered.module)
@@ -49,7 +50,7 @@ class CompiledExecutable(NativeExecutable):
         self._prepare()
 
     def save(self, path: str | Path) -> None:
-        saving.save(self._kept, self._blocks[0][: self.constants_bytes], Path(path))
+        saving.save(self._kept, self._constants[: self.constants_bytes], Path(path))
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
