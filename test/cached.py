@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tflite_graphs import small_network
 
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.store import Store, open_store
 from qdialect.runtime import Executable
 from qdialect.shaped import ShapedExecutable
+
+CLIP = """
+func.func @main(%x: tensor<2x3xi8> {qnn.name = "image", qnn.scale = 0.5 : f64}) -> tensor<2x3xi8> {
+  %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return %0 : tensor<2x3xi8>
+}
+"""
 
 
 @pytest.fixture
@@ -61,3 +69,17 @@ def replaced(path: Path, content: bytes) -> None:
     draft.write_bytes(content)
     os.chmod(draft, 0o600)
     draft.replace(path)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "small.tflite"
+    path.write_bytes(small_network())
+    return path
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    path = tmp_path / "clip.mlir"
+    path.write_text(CLIP)
+    return path

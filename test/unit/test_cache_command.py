@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cached import kept, names, nothing_is_compiled
+from cached import CLIP, kept, names, nothing_is_compiled
 
 from qdialect.cache.store import Store
 from qdialect.cli import cache, run
 
 __all__ = ["kept"]
-
-CLIP = """
-func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
-  %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>
-  return %0 : tensor<2x3xi8>
-}
-"""
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:

@@ -186,13 +186,13 @@ def test_threads_share_what_is_compiled(tmp_path: Path, monkeypatch: pytest.Monk
     path = onnx_file(tmp_path)
     executable = qdialect.compile(path, dims={"length": 3})
     compiled: list[None] = []
-    compile_module = fallback.compile_module
+    compile_kept = fallback.compile_kept
 
     def counted(*arguments: Any, **how: Any) -> Executable:
         compiled.append(None)
-        return compile_module(*arguments, **how)
+        return compile_kept(*arguments, **how)
 
-    monkeypatch.setattr(fallback, "compile_module", counted)
+    monkeypatch.setattr(fallback, "compile_kept", counted)
     shapes = [(1 + index % 4, 3 + index % 4) for index in range(32)]
     start = Barrier(8)
 
