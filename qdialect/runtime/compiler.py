@@ -38,8 +38,8 @@ def compile_module(
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
-    `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
-    runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
+    `target` says which instructions may be used, as `qdialect.target.resolve` takes it: ``host`` is the best kind of
+    code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's OpenMP runtime, with
     the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
     code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
 
