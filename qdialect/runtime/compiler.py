@@ -39,9 +39,10 @@ def compile_module(
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used, as `qdialect.target.resolve` takes it: ``host`` is the best kind of
-    code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's OpenMP runtime, with
-    the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
+    code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
+    OpenMP runtime, with the same result for every number. `allocate` gives the memory for the constants and the working
+    memory. `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its calls
+    begins.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
