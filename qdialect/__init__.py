@@ -70,7 +70,7 @@ def compile(
     Args:
       model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
         changed.
-      target: ``host``, or the name of a CPU in `qdialect.target.TARGETS`.
+      target: ``host``, or a CPU by LLVM's name, as `qdialect.target.resolve` takes it.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
       batch: the first extent of inputs of a model file that leave it open. With ``"dynamic"`` calls may have any, and

@@ -45,12 +45,13 @@ def compile_module(
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
-    `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
-    runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, its
-    kernels of at least `min_cycles` each, with the same result for every number. As many calls as `workspaces`, by
-    default one for each CPU, run at the same time. `allocate` gives the memory for the constants and the workspaces.
-    `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins. `externals`
-    compute the functions that `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
+    `target` says which instructions may be used, as `qdialect.target.resolve` takes it: ``host`` is the best kind of
+    code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
+    OpenMP runtime, its kernels of at least `min_cycles` each, with the same result for every number. As many calls as
+    `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
+    the workspaces. `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its
+    calls begins. `externals` compute the functions that `qnn-outline-fused` has handed to a target, as
+    `qdialect.compile` says.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`

@@ -11,6 +11,7 @@ from qdialect._mlir import ir
 from qdialect.aot.cpus import BITS, KNOWN, target_of_cpu, versions_of
 from qdialect.aot.dispatch import choose, masks_of
 from qdialect.context import make_context
+from qdialect.cpu_features import NEEDS
 from qdialect.diagnostics import CompileError
 from qdialect.runtime.jit import MachineCode
 from qdialect.target import TARGETS
@@ -124,6 +125,10 @@ def test_masks_are_those_of_the_manuals() -> None:
         (0x80000001, 0, "ecx"): 0x21,
     }
     assert masks_of(TARGETS["avxvnni"])[7, 1, "eax"] == 0x10
+
+
+def test_cpuid_shows_every_feature_that_a_target_may_have() -> None:
+    assert set(NEEDS) == EVERYTHING
 
 
 def test_code_may_use_what_its_target_has() -> None:

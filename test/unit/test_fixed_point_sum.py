@@ -6,9 +6,10 @@ import pytest
 from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import STRATEGIES
+from qdialect.lowering.strategy import strategy_of
 from qdialect.quant_math import AddArithmetic, BinaryQuantization, IntArray, Multiplier, QuantParams, Rounding
 from qdialect.quant_math.elementwise import add
+from qdialect.target import GENERIC
 
 QUANTIZED = np.arange(-128, 128)
 
@@ -72,7 +73,7 @@ def test_scales_far_apart_are_no_line_or_the_right_one(scale: float) -> None:
 
 def _numbers_of(arithmetic: AddArithmetic, rhs: Quantization) -> int:
     """How many numbers a kernel is handed for a sum of whole bytes: four where it is a line."""
-    kernel = Kernel(Program([], [], STRATEGIES["generic"]))
+    kernel = Kernel(Program([], [], strategy_of(GENERIC)))
     lhs, output = Quantization(0.31, 3), Quantization(0.57, -7)
     how = arithmetic, Rounding.FIXED32_DOUBLE, Multiplier.F64
     Addition(lhs, rhs, output, (0, 255), *how).declare(kernel)
