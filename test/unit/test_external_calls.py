@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -199,8 +199,12 @@ def test_other_threads_of_python_run_meanwhile(called: ir.Module) -> None:
 
     executable, inputs = qdialect.compile(called, externals={"npu": waiting}), random_inputs(called)
     expected = interpreter.run(called, inputs)
+
+    def call(_: int) -> Sequence[Array]:
+        return tuple(executable(*inputs))
+
     with ThreadPoolExecutor(4) as pool:
-        for results in pool.map(lambda _: executable(*inputs), range(8)):
+        for results in pool.map(call, range(8)):
             for found, wanted in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(found, wanted)
 

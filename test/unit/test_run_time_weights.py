@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from compiled_ops import check, drawn, tensor
@@ -109,7 +110,7 @@ def test_dense() -> None:
     def body(*arguments: ir.Value) -> list[ir.Value]:
         results: list[ir.Value] = []
         for index, (elements, _, _, (point, points)) in enumerate(DENSE):
-            attributes = {"weight_scales": (0.01,), "weight_zero_points": points}
+            attributes: dict[str, Any] = {"weight_scales": (0.01,), "weight_zero_points": points}
             data, weight = arguments[2 * index : 2 * index + 2]
             sums = build(
                 DenseOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=point, **attributes
