@@ -40,7 +40,7 @@ int main(void) {
 
 
 def show(case: Case, expected: Array) -> int:
-    """Print what becomes of the network as a file; the number of elements of the program in C that are not `expected`."""
+    """Print what becomes of the network as a file; how many elements of the program in C are not those `expected`."""
     heading("The same network without Python")
     try:
         compiler = c_compiler()

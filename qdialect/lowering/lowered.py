@@ -168,7 +168,7 @@ def _tree(lowered: Lowered) -> Tree:
         "arena_bytes": lowered.arena_bytes,
         "buffers": lowered.buffers,
         "clocked": lowered.clocked,
-        "externals": lowered.externals,
+        **({"externals": lowered.externals} if lowered.externals else {}),
         "inputs": [_port_tree(port) for port in lowered.inputs],
         "live_bytes": lowered.live_bytes,
         "outputs": [_port_tree(port) for port in lowered.outputs],
@@ -222,7 +222,7 @@ def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
         kernels=len({call.kernel for call in calls}),
         clocked=bool(tree["clocked"]),
         threads=_size(tree["threads"]),
-        externals=tuple((_size(start), _size(size)) for start, size in tree["externals"]),
+        externals=tuple((_size(start), _size(size)) for start, size in tree.get("externals", ())),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def predicate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(NPU)
+    monkeypatch.setattr(sys, "path", [str(NPU), *sys.path])
 
 
 def built(folder: Path, *options: str, source: Path = NPU / "npu.c") -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 @pytest.fixture
 def check_release(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script as a module."""
-    monkeypatch.syspath_prepend(TOOLS)
+    monkeypatch.setattr(sys, "path", [str(TOOLS), *sys.path])
     return importlib.import_module("check_release")
 
 

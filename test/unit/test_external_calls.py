@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from external_networks import Array, branched, handed_off, interpreted
-from graphs import random_inputs
+from graphs import graph, random_inputs
+from quantized_layers import add, fused, requantize
 
 import qdialect
 from qdialect._mlir import ir
-from qdialect.dialect import FusedOp
+from qdialect.dialect import DenseOp, FusedOp, MatMulOp, build
+from qdialect.dialect.constants import constant
 from qdialect.externals.function import ExternalFunction, Source
 from qdialect.lowering.pipeline import Phase, compile_to, target_of
 from qdialect.reference import interpreter
@@ -35,9 +37,10 @@ def without_residual(op: FusedOp) -> bool:
     return len(op.operation.operands) < 4
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("options", "count"), [({}, 4), ({"merge": True}, 3), ({"predicate": without_residual}, 3)], ids=str
+    ("options", "count", "threads"),
+    [({}, 4, 2), ({"merge": True}, 3, 1), ({"predicate": without_residual}, 3, 2)],
+    ids=["each", "merged", "chosen"],
 )
 def test_they_compute_what_compiled_ops_compute(
     network: ir.Module, options: dict[str, Any], count: int, threads: int
@@ -57,6 +60,40 @@ def test_they_compute_what_compiled_ops_compute(
         for found, wanted in zip(executable(*inputs), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
     assert list(counter.values()) == [2] * count
+
+
+def test_any_fused_op_goes() -> None:
+    def body(data: ir.Value, weight: ir.Value) -> ir.Value:
+        known = constant(np.arange(21, dtype=np.int8).reshape(3, 7))
+
+        def layer(value: ir.Value) -> ir.Value:
+            sums = build(
+                DenseOp, value, weight, None, element="i32", input_scale=0.02, input_zero_point=3, weight_scales=(0.01,)
+            )
+            return requantize(sums.output, "i8", weight_scales=(0.01,))
+
+        total = add(layer(data), layer(known), "i8")
+        product = build(
+            MatMulOp, total, weight, None, element="i32", input_scale=0.09, input_zero_point=20, weight_scales=(0.01,)
+        )
+        return requantize(product.output, "i8", input_scale=0.09, weight_scales=(0.01,))
+
+    network = graph(["tensor<3x7xi8>", "tensor<5x7xi8>"], body)
+    module = handed_off(network)
+    symbols = [f"npu_fused_{kind}" for kind in ("dense", "dense", "matmul")]
+    executable = qdialect.compile(module, externals={"npu": interpreted(module)})
+    assert [call.label for call in executable.calls if call.label in symbols] == symbols
+    inputs = random_inputs(network)
+    np.testing.assert_array_equal(executable(*inputs), interpreter.run(network, inputs)[0])
+
+
+def test_a_function_that_is_called_twice() -> None:
+    network = graph(["tensor<1x4x4x5xi8>"], lambda value: fused(value, "i8"))
+    call, type_ = "call @main_fused_conv2d_0", "(tensor<1x4x4x5xi8>) -> tensor<1x4x4x5xi8>"
+    text = str(handed_off(network)).replace(f"%0 = {call}(%arg0)", f"%9 = {call}(%arg0) : {type_}\n%0 = {call}(%9)")
+    module = qdialect.parse(text)
+    executable, inputs = qdialect.compile(module, externals={"npu": interpreted(module)}), random_inputs(module)
+    np.testing.assert_array_equal(executable(*inputs), interpreter.run(module, inputs)[0])
 
 
 def test_a_function_is_told_all_of_its_op(called: ir.Module) -> None:
@@ -199,8 +236,12 @@ def test_other_threads_of_python_run_meanwhile(called: ir.Module) -> None:
 
     executable, inputs = qdialect.compile(called, externals={"npu": waiting}), random_inputs(called)
     expected = interpreter.run(called, inputs)
+
+    def call(_: int) -> Sequence[Array]:
+        return tuple(executable(*inputs))
+
     with ThreadPoolExecutor(4) as pool:
-        for results in pool.map(lambda _: executable(*inputs), range(8)):
+        for results in pool.map(call, range(8)):
             for found, wanted in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(found, wanted)
 
@@ -223,7 +264,7 @@ def test_an_external_of_a_module_without_such_functions_is_refused(network: ir.M
         qdialect.compile(network, externals={"npu": raising})
 
 
-@pytest.mark.parametrize("phase", [Phase.LINALG, Phase.VECTOR, Phase.LLVM])
+@pytest.mark.parametrize("phase", [Phase.LINALG, Phase.LLVM])
 def test_every_phase_keeps_what_is_handed_off(called: ir.Module, phase: Phase) -> None:
     module = qdialect.parse(str(compile_to(called, phase, target_of(called, "host"))))
     inputs = random_inputs(called)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ table = {}
 def predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "some_predicates.py").write_text(PREDICATES)
     (tmp_path / "broken_predicates.py").write_text("raise RuntimeError('no driver')")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
 
 @pytest.fixture(scope="module")

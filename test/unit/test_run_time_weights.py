@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from compiled_ops import check, drawn, tensor
@@ -48,11 +49,9 @@ class Case:
 
 
 CASES = (
-    Case(("ui8", "i8"), (1, 5, 5, 4), (8, 3, 3, 4), (3, (0,)), padding=(1, 1, 1, 1)),
     Case(("i8", "i8"), (1, 5, 5, 3), (5, 3, 3, 3), (-3, (0,)), padding=(1, 1, 1, 1)),
     Case(("ui8", "ui8"), (2, 7, 6, 5), (7, 3, 2, 5), (200, (128,)), (2, 1), (0, 1, 2, 0), (1, 2)),
     Case(("i8", "ui8"), (1, 6, 7, 6), (9, 2, 3, 6), (-128, tuple(range(100, 109))), (1, 2), (1, 0, 0, 1), (2, 1), 3),
-    Case(("ui8", "i8"), (1, 4, 4, 8), (8, 3, 3, 8), (0, (0,)), padding=(1, 1, 1, 1), groups=8),
     Case(("i8", "i8"), (1, 4, 3, 17), (19, 1, 1, 17), (7, (-5,))),
     Case(("ui8", "i8"), (1, 3, 3, 1), (2, 3, 3, 1), (255, (-128, 127)), padding=(2, 2, 2, 2)),
 )
@@ -81,7 +80,7 @@ def test_fused_convolutions() -> None:
 
 
 def test_accumulators_at_the_ends_of_the_ranges() -> None:
-    module = convolutions(CASES[2:4], alone=True)
+    module = convolutions(CASES[1:2], alone=True)
     types = [ir.RankedTensorType(value.type) for value in module.body.operations[0].regions[0].blocks[0].arguments]
     ends = [(*ELEMENT_RANGES[element_of(type_)], type_) for type_ in types]
     check(
@@ -93,7 +92,6 @@ def test_accumulators_at_the_ends_of_the_ranges() -> None:
 
 
 DENSE = (
-    (("ui8", "i8"), (3, 7), 5, (3, (0,))),
     (("i8", "ui8"), (2, 3, 9), 17, (-3, (77,))),
     (("i8", "i8"), (2, 2, 33), 3, (1, (1, 2, 3))),
 )
@@ -109,7 +107,7 @@ def test_dense() -> None:
     def body(*arguments: ir.Value) -> list[ir.Value]:
         results: list[ir.Value] = []
         for index, (elements, _, _, (point, points)) in enumerate(DENSE):
-            attributes = {"weight_scales": (0.01,), "weight_zero_points": points}
+            attributes: dict[str, Any] = {"weight_scales": (0.01,), "weight_zero_points": points}
             data, weight = arguments[2 * index : 2 * index + 2]
             sums = build(
                 DenseOp, data, weight, None, element="i32", input_scale=0.02, input_zero_point=point, **attributes

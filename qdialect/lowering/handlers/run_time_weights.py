@@ -33,7 +33,8 @@ def lower_run_time_weights(
     shape = shape_of(op.weight.type)
     slot = lowering.slot(op.weight)
     strides = dim_strides(shape, slot.storage)
-    four = (shape[0], *(shape[1:-1] or (1, 1)), shape[-1])
+    rows, columns = shape[1:-1] or (1, 1)
+    four = (shape[0], rows, columns, shape[-1])
     steps = (strides[0], *(strides[1:-1] or (0, 0)), strides[-1])
     points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     taps = emit_taps(
