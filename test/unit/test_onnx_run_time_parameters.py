@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from onnx_evaluated import check, refused
 from onnx_graphs import ModelBuilder
 
 RANDOM = np.random.default_rng(0)
-X = (RANDOM.normal(size=(3, 5, 7)) * 4).astype(np.float32)
+X: NDArray[Any] = (RANDOM.normal(size=(3, 5, 7)) * 4).astype(np.float32)
 SCALE = np.array(0.037, np.float32)
 
 
-def _drawn(dtype: Any, *shape: int) -> Any:
+def _drawn(dtype: Any, *shape: int) -> NDArray[Any]:
     bounds = np.iinfo(dtype)
     return RANDOM.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
 
@@ -27,7 +28,7 @@ def test_one_scale(dtype: Any) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_scales_along_an_axis(axis: int) -> None:
-    extent = X.shape[axis]
+    extent: int = X.shape[axis]
     scales = RANDOM.uniform(0.01, 0.1, extent).astype(np.float32)
     points = RANDOM.integers(-20, 20, extent).astype(np.int8)
     check("QuantizeLinear", [X, scales, points], axis=axis, version=21)
