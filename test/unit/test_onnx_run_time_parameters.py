@@ -15,7 +15,8 @@ SCALE = np.array(0.037, np.float32)
 
 def _drawn(dtype: Any, *shape: int) -> NDArray[Any]:
     bounds = np.iinfo(dtype)
-    return RANDOM.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
+    found: NDArray[Any] = RANDOM.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
+    return found
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
