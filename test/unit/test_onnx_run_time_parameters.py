@@ -15,8 +15,7 @@ SCALE = np.array(0.037, np.float32)
 
 def _drawn(dtype: Any, *shape: int) -> NDArray[Any]:
     bounds = np.iinfo(dtype)
-    found: NDArray[Any] = RANDOM.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
-    return found
+    return RANDOM.integers(bounds.min, bounds.max, shape, endpoint=True).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
