@@ -1,5 +1,6 @@
 """frontends/onnx/operators/attention_cache.py: keys and values of earlier tokens, beside ONNX Runtime."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -24,7 +25,7 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def _check(
-    kind: str, shapes: list[tuple[int, ...] | None], outputs: int, constants: dict[int, Array], **attributes: Any
+    kind: str, shapes: Sequence[tuple[int, ...] | None], outputs: int, constants: dict[int, Array], **attributes: Any
 ) -> None:
     """Inputs without a shape are omitted or constants."""
     model, given = ModelBuilder(), list[Array]()

@@ -1,5 +1,6 @@
 """frontends/onnx/operators/filtered_resize.py: cubic filters and filters against aliasing, beside ONNX Runtime."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ X = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
 
 
-def _content(scales: list[float], **attributes: Any) -> bytes:
+def _content(scales: Sequence[float], **attributes: Any) -> bytes:
     model = ModelBuilder()
     given = model.input("x", X.shape), "", model.constant(np.array(scales, np.float32))
     return model.finish(model.node("Resize", *given, **attributes), dtype=np.float32, version=19)

@@ -58,8 +58,11 @@ EXACT = [
     "dequantizelinear_int16",
     "dequantizelinear_uint16",
     "dynamicquantizelinear",
+    "dynamicquantizelinear_expanded",
     "dynamicquantizelinear_max_adjusted",
+    "dynamicquantizelinear_max_adjusted_expanded",
     "dynamicquantizelinear_min_adjusted",
+    "dynamicquantizelinear_min_adjusted_expanded",
     "gelu_tanh_1",
     "hardsigmoid",
     "hardsigmoid_default",
@@ -111,8 +114,8 @@ CLOSE = [
     "tanh",
 ]
 REFUSED = {
+    "input 0 must be constant where it is quantized in blocks": ["dequantizelinear_blocked"],
     "blocks are not supported": [
-        "dequantizelinear_blocked",
         "quantizelinear_blocked_asymmetric",
         "quantizelinear_blocked_symmetric",
     ],
@@ -139,11 +142,6 @@ REFUSED = {
         "quantizelinear_int4",
         "quantizelinear_uint2",
         "quantizelinear_uint4",
-    ],
-    "input 1 must be constant": [
-        "dynamicquantizelinear_expanded",
-        "dynamicquantizelinear_max_adjusted_expanded",
-        "dynamicquantizelinear_min_adjusted_expanded",
     ],
 }
 """Why a case is out of reach: a part of the message, and its cases."""

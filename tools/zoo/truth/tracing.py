@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ _CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 @contextmanager
-def tracing(forced: Mapping[str, Array] | None = None) -> Iterator[Trace]:
+def tracing(forced: Mapping[str, Array] | None = None) -> Generator[Trace]:
     """Runs of evaluators note their quantized tensors by name, and go on with those of `forced` in their stead."""
     trace = Trace(forced or {})
     token = _CURRENT.set(trace)

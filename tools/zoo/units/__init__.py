@@ -54,7 +54,8 @@ def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
     with TemporaryDirectory() as folder:
         whole, parts = (Path(folder) / f"{name}{path.suffix}" for name in ("whole", "units"))
         network.write_exposed(whole, samples[0])
-        runs = [_run(network, _framework(whole), one) for one in samples]
+        runner = _framework(whole)
+        runs = [_run(network, runner, one) for one in samples]
         cut = network.write_units(parts, runs[0])
         engines = _ours(parts), _framework(parts)
 
@@ -65,8 +66,8 @@ def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
         found, wanted = zip(*map(results, runs), strict=True)
         against = _against_truth(network, path, samples, results)
     floating = [name for name in network.quantized if name not in cut.integer]
-    agreements = [_agreement(found, wanted, names) for names in (cut.integer, floating)]
-    return Measured(*agreements, *against)
+    integer, others = (_agreement(found, wanted, names) for names in (cut.integer, floating))
+    return Measured(integer, others, *against)
 
 
 def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> Ties | None:

@@ -33,7 +33,8 @@ def ties(
     Elements that are as in `known` count as equal.
     """
     different, elements, furthest, units = 0, 0, 0.0, set[str]()
-    for one, other, also in zip(found, exact, known or [{}] * len(found), strict=True):
+    nothing: Mapping[str, Array] = {}
+    for one, other, also in zip(found, exact, known or [nothing] * len(found), strict=True):
         for name, truth in other.items():
             array = one[name]
             far = _distances(array, truth, also.get(name))

@@ -55,7 +55,7 @@ def _module(path: Path) -> fx.GraphModule:
     graph: fx.Graph = module.graph
     for guards in [node for node in graph.nodes if node.op == "call_module" and node.target == "_guards_fn"]:
         graph.erase_node(guards)
-    graph.set_codegen(fx.graph.CodeGen())
+    graph.set_codegen(imported("torch.fx.graph").CodeGen())
     return fx.GraphModule(module, graph)
 
 
@@ -95,7 +95,7 @@ def _placeholders(graph: fx.Graph) -> list[fx.Node]:
 def _outputs(graph: fx.Graph) -> list[fx.Node]:
     (output,) = (node for node in graph.nodes if node.op == "output")
     found: Any = output.args[0]
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+    return [found] if isinstance(found, fx.Node) else list(found)
 
 
 def _quantizations(graph: fx.Graph) -> list[fx.Node]:

@@ -105,8 +105,8 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bia
     how = Attention(_scale(call, sizes[0] // heads), is_causal, earlier=cache.length)
 
     def emit(emitter: Emitter) -> Emitted:
-        parts = [emitter.to_channels_first(one) for one in (query, key, value)]
-        return joined_heads(emitter, how.emit(emitter, *parts, [one(emitter) for one in biases])), False
+        q, k, v = (emitter.to_channels_first(one) for one in (query, key, value))
+        return joined_heads(emitter, how.emit(emitter, q, k, v, [one(emitter) for one in biases])), False
 
     shape = (batch, steps, sizes[2])
     result = Computed(shape, call.plan.compute(call.name, shape, "f32", emit))

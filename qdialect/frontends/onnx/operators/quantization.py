@@ -9,6 +9,11 @@ from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.narrow_weights import dequantized_blocks, widened
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.run_time_parameters import (
+    dequantized_at_run_time,
+    has_run_time_parameters,
+    quantized_at_run_time,
+)
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
@@ -74,6 +79,8 @@ def _dequantize_linear(call: Call) -> Tensor:
     call = widened(call, (0, 2))
     if call.attribute("block_size", 0) != 0:
         return Constant(dequantized_blocks(call))
+    if has_run_time_parameters(call):
+        return dequantized_at_run_time(call)
     wide = wide_scale_of(call.tensor(1))
     if wide is not None:
         value = call.value(0)
@@ -88,6 +95,8 @@ def _quantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
     default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
+    if has_run_time_parameters(call):
+        return quantized_at_run_time(call, default)
     wide = wide_scale_of(call.tensor(1))
     if wide is not None:
         (zero_point,), element = zero_points_of(call, 2, 1, default)
