@@ -217,7 +217,7 @@ def open_model(folder: Path, build: Any, *shape: Any) -> Path:
 
 
 def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
-    path = open_model(tmp_path, lambda b, x: b.node("Relu", x), "batch", "seq")
+    path = open_model(tmp_path, "Relu", "batch", "seq")
     executable = qdialect.compile(path, batch="dynamic", dims={"seq": (1, 4)})
     for shape in ((3, 4), (9, 4), (2, 3), (5, 3)):
         data = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
@@ -228,7 +228,7 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
 
 
 def test_a_model_that_mixes_entries_is_refused(tmp_path: Path) -> None:
-    path = open_model(tmp_path, lambda b, x: b.node("Softmax", x, axis=0), "batch", 4)
+    path = open_model(tmp_path, "Softmax", "batch", 4, axis=0)
     with pytest.raises(
         CompileError, match=r"must compute each entry of a dynamic batch alone, but its elements depend on each other"
     ):
