@@ -208,11 +208,10 @@ def test_the_class_of_c_plus_plus_takes_the_size(library: Path) -> None:
 X = (0.05, 128)
 
 
-def open_model(folder: Path, build: Any, *shape: Any) -> Path:
+def open_model(folder: Path, operator: str, *shape: str | int, **attributes: int) -> Path:
     b = ModelBuilder()
-    (folder / "model.onnx").write_bytes(
-        b.finish(b.quantize(build(b, b.dequantize(b.input("x", shape, np.uint8), X)), X))
-    )
+    data = b.dequantize(b.input("x", shape, np.uint8), X)
+    (folder / "model.onnx").write_bytes(b.finish(b.quantize(b.node(operator, data, **attributes), X)))
     return folder / "model.onnx"
 
 
