@@ -20,7 +20,8 @@ ADD = """func.func @main(%x: tensor<6xf32> {qnn.name = "x"}) -> (tensor<6xf32> {
   %0 = arith.addf %x, %x : tensor<6xf32>
   return %0 : tensor<6xf32>
 }"""
-VALUES = np.arange(6, dtype=np.float32)
+VALUES: Any = np.arange(6, dtype=np.float32)
+FROM_NUMPY: Any = torch.from_numpy
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +57,9 @@ def forms() -> Iterator[tuple[str, Any]]:
     yield "array", array.array("f", values)
     yield "memoryview", memoryview(values)
     yield "read-only memoryview", memoryview(values).toreadonly()
-    yield "tensor", torch.from_numpy(values)
-    yield "tensor with gradient", torch.from_numpy(values).requires_grad_()
-    yield "strided tensor", torch.from_numpy(np.repeat(values, 2))[::2]
+    yield "tensor", FROM_NUMPY(values)
+    yield "tensor with gradient", FROM_NUMPY(values).requires_grad_()
+    yield "strided tensor", FROM_NUMPY(np.repeat(values, 2))[::2]
     yield "strided array", np.repeat(values, 2)[::2]
     yield "unaligned array", np.frombuffer(b"\0" + values.tobytes(), np.uint8)[1:].view(np.float32)
 
@@ -90,7 +91,8 @@ def test_what_fits_is_read_where_it_lies(executable: Executable, name: str) -> N
 
 
 def test_outputs_of_other_packages(executable: Executable) -> None:
-    tensor, view = torch.empty(6), array.array("f", bytes(24))
+    tensor: Any = torch.empty(6)
+    view = array.array("f", bytes(24))
     assert executable(VALUES, out=tensor) is tensor
     assert tensor.tolist() == (2 * VALUES).tolist()
     executable.run([VALUES], [view])
@@ -98,10 +100,10 @@ def test_outputs_of_other_packages(executable: Executable) -> None:
 
 
 def test_tensors_are_returned_when_asked_for(executable: Executable) -> None:
-    found = executable(torch.from_numpy(VALUES), returns="torch")
-    assert isinstance(found, torch.Tensor)
+    found = executable(FROM_NUMPY(VALUES), returns="torch")
+    assert type(found) is torch.Tensor
     assert found.tolist() == (2 * VALUES).tolist()
-    assert isinstance(executable(torch.from_numpy(VALUES)), np.ndarray)
+    assert isinstance(executable(FROM_NUMPY(VALUES)), np.ndarray)
     with pytest.raises(InputError, match="returns must be numpy or torch, but got 'jax'"):
         executable(VALUES, returns="jax")
 

@@ -54,7 +54,7 @@ def test_processes_get_executables(executable: Executable, method: str) -> None:
     calls = [(executable, IMAGE), (executable, IMAGE - 95)]
     with multiprocessing.get_context(method).Pool(1) as pool:
         found = pool.starmap_async(operator.call, calls).get(HANG)
-    assert [array.tolist() for array in found] == [[[9] * 3] * 2, [[5] * 3] * 2]
+    assert [np.asarray(array).tolist() for array in found] == [[[9] * 3] * 2, [[5] * 3] * 2]
 
 
 def test_bound_calls_are_neither_copied_nor_pickled(executable: Executable) -> None:
