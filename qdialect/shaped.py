@@ -61,9 +61,9 @@ class ShapedExecutable(Executable):
         self._ranges = ranges
         self._others: KeptShapes[Executable] = KeptShapes()
 
-    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any:
+    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
         inputs = self._inputs_of(arrays)
-        return self._of(inputs)(*inputs, out=out, returns=returns)
+        return self._of(inputs).results(inputs)
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         arrays = self._inputs_of(inputs)

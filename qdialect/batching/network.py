@@ -81,9 +81,10 @@ def check_alike(one: BatchNetwork, other: BatchNetwork) -> None:
     operations = [main_function(module).regions[0].blocks[0].operations for module in modules]
     for own, found in zip_longest(*operations):
         if own is None or found is None or str(own) != str(found):
-            batches = f"{one.batch} and {other.batch}"
-            op = (own or found).operation
-            raise op_error(op, f"must be the same for every batch, but differs between batches of {batches}")
+            what = f"but differs between batches of {one.batch} and {other.batch}"
+            differing = own or found
+            assert differing is not None, "the longer one ends first"
+            raise op_error(differing.operation, f"must be the same for every batch, {what}")
 
 
 class _Change:

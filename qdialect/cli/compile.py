@@ -40,7 +40,8 @@ examples:
   qdialect-compile model.tflite -o model.so --targets sapphirerapids,x86-64
                                                           two versions; the CPU decides when the library is loaded
   qdialect-compile model.onnx -o model.so --batch 8       an .onnx model, its open batch set to 8
-  qdialect-compile model.onnx -o model.so --batch dynamic one library for batches of any size
+  qdialect-compile model.onnx -o model.so --batch dynamic
+                                                          one library for batches of any size
   qdialect-compile model.tflite -o model.so --threads 2   a call is divided among two threads
   qdialect-compile model.tflite -o net.o --emit obj --mcpu x86-64 --name mobilenet
                                                           an object file with mobilenet_run, for any x86-64 CPU

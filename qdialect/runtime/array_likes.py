@@ -71,7 +71,12 @@ def _reader(wanted: str, found: object) -> Callable[[Any], Array]:
         memoryview(cast("Any", found)).release()
     except TypeError:
         raise InputError(f"{wanted}, but got {type(found).__name__}") from None
-    return np.asarray
+    return _of_buffer
+
+
+def _of_buffer(found: Any) -> Array:
+    # NumPy takes bytes for one string.
+    return np.asarray(memoryview(found))
 
 
 def _device(kind: int, number: int) -> str:

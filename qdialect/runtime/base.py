@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,12 @@ class Executable(ABC):
     regions: tuple[Region, ...]
     """What is run as a whole, in order: one region where all of the network is compiled."""
 
+    @overload
+    def __call__(self, *arrays: object) -> Array | tuple[Array, ...]: ...
+
+    @overload
+    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any: ...
+
     def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any:
         """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
 
@@ -100,11 +106,11 @@ class Executable(ABC):
             self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
             return out
         convert = converter(returns)
-        outputs = [convert(output) for output in self._results(arrays)]
+        outputs = [convert(output) for output in self.results(arrays)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _results(self, arrays: Sequence[object]) -> Sequence[Array]:
-        """A new array for each output."""
+    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+        """A new array for each output; `arrays` are those of a call."""
         outputs = tuple(map(empty, self.outputs))
         self.run(arrays, outputs)
         return outputs

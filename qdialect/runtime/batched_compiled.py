@@ -36,9 +36,9 @@ class CompiledBatchedExecutable(BatchedExecutable):
         sizes = [one.constants.size for one in lowered]
         constants = [blocks[content][:size] for content, size in zip(contents, sizes, strict=True)]
         self._kept = [(saving.kept(one.module), own) for one, own in zip(lowered, constants, strict=True)]
-        codes = [CompiledCode(one, blocks[content]) for content, one in zip(contents, lowered, strict=True)]
+        compiled = [CompiledCode(one, blocks[content]) for content, one in zip(contents, lowered, strict=True)]
         steps = steps_of((*self.inputs, *self.outputs), sum(batch.factors, ()))
-        self._prepare(_Code(codes, batch.rows, steps, self.working_memory), limit)
+        self._prepare(_Code(compiled, batch.rows, steps, self.working_memory), limit)
 
     def library(self, name: str) -> bytes:
         return saving.library(self._kept, name, self.batch)
@@ -48,24 +48,24 @@ class _Code(BatchCode):
     """The code for each size of batches."""
 
     def __init__(
-        self, codes: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
+        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace_bytes: int
     ) -> None:
-        self._codes, self._rows, self._steps = codes, rows, steps
+        self._compiled, self._rows, self._steps = compiled, rows, steps
         self._workspace_bytes = workspace_bytes
 
     def caller(self) -> _Caller:
-        return _Caller(self._codes, self._rows, self._steps, allocated("working memory", self._workspace_bytes))
+        return _Caller(self._compiled, self._rows, self._steps, allocated("working memory", self._workspace_bytes))
 
 
 class _Caller:
     """A workspace, and calls for each size of batches that work in it."""
 
     def __init__(
-        self, codes: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace: memory.Block
+        self, compiled: Sequence[CompiledCode], rows: Sequence[int], steps: Sequence[int], workspace: memory.Block
     ) -> None:
         self.is_spare = False
         self._rows, self._steps = rows, steps
-        bound = [code.bind([0] * len(steps), workspace) for code in codes]
+        bound = [code.bind([0] * len(steps), workspace) for code in compiled]
         self._calls = {count: (one.writer(len(steps)), one.call) for count, one in zip(rows, bound, strict=True)}
 
     def call(self, starts: Sequence[int], batch: int) -> None:

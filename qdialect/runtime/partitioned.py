@@ -78,7 +78,7 @@ class PartitionedExecutable(Executable):
     def workspaces(self) -> int:
         return self._workspaces
 
-    def _results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
         inputs = self._inputs_of(arrays)
         values = self._compute(inputs, {}, [])
         taken = [*inputs, *self._constants.values()]

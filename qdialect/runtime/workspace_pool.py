@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import get_ident
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet, ref
 
 from qdialect.diagnostics import CompileError
@@ -45,7 +45,7 @@ class WorkspacePool(Generic[W]):
     `take` waits while all are taken. A signal handler that interrupts a call of its own thread would wait for ever: it
     gets a workspace beyond the limit, which goes when it is returned. A forked process has all workspaces, whatever
     other threads were doing. A workspace that is lost, because a signal handler raised an exception before it was
-    returned, makes room for a new one.
+    returned, lets a new one be made.
     """
 
     def __init__(self, make: Callable[[], W], limit: int) -> None:
@@ -143,7 +143,7 @@ class WorkspacePool(Generic[W]):
         return made
 
 
-_ALL: WeakSet[WorkspacePool[Workspace]] = WeakSet()
+_ALL: WeakSet[WorkspacePool[Any]] = WeakSet()
 
 
 def _begin_all_anew() -> None:

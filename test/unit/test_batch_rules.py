@@ -63,7 +63,7 @@ def text(op: ir.Operation, axes: Sequence[int | None], result: int) -> str:
         front = [axis or 0, *(i for i in range(len(shape)) if i != (axis or 0))]
         argument = type_text([shape[i] for i in front] if shape else [], element)
         arguments.append(f"%a{index}: {argument}")
-        lines.append(transpose(f"%o{index}", f"%a{index}", argument, np.argsort(front), str(value.type)))
+        lines.append(transpose(f"%o{index}", f"%a{index}", argument, np.argsort(front).tolist(), str(value.type)))
     names = ", ".join(f"%o{index}" for index in range(len(op.operands)))
     types = ", ".join(str(value.type) for value in op.operands)
     attributes = ", ".join(f"{name} = {value}" for name, value in op.attributes.items())

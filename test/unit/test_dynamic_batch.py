@@ -208,16 +208,15 @@ def test_the_class_of_c_plus_plus_takes_the_size(library: Path) -> None:
 X = (0.05, 128)
 
 
-def open_model(folder: Path, build: Any, *shape: Any) -> Path:
+def open_model(folder: Path, operator: str, *shape: str | int, **attributes: int) -> Path:
     b = ModelBuilder()
-    (folder / "model.onnx").write_bytes(
-        b.finish(b.quantize(build(b, b.dequantize(b.input("x", shape, np.uint8), X)), X))
-    )
+    data = b.dequantize(b.input("x", shape, np.uint8), X)
+    (folder / "model.onnx").write_bytes(b.finish(b.quantize(b.node(operator, data, **attributes), X)))
     return folder / "model.onnx"
 
 
 def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
-    path = open_model(tmp_path, lambda b, x: b.node("Relu", x), "batch", "seq")
+    path = open_model(tmp_path, "Relu", "batch", "seq")
     executable = qdialect.compile(path, batch="dynamic", dims={"seq": (1, 4)})
     for shape in ((3, 4), (9, 4), (2, 3), (5, 3)):
         data = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
@@ -228,7 +227,7 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
 
 
 def test_a_model_that_mixes_entries_is_refused(tmp_path: Path) -> None:
-    path = open_model(tmp_path, lambda b, x: b.node("Softmax", x, axis=0), "batch", 4)
+    path = open_model(tmp_path, "Softmax", "batch", 4, axis=0)
     with pytest.raises(
         CompileError, match=r"must compute each entry of a dynamic batch alone, but its elements depend on each other"
     ):

@@ -85,9 +85,8 @@ def test_a_network_too_small_has_one_region_without_parts() -> None:
     assert "omp." not in text
     module = chain()
     inputs = random_inputs(module, 3)
-    assert same(
-        called(compile_module(module, threads=2, min_cycles=10**9), inputs), list(interpreter.run(module, inputs))
-    )
+    found = called(compile_module(module, threads=2, min_cycles=10**9), inputs)
+    assert same(found, list(interpreter.run(module, inputs)))
 
 
 def test_many_calls_agree() -> None:

@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from subprocesses import output_of
@@ -33,7 +34,7 @@ def used(pool: WorkspacePool[Memory], seconds: float = 0.0) -> int:
         pool.give_back(workspace)
 
 
-def in_another_thread(work: object) -> threading.Thread:
+def in_another_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
@@ -114,7 +115,7 @@ def test_a_call_within_a_call_of_the_thread_gets_a_spare_one() -> None:
     assert pool.take() is outer
 
 
-def test_a_lost_workspace_makes_room_for_another() -> None:
+def test_a_lost_workspace_is_made_again() -> None:
     pool = WorkspacePool(Memory, 1)
     for _ in range(5):
         lost = pool.take()
