@@ -28,8 +28,8 @@ from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import MAIN, name_of
 from qdialect.lowering.program import KERNEL
-from qdialect.threads import SYMBOLS
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
+from qdialect.threads import SYMBOLS
 
 _EPILOGUE = "epilogue"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
