@@ -10,10 +10,12 @@ import numpy as np
 from qdialect._mlir import func, ir
 from qdialect.dialect import BroadcastOp, QnnOp, ReshapeOp, build
 from qdialect.dialect.constants import constant, is_repeated
+from qdialect.dialect.float_precision import IN_FLOAT64
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
 from qdialect.quant_math.expressions import Expression, fold
+from qdialect.quant_math.float32 import ALGORITHMS
 
 Op = TypeVar("Op", bound=QnnOp)
 
@@ -81,14 +83,23 @@ class OpBuilder:
         created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
         return created.results[0]
 
-    def expression(self, expression: Expression, *operands: ir.Value) -> ir.Value:
-        """A function of f32 tensors of one shape, by the upstream ops of its tree."""
+    def expression(self, expression: Expression, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """A function of f32 tensors of one shape, by the upstream ops of its tree.
+
+        With `in_float64` transcendental functions are rounded from float64, not evaluated in float32.
+        """
         shape = shape_of(operands[0].type)
 
         def number(value: float) -> ir.Value:
             return self.constant(np.broadcast_to(np.float32(value), shape))
 
-        return fold(expression, operands, None, number, self._node)
+        def node(op: str, operands: Sequence[ir.Value]) -> ir.Value:
+            created = self._node(op, operands)
+            if in_float64 and op in ALGORITHMS:
+                created.owner.attributes[IN_FLOAT64] = ir.UnitAttr.get()
+            return created
+
+        return fold(expression, operands, None, number, node)
 
     def _node(self, op: str, operands: Sequence[ir.Value]) -> ir.Value:
         if op == "arith.cmpf":

@@ -1,7 +1,8 @@
 """Operators between float32 tensors, with the steps of TFLite's reference kernels, each rounded to float32.
 
-Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits; functions like
-e^x are rounded correctly, where a C library's may be an ulp off.
+Sums of products run in the order of those kernels, so that what only adds, multiplies and divides has their bits, and
+SOFTMAX evaluates e^x in float64, which C libraries round to the same number. Functions that are operators of their own
+are those of kernels, at most an ulp from the truth, as a C library's may be.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def _softmax(operator: Operator) -> Emission:
         s, x = F32Builder(emitter, data.shape), emitter.value(data)
         over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
         distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
-        raised = s("exp", distance if beta == 1 else s("mulf", distance, beta))
+        scaled = distance if beta == 1 else s("mulf", distance, beta)
+        raised = emitter.expression(activations.exp, scaled, in_float64=True)
         return s("divf", raised, emitter.build(F32SumOp, raised, element="f32", **over))
 
     return emit
