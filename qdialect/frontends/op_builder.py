@@ -65,9 +65,13 @@ class OpBuilder:
         op = build(op_class, *operands, element=element, loc=self._location, **attributes)
         return op.operation.results[0]
 
-    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
-        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result."""
-        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
+    def float_op(self, name: str, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result.
+
+        With `in_float64` a transcendental function is rounded from float64, not evaluated in float32.
+        """
+        attributes = {IN_FLOAT64: ir.UnitAttr.get()} if in_float64 and name in ALGORITHMS else {}
+        created = ir.Operation.create(name, [operands[0].type], list(operands), attributes, loc=self._location)
         return created.results[0]
 
     def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -94,17 +98,13 @@ class OpBuilder:
             return self.constant(np.broadcast_to(np.float32(value), shape))
 
         def node(op: str, operands: Sequence[ir.Value]) -> ir.Value:
-            created = self._node(op, operands)
-            if in_float64 and op in ALGORITHMS:
-                created.owner.attributes[IN_FLOAT64] = ir.UnitAttr.get()
-            return created
+            if op == "arith.cmpf":
+                return self.compare(_GREATER, *operands)
+            return (
+                self.select(*operands) if op == "arith.select" else self.float_op(op, *operands, in_float64=in_float64)
+            )
 
         return fold(expression, operands, None, number, node)
-
-    def _node(self, op: str, operands: Sequence[ir.Value]) -> ir.Value:
-        if op == "arith.cmpf":
-            return self.compare(_GREATER, *operands)
-        return self.select(*operands) if op == "arith.select" else self.float_op(op, *operands)
 
     def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
         """`value` by an upstream conversion to another element type."""

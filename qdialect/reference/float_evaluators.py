@@ -1,7 +1,8 @@
 """Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
 
 f32 values are float32, every operation rounded once; transcendental functions are those of kernels, or rounded from
-float64 where the op says so (`qdialect.dialect.float_precision`). Integers wrap; an i1 is 0 or, where it has a sign, -1.
+float64 where the op says so (`qdialect.dialect.float_precision`). Integers wrap; an i1 is 0 or, where it has a sign,
+-1.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ def partial_sums(shape: Sequence[int], axes: Sequence[int]) -> int:
 def row_sum(data: NDArray[Any], axes: Sequence[int], *, in_order: bool = False) -> NDArray[np.float32]:
     """The sum over `axes` (ascending), which are dropped; every addition is rounded, and starts from zero.
 
-    Without partial sums, or `in_order`, the terms are added in row-major order.  With P of them, term i of a row of n joins partial sum
-    i modulo P while i < n - n mod P; the partial sums are added in order, the other terms too, then both sums.
+    Without partial sums, or `in_order`, the terms are added in row-major order.  With P of them, term i of a row of n
+    joins partial sum i modulo P while i < n - n mod P; the partial sums are added in order, the other terms too, then
+    both sums.
     """
     count = 1 if in_order else partial_sums(data.shape, axes)
     kept = [i for i in range(data.ndim) if i not in axes]
