@@ -58,6 +58,14 @@ def _erf(x: F64) -> F64:
     return transcendental.erf(NumpyMachine(), x)
 
 
+def _gelu(x: F64) -> F64:
+    return x / 2 * (1 + _erf(x * np.sqrt(0.5)))
+
+
+def _quick_gelu(x: F64) -> F64:
+    return x * _logistic(_ALPHA * x)
+
+
 def _normalized(x: F64, scale: F64, bias: F64) -> F64:
     centred = x - x.mean(axis=-1, keepdims=True)
     return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON) * scale + bias
@@ -77,7 +85,7 @@ def _plain_softmax(builder: Builder) -> int:
 FUNCTIONS: Mapping[str, FloatFunction] = {
     "F1": FloatFunction(
         "Gelu",
-        lambda x: x / 2 * (1 + _erf(x * np.sqrt(0.5))),
+        _gelu,
         {},
         builtin=tflite.BuiltinOperator.GELU,
         options=(tflite.BuiltinOptions.GeluOptions, _exact_gelu),
@@ -93,7 +101,7 @@ FUNCTIONS: Mapping[str, FloatFunction] = {
         builtin=tflite.BuiltinOperator.SOFTMAX,
         options=(tflite.BuiltinOptions.SoftmaxOptions, _plain_softmax),
     ),
-    "F7": FloatFunction(f"{CONTRIB}.QuickGelu", lambda x: x * _logistic(_ALPHA * x), {"alpha": _ALPHA}),
+    "F7": FloatFunction(f"{CONTRIB}.QuickGelu", _quick_gelu, {"alpha": _ALPHA}),
     "F8": FloatFunction("LayerNormalization", _normalized, {"axis": -1, "epsilon": _EPSILON}, parameters=2),
 }
 """By the name of the workload."""

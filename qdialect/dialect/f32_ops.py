@@ -13,7 +13,8 @@ from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS
 from qdialect.dialect.contraction_ops import conv2d_shape
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D
+from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, shape_of
+from qdialect.quant_math.float32.row_sum import partial_sums
 
 
 class F32ReduceOp(QnnOp):
@@ -42,8 +43,15 @@ class F32SumOp(F32ReduceOp, name="f32_sum"):
     """Sum over `axes`, from zero: in row-major order or, along rows of 32 and more, in 16 partial sums.
 
     Term i of a row of n joins partial sum i modulo 16 while i < n - n mod 16; the partial sums are added in order, the
-    other terms too, then both sums.
+    other terms too, then both sums. With `in_order` rows of any length are added in row-major order.
     """
+
+    in_order = attribute(BOOL, False)
+
+    @property
+    def partial_sums(self) -> int:
+        """How many partial sums a row has; 1 where all terms are added in order."""
+        return 1 if self.in_order else partial_sums(shape_of(self.input.type), self.axes)
 
 
 class F32MaxOp(F32ReduceOp, name="f32_max"):

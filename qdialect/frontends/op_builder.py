@@ -10,10 +10,12 @@ import numpy as np
 from qdialect._mlir import func, ir
 from qdialect.dialect import BroadcastOp, QnnOp, ReshapeOp, build
 from qdialect.dialect.constants import constant, is_repeated
+from qdialect.dialect.float_precision import IN_FLOAT64
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
 from qdialect.quant_math.expressions import Expression, fold
+from qdialect.quant_math.float32 import ALGORITHMS
 
 Op = TypeVar("Op", bound=QnnOp)
 
@@ -63,9 +65,13 @@ class OpBuilder:
         op = build(op_class, *operands, element=element, loc=self._location, **attributes)
         return op.operation.results[0]
 
-    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
-        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result."""
-        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
+    def float_op(self, name: str, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result.
+
+        With `in_float64` a transcendental function is rounded from float64, not evaluated in float32.
+        """
+        attributes = {IN_FLOAT64: ir.UnitAttr.get()} if in_float64 and name in ALGORITHMS else {}
+        created = ir.Operation.create(name, [operands[0].type], list(operands), attributes, loc=self._location)
         return created.results[0]
 
     def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -81,19 +87,24 @@ class OpBuilder:
         created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
         return created.results[0]
 
-    def expression(self, expression: Expression, *operands: ir.Value) -> ir.Value:
-        """A function of f32 tensors of one shape, by the upstream ops of its tree."""
+    def expression(self, expression: Expression, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """A function of f32 tensors of one shape, by the upstream ops of its tree.
+
+        With `in_float64` transcendental functions are rounded from float64, not evaluated in float32.
+        """
         shape = shape_of(operands[0].type)
 
         def number(value: float) -> ir.Value:
             return self.constant(np.broadcast_to(np.float32(value), shape))
 
-        return fold(expression, operands, None, number, self._node)
+        def node(op: str, operands: Sequence[ir.Value]) -> ir.Value:
+            if op == "arith.cmpf":
+                return self.compare(_GREATER, *operands)
+            return (
+                self.select(*operands) if op == "arith.select" else self.float_op(op, *operands, in_float64=in_float64)
+            )
 
-    def _node(self, op: str, operands: Sequence[ir.Value]) -> ir.Value:
-        if op == "arith.cmpf":
-            return self.compare(_GREATER, *operands)
-        return self.select(*operands) if op == "arith.select" else self.float_op(op, *operands)
+        return fold(expression, operands, None, number, node)
 
     def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
         """`value` by an upstream conversion to another element type."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from qdialect._mlir import arith, ir
 from qdialect.dialect import ConstantOp, build
+from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
@@ -110,7 +111,8 @@ def _match_number(expression: Expression, value: ir.Value, bound: _Bound) -> Ite
 
 def _match_node(node: Node, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     op = producer(value)
-    if op is None or op.operation.name != node.op or not _compares_as_wanted(op):
+    # Stages of an epilogue evaluate functions in float32.
+    if op is None or op.operation.name != node.op or is_in_float64(op) or not _compares_as_wanted(op):
         return
     operands = list(op.operation.operands)
     orders = [operands, operands[::-1]] if node.op in _COMMUTATIVE else [operands]

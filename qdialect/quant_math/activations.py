@@ -2,7 +2,8 @@
 
 Tables, the reference, float stages of an epilogue and the float ops that front ends build are all derived from these
 trees.  Where frameworks differ in the order of operations, each order is a tree of its own.  Transcendental functions
-are those of `real_functions`, rounded from float64 once, so that no result depends on the machine.
+of tables are those of `real_functions`, rounded from float64 once, and those of kernels the sequences of float32
+operations of `float32`; no result of either depends on the machine.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from qdialect.reference.evaluators import Array, Arrays, evaluates
 @evaluates(F32SumOp)
 def _sum(op: F32SumOp, operands: Arrays) -> Array:
     with np.errstate(all="ignore"):
-        return _shaped(op, row_sum(operands[0], op.axes))
+        return _shaped(op, row_sum(operands[0], op.axes, in_order=op.in_order))
 
 
 @evaluates(F32ProdOp)

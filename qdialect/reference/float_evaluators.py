@@ -1,6 +1,8 @@
 """Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
 
-f32 values are float32, every operation rounded once. Integers wrap; an i1 is 0 or, where it has a sign, -1.
+f32 values are float32, every operation rounded once; transcendental functions are those of kernels, or rounded from
+float64 where the op says so (`qdialect.dialect.float_precision`). Integers wrap; an i1 is 0 or, where it has a sign,
+-1.
 """
 
 from __future__ import annotations
@@ -12,8 +14,15 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
+from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
-from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
+from qdialect.quant_math.scalar_functions import (
+    FLOAT_FUNCTIONS,
+    SIGNED_FUNCTIONS,
+    TABLE_FUNCTIONS,
+    UNSIGNED_FUNCTIONS,
+    ArrayFunction,
+)
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
 
 # By the number of the predicate; the unordered ones hold where an operand is NaN.
@@ -51,6 +60,11 @@ def _evaluator(
         return value & 1 if is_bit and value.dtype != np.bool_ else value
 
     return evaluate
+
+
+def _float_evaluator(name: str) -> Callable[[Any, Arrays], Array]:
+    in_kernel, in_float64 = _evaluator(FLOAT_FUNCTIONS[name]), _evaluator(TABLE_FUNCTIONS[name])
+    return lambda op, operands: (in_float64 if is_in_float64(op) else in_kernel)(op, operands)
 
 
 def _compare(op: ir.OpView, operands: Arrays) -> Array:
@@ -91,8 +105,8 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
     return value
 
 
-for _name, _function in FLOAT_FUNCTIONS.items():
-    EVALUATORS.add([_name], _evaluator(_function))
+for _name in FLOAT_FUNCTIONS:
+    EVALUATORS.add([_name], _float_evaluator(_name))
 for _name, _function in SIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _signed))
 for _name, _function in UNSIGNED_FUNCTIONS.items():

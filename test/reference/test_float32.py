@@ -15,7 +15,7 @@ from qdialect.quant_math.float32.exp import EXPONENTIAL
 from qdialect.quant_math.float32.exp2 import POWER_OF_TWO
 from qdialect.quant_math.float32.expm1 import EXPM1
 from qdialect.quant_math.float32.log import LOGARITHM
-from qdialect.quant_math.float32.numpy_machine import multiply_add
+from qdialect.quant_math.float32.numpy_machine import F32Array, multiply_add
 from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.quant_math.float32.tanh import TANH
 from qdialect.quant_math.transcendental import NumpyMachine
@@ -115,12 +115,18 @@ def test_polynomials_are_those_that_the_tool_derives(wanted: Any) -> None:
     np.testing.assert_array_equal(np.array(TABLES[wanted.name], F32), np.array(derive(wanted), F32))
 
 
+def next_to_halves() -> F32Array:
+    """The 64 numbers on either side of multiples of 1/4, where an exponent k changes."""
+    bits = np.concatenate([np.arange(0.25, 2.25, 0.25), -np.arange(0.25, 1.25, 0.25)]).astype(F32).view(np.int32)
+    return (bits[:, None] + np.arange(-64, 65, dtype=np.int32)).view(F32).reshape(-1)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_within_one_unit_of_the_last_place(name: str) -> None:
     rng = np.random.default_rng(2)
     ranges = [(-105, 90), (-4, 4), (-1, 1), (-0.5, 0.5), (0.7, 1.5), (15, 19), (-1e-6, 1e-6)]
     drawn = [rng.uniform(low, high, 15_000).astype(F32) for low, high in ranges]
-    x = np.concatenate([*drawn, any_floats(60_000, 3), SPECIAL])
+    x = np.concatenate([*drawn, any_floats(60_000, 3), next_to_halves(), SPECIAL])
     with np.errstate(all="ignore"):
         distance = errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64)))
     assert distance.max() <= 1, x[np.argmax(distance)]

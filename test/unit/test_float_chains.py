@@ -7,6 +7,7 @@ import pytest
 
 import qdialect
 from qdialect._mlir import arith, ir
+from qdialect.dialect.float_precision import IN_FLOAT64
 from qdialect.passes.float_chains import build_activation, build_clamp, match_activation, uniform_constant
 from qdialect.passes.matching import producer
 from qdialect.quant_math import Activation, activate
@@ -43,6 +44,15 @@ def test_what_is_written_is_found_and_means_the_same(activation: Activation) -> 
     assert (found.activation, found.alpha, found.is_closed) == (activation, float(np.float32(alpha)), True)
     x = np.random.default_rng(3).normal(size=(6, 50)).astype(np.float32) * 4
     np.testing.assert_array_equal(run(module, [x])[0], activate(activation, alpha, x))
+
+
+def test_a_function_that_is_evaluated_in_float64_is_no_stage() -> None:
+    _module, value = module_of(lambda x: build_activation(Activation.TANH, x))
+    op = producer(value)
+    assert op is not None
+    assert match_activation(value) is not None
+    op.operation.attributes[IN_FLOAT64] = ir.UnitAttr.get(op.context)
+    assert match_activation(value) is None
 
 
 def test_operands_of_sums_and_products_may_be_swapped() -> None:

@@ -9,10 +9,12 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
+import qdialect
 from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, build
 from qdialect.dialect.constants import constant
 from qdialect.reference import interpreter
+from tools.float_errors import TRUTHS
 
 REDUCTIONS = [
     ((7,), (0,)),
@@ -36,6 +38,39 @@ REDUCTIONS = [
 @pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
 def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_op(op, [tensor(shape, "f32")], "f32", axes=axes, keep_dims=len(axes) == 2)
+
+
+@variants_together
+@pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
+def test_sums_in_order(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    check_op(F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=True)
+
+
+def test_sums_in_order_are_without_partial_sums() -> None:
+    x = np.random.default_rng(1).normal(size=(3, 85)).astype(np.float32)
+    one = graph([tensor(x.shape, "f32")], lambda x: build(F32SumOp, x, element="f32", axes=(1,), in_order=True).output)
+    np.testing.assert_array_equal(interpreter.run(one, [x])[0], np.add.accumulate(x, axis=1)[:, -1])
+
+
+TRANSCENDENTAL = ("erf", "exp", "exp2", "expm1", "log", "log1p", "tanh")
+
+
+def test_functions_in_float64_are_rounded_once() -> None:
+    """All functions in one network, with the attribute and without; both differ in some last place."""
+    x = np.concatenate([np.random.default_rng(3).normal(size=3000) * 4, [0.0, np.inf, np.nan, -np.inf, -0.0, 1e-40]])
+    x, type_ = x.astype(np.float32), tensor((3006,), "f32")
+    names = [f"math.{name} %x {note}" for name in TRANSCENDENTAL for note in ("{qnn.in_float64}", "")]
+    lines = [f"  %y{i} = {name} : {type_}" for i, name in enumerate(names)]
+    results, types = ", ".join(f"%y{i}" for i in range(len(names))), ", ".join([type_] * len(names))
+    text = f"func.func @main(%x: {type_}) -> ({types}) {{\n{chr(10).join(lines)}\n  return {results} : {types}\n}}"
+    module = qdialect.parse(text)
+    check(module, [x])
+    wanted = interpreter.run(module, [x])
+    with np.errstate(all="ignore"):
+        truths = [TRUTHS[name](x.astype(np.float64)).astype(np.float32) for name in TRANSCENDENTAL]
+    for truth, in_float64, in_float32 in zip(truths, wanted[::2], wanted[1::2], strict=True):
+        np.testing.assert_array_equal(in_float64, truth)
+        assert (in_float32 != truth)[~np.isnan(truth)].any()
 
 
 @variants_together

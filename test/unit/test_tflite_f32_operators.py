@@ -87,6 +87,23 @@ def test_reductions(kind: int, axes: list[int]) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("kind", [KIND.SUM, KIND.MEAN])
+def test_sums_of_long_rows_are_taken_in_order(kind: int) -> None:
+    inputs = [drawn(6, 5, 100), np.array([1], np.int32)]
+    found, wanted = both(kind, inputs, (5,), OPTIONS.ReducerOptions, flags(False), constants=1)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("columns", [10, 100])
+def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> None:
+    writer, rows = ModelWriter("softmax"), drawn(7, 50, columns)
+    x, y = (writer.tensor(name, rows.shape, np.float32) for name in "xy")
+    writer.operator(KIND.SOFTMAX, [x], y, OPTIONS.SoftmaxOptions, slope(1.0))
+    raised = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64)).astype(np.float32)
+    total = np.add.accumulate(raised, axis=1, dtype=np.float32)[:, -1:]
+    np.testing.assert_array_equal(compiled(writer.finish([x], [y]), [rows]), raised / total)
+
+
 @pytest.mark.parametrize(
     ("lhs", "rhs", "adjoints", "shape"),
     [

@@ -89,6 +89,14 @@ def test_reductions(op_class: Any, element: str, axes: tuple[int, ...], keep: bo
     check_export(of(op_class, [tensor((3, 4, 5), element)], element, axes=axes, keep_dims=keep))
 
 
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((3, 64), (1,)), ((2, 3, 37), (0, 2)), ((2, 3, 70), (1, 2)), ((50,), (0,))]
+)
+def test_sums_along_long_rows(shape: tuple[int, ...], axes: tuple[int, ...], in_order: bool) -> None:
+    check_export(of(F32SumOp, [tensor(shape, "f32")], "f32", axes=axes, in_order=in_order))
+
+
 @pytest.mark.parametrize("op_class", [ArgMaxOp, ArgMinOp])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("element", ["i8", "ui8"])

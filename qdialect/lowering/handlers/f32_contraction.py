@@ -54,10 +54,15 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 
 
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
-    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), _FOLDS[type(op)]
-    if not isinstance(op, F32ProdOp):
-        fold = replace(fold, lanes=partial_sums(shape_of(op.input.type), op.axes))
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(_FOLDS[type(op)], lanes=_lanes(op))
     over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
+
+
+def _lanes(op: F32ReduceOp) -> int:
+    """How many accumulators a row has; a maximum is the same in any order."""
+    if isinstance(op, F32ProdOp):
+        return 1
+    return op.partial_sums if isinstance(op, F32SumOp) else partial_sums(shape_of(op.input.type), op.axes)
 
 
 for _op_class in _FOLDS:

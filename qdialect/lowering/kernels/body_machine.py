@@ -18,11 +18,18 @@ _ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 _IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
     "math.cos": transcendental.cos,
+    "math.erf": transcendental.erf,
+    "math.exp": transcendental.exp,
+    "math.exp2": transcendental.exp2,
+    "math.expm1": transcendental.expm1,
+    "math.log": transcendental.log,
     "math.log10": transcendental.log10,
+    "math.log1p": transcendental.log1p,
     "math.log2": transcendental.log2,
     "math.sin": transcendental.sin,
+    "math.tanh": transcendental.tanh,
 }
-SHARED = (*ALGORITHMS, *_IN_FLOAT64)
+SHARED = tuple(_IN_FLOAT64)
 """Names of the ops that kernels and the reference compute by the same algorithms."""
 
 
@@ -86,9 +93,12 @@ class BodyMachine:
         return body.cast("arith.bitcast", body.binary("arith.shli", bits, body.constant(_FRACTION_BITS, _I)), _F)
 
 
-def emit_shared(body: Body, name: str, x: Value) -> Value:
-    """The function of the op `name`, one of `SHARED`, of the float32 number `x`, as a float32 number."""
-    if name in ALGORITHMS:
+def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False) -> Value:
+    """The function of the op `name`, one of `SHARED`, of the float32 number `x`, as a float32 number.
+
+    Functions that have a sequence of float32 operations are evaluated by it, unless `in_float64`.
+    """
+    if name in ALGORITHMS and not in_float64:
         return emit_float32(body, name, x)
     wide = body.cast("arith.extf", x, _F)
     return body.cast("arith.truncf", _IN_FLOAT64[name](BodyMachine(body), wide), "f32")

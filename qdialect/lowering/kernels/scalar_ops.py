@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
+from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import element_name
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
 from qdialect.lowering.scalar_body import Body, Value
@@ -101,7 +102,7 @@ def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
 
 
 def _transcendental(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return emit_shared(body, op.name, values[0])
+    return emit_shared(body, op.name, values[0], in_float64=is_in_float64(op))
 
 
 SCALAR_OPS: dict[str, Emitter] = {

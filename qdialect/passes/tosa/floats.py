@@ -1,6 +1,7 @@
 """Functions of f32 values, which become upstream ops: one kernel computes those that follow each other.
 
-TOSA leaves the last places of transcendental functions open; here they are rounded from float64 once.
+TOSA leaves the last places of transcendental functions open; here they are the float32 functions of kernels, at most
+one unit of the last place from the truth.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _extreme_float(op: ir.Operation, value: ir.Value, axis: int, is_max: bool) -
 
 @converts("tosa.reduce_sum", "tosa.reduce_product")
 def _sum(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """Of floats in row-major order; of integers wrapping around."""
+    """Of floats in the order of `qnn.f32_sum`, as TOSA leaves it open; of integers wrapping around."""
     value, axis = conversion.value(op.operands[0]), integer_attribute(op, "axis")
     if element_of(value.type) == "f32":
         return _reduced(F32SumOp if op.name == "tosa.reduce_sum" else F32ProdOp, value, axis)

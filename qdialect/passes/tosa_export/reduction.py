@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
@@ -41,19 +42,52 @@ def _reduction(export: Export, op: Reduction) -> ir.Value:
     return builder.reduce(_REDUCTIONS[type(op)], export.value(op.input), op.axes, keep_dims=op.keep_dims)
 
 
-@exports(F32SumOp, F32ProdOp)
-def _sum(export: Export, op: F32SumOp | F32ProdOp) -> ir.Value:
-    """The reduced dimensions as one, the last, whose elements are taken in row-major order; a sum starts from zero."""
+@exports(F32ProdOp)
+def _product(export: Export, op: F32ProdOp) -> ir.Value:
+    """The reduced dimensions as one, the last, whose elements are taken in row-major order."""
+    rows, extents = _rows(export, op)
+    count = math.prod(shape_of(rows.type)[len(extents) :])
+    found = builder.reduce("product", builder.reshape(rows, [*extents, count]), [len(extents)], keep_dims=True)
+    return builder.reshape(found, shape_of_result(op))
+
+
+@exports(F32SumOp)
+def _sum(export: Export, op: F32SumOp) -> ir.Value:
+    """By sums in order alone, those of each partial sum too; a sum starts from zero."""
+    rows, extents = _rows(export, op)
+    count, columns = op.partial_sums, shape_of(rows.type)[-1]
+    if count == 1:
+        total = _in_order(rows, extents)
+    else:
+        whole = columns // count * count
+        total = _in_order(_in_order(_columns(rows, 0, whole), extents, count), extents)
+        if whole < columns:
+            total = apply("add", total, _in_order(_columns(rows, whole, columns), extents))
+    # A sum of minus zeros is plus zero.
+    return builder.reshape(apply("add", total, 0.0), shape_of_result(op))
+
+
+def _rows(export: Export, op: F32SumOp | F32ProdOp) -> tuple[ir.Value, list[int]]:
+    """The input with the reduced dimensions last, and the extents of the others."""
     value = export.value(op.input)
     shape = shape_of(value.type)
     kept = [i for i in range(len(shape)) if i not in op.axes]
-    extents, count = [shape[i] for i in kept], math.prod(shape[i] for i in op.axes)
-    rows = builder.reshape(builder.transpose(value, [*kept, *op.axes]), [*extents, count])
-    name = "sum" if isinstance(op, F32SumOp) else "product"
-    found = builder.reduce(name, rows, [len(extents)], keep_dims=True)
-    # A sum of minus zeros is plus zero.
-    total = apply("add", found, 0.0) if name == "sum" else found
-    return builder.reshape(total, shape_of_result(op))
+    return builder.transpose(value, [*kept, *op.axes]), [shape[i] for i in kept]
+
+
+def _columns(rows: ir.Value, begin: int, end: int) -> ir.Value:
+    """Some of the last dimension."""
+    *outer, _ = shape_of(rows.type)
+    return builder.slice_of(rows, [*(0 for _ in outer), begin], [*outer, end - begin])
+
+
+def _in_order(rows: ir.Value, extents: Sequence[int], lanes: int = 1) -> ir.Value:
+    """[extents..., 1, lanes]: sums of every so many elements of each row, in row-major order.
+
+    The dimension is not the last, along which an importer, ours too, may add in any order that is fast.
+    """
+    count = math.prod(shape_of(rows.type)[len(extents) :]) // lanes
+    return builder.reduce("sum", builder.reshape(rows, [*extents, count, lanes]), [len(extents)], keep_dims=True)
 
 
 @exports(ArgMaxOp, ArgMinOp)

@@ -1,6 +1,6 @@
 """Upstream's element-wise ops on integers, booleans and f32 values.
 
-Of functions whose last place TOSA leaves open, the reference's results are those that are rounded from float64.
+Of a function whose last place TOSA leaves open, the op does not say how it is rounded: `qnn.in_float64` is dropped.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from qdialect.quant_math.float32.log import LEAST, joined
-from qdialect.quant_math.float32.machine import Machine, V
+from qdialect.quant_math.float32.machine import Machine, V, at_most
 
 _LINEAR = 2.0**-25
 """Below it log(1 + x) rounds to x."""
 _LARGE = 2.0**64
 """Above it 1 + x is x, and log(1 + x) that of x made smaller by a power of two, whose exponent has a reciprocal."""
 _DOWNWARDS, _STEPS = 2.0**-32, 32.0
+_BELOW_THREE_HALVES = 1.5 - 2.0**-23
 
 
 def log1p(m: Machine[V], x: V) -> V:
@@ -19,7 +20,10 @@ def log1p(m: Machine[V], x: V) -> V:
     one, minus_one = m.constant(1.0), m.constant(-1.0)
     large = m.constant(_LARGE)
     smaller = m.where_less(large, x, m.multiply(x, m.constant(_DOWNWARDS)), x)
-    k, _, power = m.split(m.add(smaller, one), LEAST)
+    total = m.add(smaller, one)
+    # The number below 1/2 would lose its last bit were it halved: its sum, a tie, is kept below where k becomes 1.
+    total = m.where_less(x, m.constant(0.5), at_most(m, total, _BELOW_THREE_HALVES), total)
+    k, _, power = m.split(total, LEAST)
     fraction = m.multiply_add(smaller, power, m.subtract(power, one))
     value = joined(m, m.where_less(large, x, m.add(k, m.constant(_STEPS)), k), fraction)
     ended = m.where_less(x, minus_one, m.constant(math.nan), m.constant(-math.inf))

@@ -18,13 +18,15 @@ def partial_sums(shape: Sequence[int], axes: Sequence[int]) -> int:
     return PARTIAL_SUMS if is_along_rows and shape[-1] >= 2 * PARTIAL_SUMS else 1
 
 
-def row_sum(data: NDArray[Any], axes: Sequence[int]) -> NDArray[np.float32]:
+def row_sum(data: NDArray[Any], axes: Sequence[int], *, in_order: bool = False) -> NDArray[np.float32]:
     """The sum over `axes` (ascending), which are dropped; every addition is rounded, and starts from zero.
 
-    Without partial sums the terms are added in row-major order.  With P of them, term i of a row of n joins partial sum
-    i modulo P while i < n - n mod P; the partial sums are added in order, the other terms too, then both sums.
+    Without partial sums, or `in_order`, the terms are added in row-major order.  With P of them, term i of a row of n
+    joins partial sum i modulo P while i < n - n mod P; the partial sums are added in order, the other terms too, then
+    both sums.
     """
-    count, kept = partial_sums(data.shape, axes), [i for i in range(data.ndim) if i not in axes]
+    count = 1 if in_order else partial_sums(data.shape, axes)
+    kept = [i for i in range(data.ndim) if i not in axes]
     moved = data.transpose([*kept, *axes]).astype(np.float32)
     shape = moved.shape[: len(kept)]
     if count == 1:

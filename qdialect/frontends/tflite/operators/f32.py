@@ -1,7 +1,8 @@
 """Operators between float32 tensors, with the steps of TFLite's reference kernels, each rounded to float32.
 
-Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits; functions like
-e^x are rounded correctly, where a C library's may be an ulp off.
+Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits, and
+SOFTMAX evaluates e^x in float64, which C libraries round to the same number. Functions that are operators of their own
+are those of kernels, at most an ulp from the truth, as a C library's may be.
 """
 
 from __future__ import annotations
@@ -167,18 +168,20 @@ def _softmax(operator: Operator) -> Emission:
         s, x = F32Builder(emitter, data.shape), emitter.value(data)
         over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
         distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
-        raised = s("exp", distance if beta == 1 else s("mulf", distance, beta))
-        return s("divf", raised, emitter.build(F32SumOp, raised, element="f32", **over))
+        scaled = distance if beta == 1 else s("mulf", distance, beta)
+        raised = emitter.expression(activations.exp, scaled, in_float64=True)
+        return s("divf", raised, emitter.build(F32SumOp, raised, element="f32", in_order=True, **over))
 
     return emit
 
 
-_REDUCTIONS: dict[str, type[F32ReduceOp]] = {
-    "MEAN": F32SumOp,
-    "REDUCE_MAX": F32MaxOp,
-    "REDUCE_MIN": F32MinOp,
-    "REDUCE_PROD": F32ProdOp,
-    "SUM": F32SumOp,
+_IN_ORDER = {"in_order": True}
+_REDUCTIONS: dict[str, tuple[type[F32ReduceOp], dict[str, bool]]] = {
+    "MEAN": (F32SumOp, _IN_ORDER),
+    "REDUCE_MAX": (F32MaxOp, {}),
+    "REDUCE_MIN": (F32MinOp, {}),
+    "REDUCE_PROD": (F32ProdOp, {}),
+    "SUM": (F32SumOp, _IN_ORDER),
 }
 
 
@@ -190,8 +193,9 @@ def _reduction(operator: Operator) -> Emission:
     count = float(math.prod(data.shape[axis] for axis in axes))
 
     def emit(emitter: Emitter) -> ir.Value:
-        over = {"axes": axes, "keep_dims": keep_dims}
-        total = emitter.build(_REDUCTIONS[operator.kind], emitter.value(data), element="f32", **over)
+        op_class, order = _REDUCTIONS[operator.kind]
+        over = {"axes": axes, "keep_dims": keep_dims, **order}
+        total = emitter.build(op_class, emitter.value(data), element="f32", **over)
         return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
 
     return emit

@@ -163,7 +163,7 @@ def _normalized(emitter: Emitter, value: ir.Value) -> ir.Value:
     s, small = F32Builder(emitter, shape), F32Builder(emitter, (shape[0], 1))
 
     def mean(of: ir.Value) -> ir.Value:
-        total = emitter.build(F32SumOp, of, element="f32", axes=(1,), keep_dims=True)
+        total = emitter.build(F32SumOp, of, element="f32", axes=(1,), keep_dims=True, in_order=True)
         return small("divf", total, float(shape[1]))
 
     centered = s("subf", value, mean(value))

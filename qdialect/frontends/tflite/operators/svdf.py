@@ -108,7 +108,7 @@ def _f32(node: _Svdf) -> Emission:
         s = F32Builder(emitter, (node.batch, node.filters))
         seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
         ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
-        total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), keep_dims=False)
+        total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
         s = F32Builder(emitter, (node.batch, node.units))
         total = total if bias is None else s("addf", total, emitter.constant(bias))
         return emitter.expression(activation, total)
