@@ -3,12 +3,12 @@
 ONNX Runtime is the measure.
 """
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx_agreement import agreed
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, drawn, f32_values, quantized_of
 from together import check_compiled
 
@@ -17,21 +17,9 @@ from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
-ORT: Any = import_module("onnxruntime")
 MASK = 1.3344405750530544e36
 SHAPE = (2, 3, 8, 9)
 MASKS = drawn(SHAPE[2:], np.uint8, seed=1)
-
-
-def _agrees(content: bytes, *inputs: Array) -> Array:
-    """ONNX Runtime, the interpreter and compiled code give the same."""
-    module = import_onnx(content)
-    found = interpreter.run(module, list(inputs))
-    check_compiled(module, "host", [list(inputs)], [found])
-    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {one.name: x for one, x in zip(session.get_inputs(), inputs, strict=True)})
-    np.testing.assert_array_equal(found[0], wanted, strict=True)
-    return wanted
 
 
 def _binary(kind: str, sides: tuple[Quantization, Quantization, Quantization], dtype: Any, mask: Array) -> bytes:
@@ -57,13 +45,13 @@ def _mask(dtype: Any) -> Array:
 def test_a_mask_is_added(dtype: Any) -> None:
     top = int(np.iinfo(dtype).max)
     sides = ((0.0051, top - 129), (MASK, top), (MASK, top))
-    found = _agrees(_binary("Add", sides, dtype, _mask(dtype)), drawn(SHAPE, dtype))
+    found = agreed(_binary("Add", sides, dtype, _mask(dtype)), drawn(SHAPE, dtype))
     assert set(np.unique(found)) == {np.iinfo(dtype).min, top}
 
 
 @pytest.mark.parametrize("result", [(MASK, 255), (MASK * 2, 200)])
 def test_sums_are_quantized_by_a_wide_scale(result: Quantization) -> None:
-    _agrees(_sum(result), drawn(SHAPE, np.uint8))
+    agreed(_sum(result), drawn(SHAPE, np.uint8))
 
 
 @pytest.mark.parametrize("result", [(2.0**31, 255), (0.5, 128)])
@@ -88,7 +76,7 @@ def test_quotients_that_no_i32_holds_saturate(result: Quantization) -> None:
     ],
 )
 def test_products_are_quantized_by_any_scale(sides: tuple[Quantization, Quantization, Quantization]) -> None:
-    _agrees(_binary("Mul", sides, np.uint8, MASKS), drawn(SHAPE, np.uint8))
+    agreed(_binary("Mul", sides, np.uint8, MASKS), drawn(SHAPE, np.uint8))
 
 
 @pytest.mark.parametrize("scale", [MASK, 2.0**31, 3.4e38, 2.0**-61])
@@ -101,7 +89,7 @@ def test_softmax_of_any_scale(scale: float, dtype: Any) -> None:
     content = model.finish(model.node(f"{CONTRIB}.QLinearSoftmax", data, *parameters, axis=-1, opset=13), dtype=dtype)
     values = drawn(SHAPE, dtype)
     values[0, 0, :4, :5] = np.iinfo(dtype).max
-    _agrees(content, values)
+    agreed(content, values)
 
 
 def test_parts_are_joined_by_any_scale() -> None:
@@ -110,7 +98,7 @@ def test_parts_are_joined_by_any_scale() -> None:
     parts = [(model.input("x", SHAPE, np.uint8), (0.02, 128)), (model.constant(mask), (MASK, 255))]
     values = [name for part, of in parts for name in (part, *model.parameters(of, np.uint8))]
     result = model.node(f"{CONTRIB}.QLinearConcat", *model.parameters((MASK, 255), np.uint8), *values, axis=1)
-    _agrees(model.finish(result), drawn(SHAPE, np.uint8))
+    agreed(model.finish(result), drawn(SHAPE, np.uint8))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
