@@ -1,5 +1,6 @@
 """LSTM, GRU and RNN of ONNX models: against their formulas in float64, interpreted and compiled."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -35,7 +36,7 @@ def relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "Sigmoid": sigmoid,
     "Tanh": np.tanh,
     "Relu": relu,

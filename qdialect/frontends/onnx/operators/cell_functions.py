@@ -21,16 +21,30 @@ class _Function:
 
 
 _X = Input()
+
+
+def _affine(alpha: float, beta: float) -> Expression:
+    return _X * alpha + beta
+
+
+def _scaled_tanh(alpha: float, beta: float) -> Expression:
+    return activations.tanh.of(_X * beta) * alpha
+
+
+def _without_parameters(expression: Expression) -> _Function:
+    return _Function(lambda: expression)
+
+
 _FUNCTIONS: Mapping[str, _Function] = {
-    **{one.value: _Function(lambda one=one: CELL_FUNCTIONS[one]) for one in CellActivation},
-    "affine": _Function(lambda alpha, beta: _X * alpha + beta, (1.0, 0.0)),
+    **{one.value: _without_parameters(CELL_FUNCTIONS[one]) for one in CellActivation},
+    "affine": _Function(_affine, (1.0, 0.0)),
     "leakyrelu": _Function(activations.leaky_relu, (0.01,)),
     "thresholdedrelu": _Function(onnx_activations.thresholded, (1.0,)),
-    "scaledtanh": _Function(lambda alpha, beta: activations.tanh.of(_X * beta) * alpha, (None, None)),
+    "scaledtanh": _Function(_scaled_tanh, (None, None)),
     "hardsigmoid": _Function(onnx_activations.hard_sigmoid, (0.2, 0.5)),
     "elu": _Function(onnx_activations.elu, (1.0,)),
-    "softsign": _Function(lambda: onnx_activations.softsign),
-    "softplus": _Function(lambda: onnx_activations.softplus),
+    "softsign": _without_parameters(onnx_activations.softsign),
+    "softplus": _without_parameters(onnx_activations.softplus),
 }
 
 
