@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALES
+from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, LARGEST_SCALE, SCALES, choice
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
@@ -24,6 +24,7 @@ from qdialect.dialect.type_constraints import (
     element_of,
     shape_of,
 )
+from qdialect.quant_math.activations import ProductActivation
 
 _ONE = (1,)
 
@@ -33,19 +34,23 @@ class DynamicContractionOp(QnnOp):
 
     ``acc`` is the int32 sum of ``(data - zero_point) * (weight - weight_zero_points[o])``, modulo 2^32.  `scale` and
     `zero_point` are operands: what a reduction over the range of the data found.  Without a bias nothing is added.
+    `activation` is a function of the result, with `alpha` where that has a parameter.
 
     Constraints:
       C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
       C5: weight_zero_points must lie in the range of the weight
       C6: zero_point must have the element type of the data
       C7: bias must have one entry for each output channel
+      C10: alpha must be in [-2^30, 2^30], and 0 where the activation has none
     """
 
     weight_scales = attribute(SCALES, (1.0,))
     weight_zero_points = attribute(INTEGERS, (0,))
+    activation = attribute(choice(ProductActivation), ProductActivation.NONE)
+    alpha = attribute(F64, 0.0)
 
     def check_parameters(self, data: ir.Value, weight: ir.Value, zero_point: ir.Value, bias: ir.Value | None) -> None:
-        """Constraints C4 to C7."""
+        """Constraints C4 to C7, and C10."""
         channels = shape_of(weight.type)[0]
         check_channel_parameters(
             "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
@@ -55,6 +60,10 @@ class DynamicContractionOp(QnnOp):
         require(found == wanted, "C6", f"zero_point element type must be {wanted}, but got {found}")
         entries = channels if bias is None else shape_of(bias.type)[0]
         require(entries == channels, "C7", f"bias must have {channels} entries, but got {entries}")
+        largest = LARGEST_SCALE if self.activation.has_alpha else 0.0
+        bounds = "in [-2^30, 2^30]" if largest else "0"
+        found = f"alpha must be {bounds} for activation {self.activation}, but got {self.alpha}"
+        require(abs(self.alpha) <= largest, "C10", found)
 
 
 class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):

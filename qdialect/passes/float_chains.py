@@ -6,8 +6,9 @@ Both walk the trees of `qdialect.quant_math.activations`, so whatever `build_act
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
 from qdialect.quant_math.activations import STAGE_ACTIVATIONS, Activation
 from qdialect.quant_math.expressions import Expression, Input, Node, Number, fold
+
+F = TypeVar("F")
 
 _GREATER = 2
 # Ordered or not, with or without equality: where no number is NaN they differ at zero alone, where both sides meet.
@@ -53,10 +56,10 @@ def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Va
 
 
 @dataclass(frozen=True)
-class ChainMatch:
+class ChainMatch(Generic[F]):
     """`activation` of `source`; `values` are those computed on the way, the last one the activation's own."""
 
-    activation: Activation
+    activation: F
     alpha: float
     source: ir.Value
     values: tuple[ir.Value, ...]
@@ -68,9 +71,14 @@ class ChainMatch:
         return all(user in inside for value in (self.source, *self.values[:-1]) for user in users(value))
 
 
-def match_activation(value: ir.Value) -> ChainMatch | None:
+def match_activation(value: ir.Value) -> ChainMatch[Activation] | None:
     """The activation that ends in `value`, None where it ends none."""
-    for activation, chain in STAGE_ACTIVATIONS.items():
+    return match_function(value, STAGE_ACTIVATIONS)
+
+
+def match_function(value: ir.Value, functions: Mapping[F, Expression]) -> ChainMatch[F] | None:
+    """The first of `functions` that ends in `value`, None where none does."""
+    for activation, chain in functions.items():
         found = next(_match(chain, value, _Bound()), None)
         if found is not None and found.source is not None:
             return ChainMatch(activation, found.alpha or 0.0, found.source, found.values)

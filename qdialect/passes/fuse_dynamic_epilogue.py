@@ -25,11 +25,16 @@ from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
 from qdialect.passes.f32_stage import channel_values
+from qdialect.passes.float_chains import match_function
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
+from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
+from qdialect.quant_math.expressions import Node
 
 Contraction = Conv2DOp | DenseOp
+_Activated = tuple[AnyDynamic, ProductActivation, float]
+_FUNCTIONS = {one: tree for one, tree in PRODUCT_ACTIVATIONS.items() if isinstance(tree, Node)}
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,37 @@ class FuseDynamicBias(Pattern[tuple[AnyDynamic, NDArray[np.float32]]]):
         rewriter.replace(op, biased.output)
 
 
+class FuseDynamicActivation(Pattern[_Activated]):
+    """An activation of a product's f32 values, written as its float ops, becomes its own."""
+
+    name: ClassVar[str] = "fuse-dynamic-activation"
+    roots: ClassVar[tuple[str, ...]] = tuple(sorted({tree.op for tree in _FUNCTIONS.values()}))
+
+    def check(self, op: ir.OpView) -> _Activated | MatchFailure | None:
+        found = match_function(op.operation.results[0], _FUNCTIONS)
+        product = None if found is None else producer(found.source)
+        if found is None or not isinstance(product, AnyDynamic):
+            return None
+        if product.activation is not ProductActivation.NONE:
+            return MatchFailure("must be of a product without activation")
+        if not found.is_closed:
+            return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
+        if abs(found.alpha) > LARGEST_SCALE:
+            return MatchFailure(f"must have alpha in [-2^30, 2^30], but got {found.alpha}")
+        return product, found.activation, found.alpha
+
+    def rewrite(self, op: ir.OpView, match: _Activated, rewriter: Rewriter) -> None:
+        product, activation, alpha = match
+        with rewriter.before(op):
+            activated = rebuilt(product, activation=activation, alpha=alpha)
+        rewriter.replace(op, activated.output)
+
+
 def _with_bias(product: AnyDynamic, addend: ir.Value) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure:
     if product.bias is not None:
         return MatchFailure("must add to a product without bias")
+    if product.activation is not ProductActivation.NONE:
+        return MatchFailure("must add to a product without activation")
     shared = second_use(product.output)
     if shared:
         return MatchFailure(shared)
@@ -237,9 +270,9 @@ def _scales(value: ir.Value) -> tuple[float, ...] | None:
 @register
 @dataclass(frozen=True)
 class FuseDynamicEpiloguePass(PatternPass):
-    """Fuse the scale of dynamically quantized data, its zero point and an f32 bias into the product: one kernel."""
+    """Fuse the scale of dynamically quantized data, its zero point, an f32 bias and an activation into the product."""
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        return (FuseDynamicScale(), FuseDynamicBias())
+        return (FuseDynamicScale(), FuseDynamicBias(), FuseDynamicActivation())

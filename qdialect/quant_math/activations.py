@@ -136,3 +136,43 @@ Operands of a sum or product may stand either way round.
 def activate(activation: Activation, alpha: float, x: NDArray[np.float32]) -> NDArray[np.float32]:
     """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
     return STAGE_ACTIVATIONS[activation].in_kernel(x, alpha=alpha).astype(np.float32)
+
+
+class ProductActivation(StrEnum):
+    """A function of the f32 values that a product writes: `NONE`, `RELU`, or one of `Activation`, by its name."""
+
+    NONE = "none"
+    """x."""
+    RELU = "relu"
+    """max(x, 0)."""
+    LEAKY_RELU = "leaky_relu"
+    """x where x > 0, alpha * x elsewhere."""
+    ELU = "elu"
+    """x where x > 0, alpha * (e^x - 1) elsewhere."""
+    HARDSWISH = "hardswish"
+    """x * min(max(x + 3, 0), 6) / 6."""
+    HARDSIGMOID = "hardsigmoid"
+    """min(max(x + 3, 0), 6) / 6."""
+    SIGMOID = "sigmoid"
+    """1 / (1 + e^-x)."""
+    SILU = "silu"
+    """x * sigmoid(x)."""
+    TANH = "tanh"
+    """Hyperbolic tangent."""
+    GELU = "gelu"
+    """x / 2 * (1 + erf(x / sqrt 2))."""
+    GELU_TANH = "gelu_tanh"
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether the function has a parameter."""
+        return has_parameter(PRODUCT_ACTIVATIONS[self])
+
+
+PRODUCT_ACTIVATIONS: Mapping[ProductActivation, Expression] = {
+    ProductActivation.NONE: _X,
+    ProductActivation.RELU: relu,
+    **{ProductActivation(one.value): expression for one, expression in STAGE_ACTIVATIONS.items()},
+}
+"""What each function computes."""

@@ -7,7 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import qdialect
+from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
 from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(3)
@@ -52,3 +54,39 @@ def test_a_convolution_without_bias() -> None:
     acc = real[:-1, :-1] - 2 * real[:-1, 1:] + 3 * real[1:, :-1] + 4 * real[1:, 1:]
     (found,) = interpreter.run(module, [x.reshape(1, 3, 3, 1), np.array(scale), np.array(point)])
     np.testing.assert_array_equal(found[0, :, :, 0], acc.astype(np.float32) * (scale * np.float32(0.5)))
+
+
+@pytest.mark.parametrize("scale", [0.02, np.nan, np.inf])
+def test_activations_of_a_product(scale: float) -> None:
+    """Every function of one product, by its float operations, with the same bits in compiled code."""
+    functions = [one for one in ProductActivation if one is not ProductActivation.NONE]
+    alphas = [0.25 if one.has_alpha else 0.0 for one in functions]
+    ops = "\n".join(
+        f"""%y{i} = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{activation = "{one}", alpha = {alpha} : f64}}
+        : (tensor<3x5xi8>, tensor<4x5xi8>, tensor<f32>, tensor<i8>, tensor<4xf32>) -> tensor<3x4xf32>"""
+        for i, (one, alpha) in enumerate(zip(functions, alphas, strict=True))
+    )
+    types = ", ".join(["tensor<3x4xf32>"] * len(functions))
+    names = ", ".join(f"%y{i}" for i in range(len(functions)))
+    module = qdialect.parse(f"""
+    func.func @main(%x: tensor<3x5xi8>, %s: tensor<f32>, %z: tensor<i8>) -> ({types}) {{
+      %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
+        : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
+      %b = "qnn.constant"() {{value = dense<[0.5, -1.0, 0.0, 2.0]> : tensor<4xf32>}} : () -> tensor<4xf32>
+      {ops}
+      return {names} : {types}
+    }}""")
+    inputs = [RNG.integers(-9, 9, (3, 5)).astype(np.int8), np.array(scale, np.float32), np.array(3, np.int8)]
+    weight = np.array([[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
+    with np.errstate(all="ignore"):
+        sums = ((inputs[0].astype(np.int64) - 3) @ weight.T).astype(np.float32)
+        values = sums * np.float32(scale) + np.array([0.5, -1, 0, 2], np.float32)
+        wanted = [
+            PRODUCT_ACTIVATIONS[one].in_kernel(values, alpha=alpha)
+            for one, alpha in zip(functions, alphas, strict=True)
+        ]
+        np.testing.assert_array_equal(wanted[0], np.maximum(values, 0))
+    interpreted, compiled = interpreter.run(module, inputs), compile_module(module)(*inputs)
+    for exact, found, same in zip(wanted, interpreted, compiled, strict=True):
+        np.testing.assert_array_equal(found, exact)
+        np.testing.assert_array_equal(same, exact)

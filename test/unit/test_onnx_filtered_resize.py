@@ -9,6 +9,7 @@ import pytest
 from onnx_graphs import ModelBuilder, drawn, run
 
 import qdialect
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 
 ORT: Any = import_module("onnxruntime")
@@ -43,6 +44,18 @@ def test_cubic(coordinates: str, exclude_outside: int) -> None:
 def test_filters_against_aliasing(coordinates: str, mode: str) -> None:
     for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
         _check(_content(scales, mode=mode, antialias=1, coordinate_transformation_mode=coordinates))
+
+
+@pytest.mark.parametrize("how", [{"mode": "nearest"}, {"mode": "linear"}, {"mode": "cubic"}, {"antialias": 1}])
+def test_symmetric_centers(how: dict[str, Any]) -> None:
+    for scales in ([1, 1, 2, 1.5], [1, 1, 1, 0.5]):
+        _check(_content(scales, **{"mode": "linear", **how}, coordinate_transformation_mode="half_pixel_symmetric"))
+
+
+def test_symmetric_centers_of_extents_that_are_rounded_down_are_refused() -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(_content([1, 1, 1.5, 2], mode="cubic", coordinate_transformation_mode="half_pixel_symmetric"))
+    assert "scales of half_pixel_symmetric must be the ratios of the extents" in caught.value.render()
 
 
 def test_compiled_it_is_the_reference() -> None:

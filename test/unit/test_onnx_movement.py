@@ -125,8 +125,8 @@ RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
         {"keep_aspect_ratio_policy": "not_larger"},
     ),
     (
-        "coordinate_transformation_mode must be asymmetric or half_pixel or pytorch_half_pixel or align_corners or "
-        "tf_half_pixel_for_nn, but got tf_crop_and_resize",
+        "coordinate_transformation_mode must be asymmetric or half_pixel or half_pixel_symmetric or "
+        "pytorch_half_pixel or align_corners or tf_half_pixel_for_nn, but got tf_crop_and_resize",
         SIZES,
         {"coordinate_transformation_mode": "tf_crop_and_resize"},
     ),

@@ -1,5 +1,6 @@
 """LSTM, GRU and RNN of ONNX models: against their formulas in float64, interpreted and compiled."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -35,7 +36,19 @@ def relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
-FUNCTIONS = {"Sigmoid": sigmoid, "Tanh": np.tanh, "Relu": relu}
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "Sigmoid": sigmoid,
+    "Tanh": np.tanh,
+    "Relu": relu,
+    "Affine": lambda x: 0.7 * x + 0.1,
+    "LeakyRelu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "ThresholdedRelu": lambda x: np.where(x > 0.2, x, 0),
+    "ScaledTanh": lambda x: 1.2 * np.tanh(0.8 * x),
+    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "Elu": lambda x: np.where(x > 0, x, 0.9 * np.expm1(np.minimum(x, 0))),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+}
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
@@ -48,12 +61,14 @@ class Layer:
     lengths: list[int] | None = None
     has_bias: bool = True
     has_initial: bool = True
+    has_peepholes: bool = False
 
     def __post_init__(self) -> None:
         self.directions = DIRECTIONS[self.attributes.get("direction", "forward")]
         count, width = len(self.directions), GATES[self.kind] * HIDDEN
         self.x = numbers(STEPS, BATCH, INPUTS, seed=0)
         self.w, self.r = numbers(count, width, INPUTS, seed=1), numbers(count, width, HIDDEN, seed=2)
+        self.p = numbers(count, 3 * HIDDEN, seed=6) * self.has_peepholes
         self.b = numbers(count, 2 * width, seed=3) * self.has_bias
         states = (count, BATCH, HIDDEN)
         self.h, self.c = numbers(*states, seed=4) * self.has_initial, numbers(*states, seed=5) * self.has_initial
@@ -71,6 +86,7 @@ class Layer:
         x, *states = (b.input(f"x{i}", array.shape) for i, array in enumerate(self.free))
         names = [x, b.constant(self.w), b.constant(self.r), b.constant(self.b) if self.has_bias else ""]
         names += [b.constant(np.array(self.lengths, np.int32)) if self.lengths else "", *states]
+        names += ([] if states else ["", ""]) + [b.constant(self.p)] if self.has_peepholes else []
         b.node_of_many(self.kind, names, outputs, hidden_size=HIDDEN, **self.attributes)
         return b.finish(*filter(None, outputs), dtype=np.float32)
 
@@ -105,9 +121,12 @@ class Layer:
         if self.kind == "RNN":
             return f(limited(outer + inner)), c
         if self.kind == "LSTM":
-            i, o, forget, n = np.split(limited(outer + inner), 4)
-            c = f(forget) * c + f(i) * g(n)
-            return f(o) * FUNCTIONS[own[2]](c), c
+            i, o, forget, n = np.split(outer + inner, 4)
+            p_i, p_o, p_f = np.split(self.p[d].astype(np.float64), 3)
+            taken = f(limited(i + p_i * c))
+            kept = 1 - taken if self.attributes.get("input_forget") else f(limited(forget + p_f * c))
+            c = kept * c + taken * g(limited(n))
+            return f(limited(o + p_o * c)) * FUNCTIONS[own[2]](c), c
         z, r = np.split(f(limited((outer + inner)[: 2 * HIDDEN])), 2)
         last = slice(2 * HIDDEN, None)
         after = r * inner[last] if self.attributes.get("linear_before_reset") else self.r[d][last] @ (r * h) + rb[last]
@@ -130,6 +149,23 @@ LAYERS: dict[str, Layer] = {
         "LSTM", {"direction": "bidirectional", "activations": ["Sigmoid", "Relu", "Tanh", "Tanh", "Tanh", "Relu"]}
     ),
     "relu": Layer("RNN", {"activations": ["Relu"]}),
+    "peepholes": Layer("LSTM", {"direction": "bidirectional", "clip": 0.8}, has_peepholes=True),
+    "peepholes of lengths": Layer("LSTM", {"direction": "reverse"}, lengths=[2, 5, 2], has_peepholes=True),
+    "coupled gates": Layer("LSTM", {"input_forget": 1, "layout": 1}),
+    "coupled gates with peepholes": Layer("LSTM", {"input_forget": 1}, has_peepholes=True, has_initial=False),
+    "functions of an LSTM": Layer(
+        "LSTM",
+        {
+            "direction": "bidirectional",
+            "activations": ["HardSigmoid", "ScaledTanh", "Softsign", "Sigmoid", "Elu", "Affine"],
+            "activation_alpha": [0.2, 1.2, 0.9, 0.7],
+            "activation_beta": [0.5, 0.8, 0.1],
+        },
+    ),
+    "functions of a GRU": Layer("GRU", {"activations": ["HardSigmoid", "LeakyRelu"]}),
+    "functions after a reset": Layer("GRU", {"activations": ["HardSigmoid", "Softsign"], "linear_before_reset": 1}),
+    "thresholds": Layer("RNN", {"activations": ["ThresholdedRelu"], "activation_alpha": [0.2], "clip": 0.9}),
+    "softplus": Layer("RNN", {"activations": ["Softplus"], "direction": "reverse"}),
 }
 
 
@@ -240,10 +276,10 @@ def test_lengths_have_one_entry_for_each_sequence() -> None:
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "direction must be forward, reverse, bidirectional, but got up": ("LSTM", {"direction": "up"}),
-    "activations must be Sigmoid, Tanh or Relu, but got Elu": ("RNN", {"activations": ["Elu"]}),
+    "activations must be functions of ONNX's recurrent operators, but got Cos": ("RNN", {"activations": ["Cos"]}),
+    "ScaledTanh must have an activation_alpha and an activation_beta": ("RNN", {"activations": ["ScaledTanh"]}),
     "activations must have 2 entries, but got 1": ("GRU", {"activations": ["Tanh"]}),
     "clip must be at least 0, but got -1.0": ("LSTM", {"clip": -1.0}),
-    "input_forget must be 0": ("LSTM", {"input_forget": 1}),
     "sequence_lens must be 3 integers in [1, 5], but got [2, 6, 1]": ("GRU", {"lengths": [2, 6, 1]}),
 }
 
@@ -258,16 +294,26 @@ def test_what_no_cell_means_is_refused(message: str) -> None:
     assert message in caught.value.render()
 
 
-def test_peepholes_are_refused_unless_they_are_zero() -> None:
-    layer = LAYERS["LSTM forward"]
-    for peepholes in (np.zeros((1, 3 * HIDDEN), np.float32), np.ones((1, 3 * HIDDEN), np.float32)):
-        b = ModelBuilder()
-        names = [b.input("x", layer.x.shape), b.constant(layer.w), b.constant(layer.r), *[""] * 4]
-        b.node_of_many("LSTM", [*names, b.constant(peepholes)], ["y"], hidden_size=HIDDEN)
-        content = b.finish("y", dtype=np.float32)
-        if not peepholes.any():
-            import_onnx(content)
-            continue
-        with pytest.raises(ImportModelError) as caught:
-            import_onnx(content)
-        assert "peepholes must be omitted or 0" in caught.value.render()
+@pytest.mark.parametrize("number", [0, 1])
+def test_peepholes_of_zero_leave_the_cell_as_it_is(number: int) -> None:
+    layer, b = LAYERS["LSTM forward"], ModelBuilder()
+    names = [b.input("x", layer.x.shape), b.constant(layer.w), b.constant(layer.r), *[""] * 4]
+    peepholes = np.full((1, 3 * HIDDEN), number, np.float32)
+    b.node_of_many("LSTM", [*names, b.constant(peepholes)], ["y"], hidden_size=HIDDEN)
+    assert ("qnn.f32_lstm" in str(import_onnx(b.finish("y", dtype=np.float32)))) == (number == 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "message"),
+    [
+        ((1, 2 * HIDDEN), 5, "input 7 must be f32 of shape [1, 18], but got float32 [1, 12]"),
+        ((1, 3 * HIDDEN), 257, "cell must have at most 256 time steps, but got 257"),
+    ],
+)
+def test_peepholes_that_no_cell_has_are_refused(shape: tuple[int, ...], steps: int, message: str) -> None:
+    layer, b = LAYERS["LSTM forward"], ModelBuilder()
+    names = [b.input("x", (steps, BATCH, INPUTS)), b.constant(layer.w), b.constant(layer.r), *[""] * 4]
+    b.node_of_many("LSTM", [*names, b.constant(np.ones(shape, np.float32))], ["y"], hidden_size=HIDDEN)
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.float32))
+    assert message in caught.value.render()

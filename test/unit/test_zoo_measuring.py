@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_graphs import ModelBuilder, drawn
+from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
 from qdialect.interface import Port
 from tools.zoo import frameworks, units
@@ -102,10 +102,35 @@ def test_every_engine_is_timed_on_the_inputs_of_the_model(tmp_path: Path, monkey
     assert all(one[0].dtype == np.float32 for one in seen)
 
 
-def test_a_refused_model_has_its_reasons(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.onnx"
-    path.write_bytes(b"not a model")
-    found = measured(START, path, SAMPLES, is_timed=False)
+def _wrong_bias(path: Path) -> Path:
+    """A QGemm whose bias is ui8, where the operator wants i32."""
+    b = ModelBuilder()
+    weight = b.constant(drawn((16, 8), np.int8))
+    sides = (b.input("x", (2, 16), np.uint8), *b.parameters((0.02, 128), np.uint8))
+    other = (weight, *b.parameters((0.01, 0), np.int8), b.constant(drawn((8,), np.uint8)))
+    path.write_bytes(b.finish(b.node(f"{CONTRIB}.QGemm", *sides, *other, *b.parameters((0.1, 0), np.uint8))))
+    return path
+
+
+def test_a_model_that_its_framework_refuses_too_was_not_made(tmp_path: Path) -> None:
+    found = measured(START, _wrong_bias(tmp_path / "qgemm.onnx"), SAMPLES, is_timed=False)
+    assert found.status == "not made"
+    assert found.reasons[0].startswith("onnx_runtime: InvalidGraph: ")
+    assert "QGemm" in found.reasons[0]
+    assert str(tmp_path) not in found.reasons[0]
+    assert found.reasons[1].startswith("error: 'qgemm.onnx' has 1 unsupported operation")
+
+
+def _taken(inputs: Sequence[Any]) -> list[Any]:
+    return list(inputs)
+
+
+@pytest.mark.parametrize("runner", [_taken, ModuleNotFoundError("onnxruntime is not installed")])
+def test_a_refused_model_has_its_reasons(
+    runner: Runner | Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _frameworks(monkeypatch, runner)
+    found = measured(START, _wrong_bias(tmp_path / "qgemm.onnx"), SAMPLES, is_timed=False)
     assert found.status == "refused"
     assert found.reasons[0].startswith("error: ")
 

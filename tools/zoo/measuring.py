@@ -21,6 +21,7 @@ from tools.zoo.results import OURS, Result, Status
 from tools.zoo.verdict import is_further
 
 _SECONDS = 1.0
+_LONGEST_NOTE = 400
 
 Outputs = list[list[Array]]
 
@@ -31,13 +32,27 @@ def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: 
     try:
         executable = qdialect.compile(path, fallback="framework", cache=False)
     except QDialectError as error:
-        return replace(start, status="refused", reasons=tuple(error.render().splitlines()))
+        return _refused(start, path, error)
     found = _described(replace(start, compile_seconds=time.perf_counter() - begin), executable)
     inputs = [fitting(sample, executable.inputs) for sample in samples]
     outputs = [_as_list(executable(*one)) for one in inputs]
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
     found = _explained(found, path, inputs, outputs)
     return _timed(found, path, executable, inputs[0], outputs[0]) if is_timed else found
+
+
+def _refused(start: Result, path: Path, error: QDialectError) -> Result:
+    """Nothing was made where the model's own framework refuses the file too; one that is absent refuses nothing."""
+    reasons, framework = tuple(error.render().splitlines()), frameworks.OWN[path.suffix]
+    try:
+        frameworks.load(framework, str(path))
+    except ImportError:
+        return replace(start, status="refused", reasons=reasons)
+    # Whatever a framework raises for a file is its reason.
+    except Exception as refusal:
+        reason = failure(framework, refusal).replace(str(path), path.name)
+        return replace(start, status="not made", reasons=(reason, *reasons))
+    return replace(start, status="refused", reasons=reasons)
 
 
 def _described(start: Result, executable: qdialect.Executable) -> Result:
@@ -123,7 +138,7 @@ def _outputs_of(
 def failure(name: str, error: Exception) -> str:
     """One line about what `name` raised."""
     text = " ".join(str(error).split())
-    return f"{name}: {type(error).__name__}: {text[:200]}"
+    return f"{name}: {type(error).__name__}: {text[:_LONGEST_NOTE]}"
 
 
 def _timed(

@@ -15,7 +15,7 @@ from qdialect.frontends.common import Array
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Floats, Plan, Quantized, limit
-from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight
+from qdialect.frontends.planning.weight import LARGEST_BIAS, RunTimeWeight, Weight
 
 Accumulate = Callable[[Emitter, Array | None], ir.Value]
 """Builds i32 accumulators, their channels last, to which an i32 bias is added."""
@@ -103,7 +103,7 @@ def accumulator_scales(data: Quantized, scales: Floats) -> Array:
     return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
 
-def accumulator_attributes(data: Quantized, weight: Weight | Quantized) -> Mapping[str, Any]:
+def accumulator_attributes(data: Quantized, weight: Weight | RunTimeWeight | Quantized) -> Mapping[str, Any]:
     """The scales and zero points of an op that multiplies `data` and `weight`."""
     points = weight.zero_points
     return {

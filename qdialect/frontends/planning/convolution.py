@@ -12,7 +12,7 @@ from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.contraction import Contraction, Finish, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.tensors import Quantized
-from qdialect.frontends.planning.weight import Weight
+from qdialect.frontends.planning.weight import RunTimeWeight, Weight
 from qdialect.frontends.planning.window import Window
 
 
@@ -22,7 +22,7 @@ class Layer:
 
     op_class: type[Conv2DOp | ConvTranspose2DOp]
     data: Quantized
-    weight: Weight
+    weight: Weight | RunTimeWeight
     attributes: dict[str, Any]
 
     def contraction(self, shape: Shape, bias: Array | None, name: str | None = None) -> Contraction:
@@ -33,7 +33,7 @@ class Layer:
         return emitter.build(
             self.op_class,
             image(emitter, self.data.values),
-            emitter.constant(kernels(self.weight.values)),
+            self.weight.emit(emitter, kernel_shape(self.weight.shape)),
             None if bias is None else emitter.constant(bias),
             element="i32",
             **accumulator_attributes(self.data, self.weight),
@@ -63,7 +63,12 @@ def image(emitter: Emitter, value: Value) -> ir.Value:
 
 def kernels(weight: Array) -> Array:
     """The weights of images."""
-    return weight.reshape(weight.shape[0], *(1, *weight.shape[1:-1])[-2:], weight.shape[-1])
+    return weight.reshape(kernel_shape(weight.shape))
+
+
+def kernel_shape(weight: Shape) -> Shape:
+    """That of weights of images, from [O, ..., C / groups]."""
+    return weight[0], *(1, *weight[1:-1])[-2:], weight[-1]
 
 
 def from_image(shape: Shape) -> Finish:

@@ -48,6 +48,12 @@ class Cell:
         """Whether time runs backwards."""
         return bool(self.attributes.get("reverse"))
 
+    def states(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
+        """The states [T + 1, B, S * H] for gates [T, B, G * H] and initial states [B, S * H]."""
+        inner = [emitter.constant(array) for array in (self.inner_bias, self.scales) if array is not None]
+        weights = emitter.constant(self.recurrence)
+        return emitter.build(self.op_class, gates, weights, start, *inner, element="f32", **self.attributes)
+
 
 @dataclass(frozen=True, eq=False)
 class States(F32Tensor):
@@ -87,7 +93,7 @@ class States(F32Tensor):
     def _run(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
         known = sorted(set(self.lengths))
         if known == [self.products.shape[0]]:
-            return self._cell(emitter, gates, start)
+            return self.cell.states(emitter, gates, start)
         members = [[i for i, length in enumerate(self.lengths) if length == one] for one in known]
         parts = [
             self._shorter(emitter, gather(emitter, gates, 1, who), gather(emitter, start, 0, who), length)
@@ -100,17 +106,11 @@ class States(F32Tensor):
     def _shorter(self, emitter: Emitter, gates: ir.Value, start: ir.Value, length: int) -> ir.Value:
         _, batch, width = shape_of(gates.type)
         first = take_slices(emitter, gates, (Slice(0, 1, length), Slice(0, 1, batch), Slice(0, 1, width)))
-        states = self._cell(emitter, first, start)
+        states = self.cell.states(emitter, first, start)
         missing = self.shape[0] - 1 - length
         if not missing:
             return states
         return emitter.build(PadOp, states, element="f32", low=(0, 0, 0), high=(missing, 0, 0), value=0)
-
-    def _cell(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
-        cell = self.cell
-        inner = [emitter.constant(array) for array in (cell.inner_bias, cell.scales) if array is not None]
-        weights = emitter.constant(cell.recurrence)
-        return emitter.build(cell.op_class, gates, weights, start, *inner, element="f32", **cell.attributes)
 
 
 def sequence_of(states: tuple[States, ...]) -> Computation:

@@ -19,6 +19,7 @@ from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.handlers.contraction import emit_convolution
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.epilogue import Epilogue
+from qdialect.lowering.kernels.expression import emit_expression
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, center, folded_bias
@@ -26,6 +27,7 @@ from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
 from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
 
 
 @lowers(DynamicDenseOp)
@@ -64,7 +66,7 @@ def _contraction(
 
 @dataclass(frozen=True)
 class _RunTimeDequantize(EpiloguePart):
-    """``float32(acc - zero_point * sums) * (scale * scales) + bias``; what is constant is folded into the others."""
+    """``float32(acc - zero_point * sums) * (scale * scales) + bias`` and `activation` of it, constants folded."""
 
     scales: NDArray[np.float32]
     sums: NDArray[np.int32] | None
@@ -72,6 +74,8 @@ class _RunTimeDequantize(EpiloguePart):
     bias: NDArray[np.float32] | None
     scale: RowParameter | None
     zero_point: RowParameter | None
+    activation: ProductActivation
+    alpha: float
 
     @classmethod
     def of(cls, lowering: GraphLowering, op: AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
@@ -85,11 +89,12 @@ class _RunTimeDequantize(EpiloguePart):
             scale = _row_parameter(lowering, "row_scale", op.scale)
         else:
             scales = np.float32(known) * scales
+        function = (op.activation, op.alpha)
         if known_number(op.zero_point) is not None:
-            return cls(scales, None, bias, scale, None)
+            return cls(scales, None, bias, scale, None, *function)
         start = np.zeros(shape_of(op.weight.type)[0], np.int32)
         sums = folded_bias(weights, start, -1)
-        return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point))
+        return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point), *function)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
         """Arrays by channel: name and values."""
@@ -113,7 +118,9 @@ class _RunTimeDequantize(EpiloguePart):
             if self.scale is not None:
                 scale = body.multiply(held["row_scale"], scale)
             value = body.multiply(body.cast("arith.sitofp", acc, "f32"), scale)
-            return value if self.bias is None else body.add(value, held["f32_bias"])
+            biased = value if self.bias is None else body.add(value, held["f32_bias"])
+            alpha = self.alpha if self.activation.has_alpha else None
+            return emit_expression(body, PRODUCT_ACTIVATIONS[self.activation], biased, alpha=alpha)
 
         return emit
 

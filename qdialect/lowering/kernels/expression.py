@@ -11,12 +11,12 @@ from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math.expressions import Expression, fold
 
 
-def emit_expression(body: Body, expression: Expression, *values: Value) -> Value:
-    """The function of f32 values, with the bits that it has of arrays, NaN included."""
+def emit_expression(body: Body, expression: Expression, *values: Value, alpha: float | None = None) -> Value:
+    """The function of f32 values, with the bits that it has of arrays, NaN included; `alpha` is its parameter."""
     return fold(
         expression,
         values,
-        None,
+        None if alpha is None else body.constant(float(np.float32(alpha)), "f32"),
         lambda number: body.constant(float(np.float32(number)), "f32"),
         lambda op, operands: _emit_node(body, op, operands),
     )

@@ -11,6 +11,17 @@ func.func @dynamic_contraction_c4(
 
 // -----
 
+func.func @dynamic_contraction_c10(
+  %data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %s: tensor<f32>, %z: tensor<ui8>
+) {
+  // expected-error @+1 {{'qnn.dynamic_dense' op alpha must be 0 for activation relu, but got 0.5}}
+  %y = "qnn.dynamic_dense"(%data, %weight, %s, %z) {activation = "relu", alpha = 0.5 : f64}
+    : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<f32>, tensor<ui8>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @dynamic_contraction_c5(
   %data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %s: tensor<f32>, %z: tensor<ui8>
 ) {

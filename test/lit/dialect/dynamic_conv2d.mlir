@@ -26,10 +26,11 @@ func.func @depthwise(
 
 // CHECK-LABEL: func.func @padded(
 // CHECK: "qnn.dynamic_conv2d"
-// CHECK-SAME: padding = array<i64: 0, 1, 2, 1>
+// CHECK-SAME: activation = "leaky_relu", alpha = 2.500000e-01 : f64, padding = array<i64: 0, 1, 2, 1>
 func.func @padded(%data: tensor<1x5x5x4xi8>, %weight: tensor<2x3x3x4xi8>, %scale: tensor<f32>) -> tensor<1x5x5x2xf32> {
   %point = "qnn.constant"() {value = dense<3> : tensor<i8>} : () -> tensor<i8>
-  %y = "qnn.dynamic_conv2d"(%data, %weight, %scale, %point) {padding = array<i64: 0, 1, 2, 1>}
-    : (tensor<1x5x5x4xi8>, tensor<2x3x3x4xi8>, tensor<f32>, tensor<i8>) -> tensor<1x5x5x2xf32>
+  %y = "qnn.dynamic_conv2d"(%data, %weight, %scale, %point) {
+    padding = array<i64: 0, 1, 2, 1>, activation = "leaky_relu", alpha = 0.25 : f64
+  } : (tensor<1x5x5x4xi8>, tensor<2x3x3x4xi8>, tensor<f32>, tensor<i8>) -> tensor<1x5x5x2xf32>
   return %y : tensor<1x5x5x2xf32>
 }

@@ -138,3 +138,37 @@ func.func @second_use_of_the_product(
   %y = arith.addf %acc, %other : tensor<3x2xf32>
   return %y, %acc : tensor<3x2xf32>, tensor<3x2xf32>
 }
+
+func.func @bias_after_an_activation(
+  %data: tensor<3x2xui8>, %scale: tensor<f32>, %point: tensor<ui8>
+) -> tensor<3x2xf32> {
+  %w = "qnn.constant"() {value = dense<1> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
+  %other = "qnn.constant"() {value = dense<1.0> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
+  %acc = "qnn.dynamic_dense"(%data, %w, %scale, %point) {activation = "relu"}
+    : (tensor<3x2xui8>, tensor<2x2xi8>, tensor<f32>, tensor<ui8>) -> tensor<3x2xf32>
+  // expected-remark @+1 {{[fuse-dynamic-bias] 'arith.addf' must add to a product without activation}}
+  %y = arith.addf %acc, %other : tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+func.func @second_activation(
+  %data: tensor<3x2xui8>, %scale: tensor<f32>, %point: tensor<ui8>
+) -> tensor<3x2xf32> {
+  %w = "qnn.constant"() {value = dense<1> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
+  %acc = "qnn.dynamic_dense"(%data, %w, %scale, %point) {activation = "tanh"}
+    : (tensor<3x2xui8>, tensor<2x2xi8>, tensor<f32>, tensor<ui8>) -> tensor<3x2xf32>
+  // expected-remark @+1 {{[fuse-dynamic-activation] 'math.tanh' must be of a product without activation}}
+  %y = math.tanh %acc : tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+func.func @second_use_below_an_activation(
+  %data: tensor<3x2xui8>, %scale: tensor<f32>, %point: tensor<ui8>
+) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+  %w = "qnn.constant"() {value = dense<1> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
+  %acc = "qnn.dynamic_dense"(%data, %w, %scale, %point)
+    : (tensor<3x2xui8>, tensor<2x2xi8>, tensor<f32>, tensor<ui8>) -> tensor<3x2xf32>
+  // expected-remark @+1 {{[fuse-dynamic-activation] 'math.tanh' must use the ops of its tanh alone, but another op uses one of them}}
+  %y = math.tanh %acc : tensor<3x2xf32>
+  return %y, %acc : tensor<3x2xf32>, tensor<3x2xf32>
+}

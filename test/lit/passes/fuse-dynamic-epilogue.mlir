@@ -59,3 +59,16 @@ func.func @scales_of_channels(%data: tensor<1x3x3x2xui8>, %scale: tensor<f32>) -
   %7 = arith.mulf %6, %2 : tensor<1x2x2x2xf32>
   return %7 : tensor<1x2x2x2xf32>
 }
+
+// CHECK-LABEL: func.func @activation(
+// CHECK: "qnn.dynamic_dense"
+// CHECK-SAME: activation = "relu"
+// CHECK-NOT: arith
+func.func @activation(%data: tensor<3x2xui8>, %scale: tensor<f32>, %point: tensor<ui8>) -> tensor<3x2xf32> {
+  %0 = "qnn.constant"() {value = dense<1> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
+  %1 = "qnn.dynamic_dense"(%data, %0, %scale, %point)
+    : (tensor<3x2xui8>, tensor<2x2xi8>, tensor<f32>, tensor<ui8>) -> tensor<3x2xf32>
+  %2 = "qnn.constant"() {value = dense<0.0> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
+  %3 = arith.maximumf %1, %2 : tensor<3x2xf32>
+  return %3 : tensor<3x2xf32>
+}

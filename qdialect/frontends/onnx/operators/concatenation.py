@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.joined import concatenation, joined, joined_shape
@@ -21,9 +21,9 @@ def _concat(call: Call) -> Tensor:
 def _qlinear_concat(call: Call) -> Tensor:
     count = len(call.inputs)
     require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
-    parts = [dequantized(call, index, index + 1, 0) for index in range(2, count, 3)]
+    parts = [f32_values_of(call, index, index + 1, 0) for index in range(2, count, 3)]
     whole = joined(parts, _axis(call, 2))
-    return whole.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].values.element))
+    return quantized_by(call, whole, 0, call.value(2).element)
 
 
 @imports_integers("Concat")

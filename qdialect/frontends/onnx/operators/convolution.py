@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect.dialect import Conv2DOp
-from qdialect.frontends.common import Array, require
+from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -17,7 +17,7 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.contraction import Contraction
 from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.frontends.planning.weight import ordered_weight
+from qdialect.frontends.planning.weight import RunTimeWeight, ordered_weight, run_time_weight
 from qdialect.frontends.planning.window import Window
 
 
@@ -42,15 +42,18 @@ def _conv_integer(call: Call) -> Tensor:
     if point is None:
         return _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4).accumulators(call.plan, call.name)
     layer, window = _layer(call, Quantized(source.shape, source, (1.0,), (0,)), integers(call, 1, 3))
+    weight = layer.weight
+    if isinstance(weight, RunTimeWeight):
+        raise UnsupportedError("weight must be constant where the zero point of the data is not")
     data = padded(call, source, point, window.before, window.after) if any(window.padding) else source
     unpadded = replace(
         layer,
         data=Quantized(data.shape, data, (1.0,), (0,)),
         attributes={**layer.attributes, "padding": (0, 0, 0, 0)},
     )
-    sums = unpadded.contraction((source.shape[0], len(layer.weight.values), *window.output), _bias(call, 4, layer))
-    taps = layer.weight.values.reshape(len(layer.weight.values), -1).astype(np.int64)
-    channels = taps.sum(axis=1) - taps.shape[1] * np.array(layer.weight.zero_points)
+    sums = unpadded.contraction((source.shape[0], weight.shape[0], *window.output), _bias(call, 4, layer))
+    taps = weight.values.reshape(weight.shape[0], -1).astype(np.int64)
+    channels = taps.sum(axis=1) - taps.shape[1] * np.array(weight.zero_points)
     return corrected(call, sums.accumulators(call.plan, call.name), point, channels)
 
 
@@ -66,21 +69,22 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
     layer, window = _layer(call, source, weights)
-    shape = (source.shape[0], len(layer.weight.values), *window.output)
+    shape = (source.shape[0], layer.weight.shape[0], *window.output)
     return layer.contraction(shape, _bias(call, bias, layer))
 
 
 def _bias(call: Call, index: int, layer: Layer) -> Array | None:
-    return bias_of(call, index, layer.data, layer.weight.scales, len(layer.weight.values))
+    return bias_of(call, index, layer.data, layer.weight.scales, layer.weight.shape[0])
 
 
 def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Window]:
     data, rank = data_of(source), len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
-    weight = ordered_weight(weights, (0, *range(2, rank), 1), 0)
+    is_known = weights.values.data is not None
+    weight = ordered_weight(weights, (0, *range(2, rank), 1), 0) if is_known else run_time_weight(weights, rank)
     groups: int = call.attribute("group", 1)
-    check_groups(data.shape[1], weight.values.shape, groups)
-    window = window_of(call, data.shape[2:], weight.values.shape[1:-1])
+    check_groups(data.shape[1], weight.shape, groups)
+    window = window_of(call, data.shape[2:], weight.shape[1:-1])
     is_flat = rank < 5 or (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0)
     require(is_flat, "kernel over 3 dimensions must have an extent of 1, stride 1 and no padding along the first")
     return Layer(Conv2DOp, data, weight, attributes_of(window, groups)), window

@@ -15,7 +15,7 @@ from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.broadcasting import broadcast_shape
@@ -23,6 +23,7 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
+from qdialect.frontends.planning.wide_scales import wide_scale_of
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     BinaryQuantization,
@@ -164,5 +165,7 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0), Kernel.OF_OPERATOR)
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.value(0).element))
+    is_plain = any(wide_scale_of(call.tensor(scale)) is not None for scale in (1, 4, 6))
+    kernel = Kernel.F32 if is_plain else Kernel.OF_OPERATOR
+    qdq_group = binary(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0), kernel)
+    return quantized_by(call, qdq_group, 6, call.value(0).element)

@@ -15,8 +15,9 @@ from qdialect.frontends.onnx.operators.run_time_parameters import (
     quantized_at_run_time,
 )
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
+from qdialect.frontends.planning.tensors import Constant, F32Tensor, Tensor, known, quantize_along
 from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
@@ -71,6 +72,27 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     extent = value.shape[axis % rank]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
     return Quantized(value.shape, value, scales, zero_points, axis % rank)
+
+
+def f32_values_of(call: Call, values: int, scale: int, axis: int) -> F32Tensor:
+    """As `dequantized`, in plain float32 where the scale is a number, but none of the dialect's."""
+    wide = wide_scale_of(call.tensor(scale))
+    return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
+
+
+def _plain(call: Call, values: int, scale: int, wide: float) -> F32Tensor:
+    value = call.value(values)
+    (zero_point,), _ = zero_points_of(call, scale + 1, 1, value.element)
+    return call.with_input(values, plainly_dequantized(call, value, wide, zero_point)).f32(values)
+
+
+def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Value:
+    """`source` quantized by inputs `scale` and the next, as `parameters_of`; plainly where `f32_values_of` is plain."""
+    wide = wide_scale_of(call.tensor(scale))
+    if wide is None:
+        return source.quantized(call.plan, call.name, parameters_of(call, scale, element))
+    (zero_point,), found = zero_points_of(call, scale + 1, 1, element)
+    return plainly_quantized(call, source.f32(call.plan, call.name), found, wide, zero_point)
 
 
 @imports("DequantizeLinear", "com.microsoft.DequantizeLinear")

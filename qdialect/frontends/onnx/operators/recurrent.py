@@ -5,14 +5,14 @@ A product of a quantized sequence and constant quantized weights is one of integ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.frontends.common import Array, require
+from qdialect.frontends.onnx.operators.cell_functions import CellFunction, cell_functions
 from qdialect.frontends.onnx.operators.matmul import product_by_rows
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -22,6 +22,7 @@ from qdialect.frontends.planning.movement import Reshaping, Slicing, Transpositi
 from qdialect.frontends.planning.ragged_recurrence import Ragged
 from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
+from qdialect.frontends.planning.unrolled_recurrence import MAX_STEPS, UnrolledCell
 from qdialect.frontends.slices import Slice
 from qdialect.quant_math.recurrence import CellActivation
 
@@ -113,7 +114,7 @@ class Layer:
         return self._moved(tensor, order) if self._is_batch_first else tensor
 
     def _check(self, weights: Array, recurrence: Array) -> None:
-        call, count = self.call, len(self._directions)
+        count = len(self._directions)
         inputs = self._sequence.shape[2]
         require(recurrence.ndim == 3, f"input 2 must have 3 dimensions, but got {recurrence.ndim}")
         width = len(self.kind.gates) * recurrence.shape[2]
@@ -121,9 +122,6 @@ class Layer:
             wanted = (count, width, last)
             require(array.dtype == np.float32, f"input {index} must be f32, but got {array.dtype}")
             require(array.shape == wanted, f"input {index} must hold {list(wanted)}, but got {list(array.shape)}")
-        require(call.attribute("input_forget", 0) == 0, "input_forget must be 0")
-        peepholes = call.optional(_PEEPHOLES)
-        require(peepholes is None or not np.any(call.constant(_PEEPHOLES)), "peepholes must be omitted or 0")
 
     def _states(self, index: int, is_reverse: bool, weights: Array, recurrence: Array) -> States:
         call, hidden = self.call, recurrence.shape[2]
@@ -133,7 +131,7 @@ class Layer:
         ragged = self._ragged
         if ragged is not None and is_reverse:
             products, is_reverse = ragged.turned(call.plan, call.name, products), False
-        attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
+        attributes = {"reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
         matrix, scales = np.ascontiguousarray(recurrence[index][order].T), self.scales(index, order)
         cell = Cell(self.kind.op_class, own + inner, matrix, attributes, scales=scales)
@@ -142,6 +140,7 @@ class Layer:
             gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
             cell = replace(cell, bias=gates, inner_bias=inner[last], attributes={**attributes, "reset_after": True})
         initial = tuple(self._initial(_INITIAL + i, index, hidden) for i in range(self.kind.op_class.state_count))
+        cell = self._of_functions(cell, index)
         return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
 
     def scales(self, index: int, order: Array) -> Array | None:
@@ -162,19 +161,36 @@ class Layer:
         require(0 <= clip < np.inf, f"clip must be at least 0, but got {clip}")
         return clip
 
-    def _functions(self, index: int) -> dict[str, Any]:
-        """The activations of a direction; those of all directions are listed one after the other."""
-        functions = self.kind.functions
-        named: Sequence[str] = self.call.attribute("activations", [""])
-        if not any(named):
-            return dict(functions)
-        count = len(functions) * len(self._directions)
-        require(len(named) == count, f"activations must have {count} entries, but got {len(named)}")
-        own = named[index * len(functions) : (index + 1) * len(functions)]
-        known = {activation.value: activation for activation in CellActivation}
-        for name in own:
-            require(name.lower() in known, f"activations must be Sigmoid, Tanh or Relu, but got {name}")
-        return {attribute: known[name.lower()] for (attribute, _), name in zip(functions, own, strict=True)}
+    def _functions(self, index: int) -> list[CellFunction]:
+        """Of a direction."""
+        count = len(self.kind.functions)
+        found = cell_functions(self.call, [one for _, one in self.kind.functions], len(self._directions))
+        return found[index * count : (index + 1) * count]
+
+    def _of_functions(self, cell: Cell, index: int) -> Cell:
+        """`cell` with its functions, its peepholes and its coupled gates: the dialect's where that has them."""
+        functions, peepholes = self._functions(index), self._peepholes(index, cell.hidden)
+        is_coupled = self.call.attribute("input_forget", 0) != 0
+        known = [one.activation for one in functions]
+        if None not in known and peepholes is None and not is_coupled:
+            names = [name for name, _ in self.kind.functions]
+            return replace(cell, attributes={**cell.attributes, **dict(zip(names, known, strict=True))})
+        steps = self._sequence.shape[0]
+        require(steps <= MAX_STEPS, f"cell must have at most {MAX_STEPS} time steps, but got {steps}")
+        require(cell.scales is None, "a quantized hidden state must have no peepholes and functions of the dialect")
+        parts: dict[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
+        return UnrolledCell(
+            **parts, functions=tuple(one.expression for one in functions), peepholes=peepholes, is_coupled=is_coupled
+        )
+
+    def _peepholes(self, index: int, hidden: int) -> Array | None:
+        """Of the gates i, f and o; the model has those of i, o and f."""
+        if self.call.optional(_PEEPHOLES) is None or not np.any(given := self.call.constant(_PEEPHOLES)):
+            return None
+        wanted = (len(self._directions), 3 * hidden)
+        holds = given.dtype == np.float32 and given.shape == wanted
+        require(holds, f"input 7 must be f32 of shape {list(wanted)}, but got {given.dtype} {list(given.shape)}")
+        return given[index].reshape(3, hidden)[[0, 2, 1]].ravel()
 
     def _bias(self, index: int, order: Array) -> tuple[Array, Array]:
         """Of the sequence's products and of those with the hidden state."""

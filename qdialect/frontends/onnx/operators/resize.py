@@ -27,6 +27,7 @@ from qdialect.quant_math.resize import nearest_indices, source_coordinates
 _COORDINATES = {
     "asymmetric": Coordinates.ASYMMETRIC,
     "half_pixel": Coordinates.HALF_PIXEL,
+    "half_pixel_symmetric": Coordinates.HALF_PIXEL,
     "pytorch_half_pixel": Coordinates.PYTORCH_HALF_PIXEL,
     "align_corners": Coordinates.ALIGN_CORNERS,
     "tf_half_pixel_for_nn": Coordinates.TF_HALF_PIXEL,
@@ -123,6 +124,9 @@ def _resize(call: Call) -> Tensor:
     require(name in _COORDINATES, f"coordinate_transformation_mode must be {' or '.join(_COORDINATES)}, but got {name}")
     coordinates = _COORDINATES[name]
     dimensions = _dimensions(call, shape, is_old)
+    # The result is centered on the input, which makes a difference where extents are rounded down alone.
+    is_sound = name != "half_pixel_symmetric" or all(dimension.is_ratio for dimension in dimensions)
+    require(is_sound, "scales of half_pixel_symmetric must be the ratios of the extents")
     if mode == "cubic" or (mode != "nearest" and call.attribute("antialias", 0) != 0):
         return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
     if mode == "nearest":

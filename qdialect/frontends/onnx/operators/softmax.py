@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from qdialect.dialect import SoftmaxOp
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
+from qdialect.frontends.planning.wide_scales import wide_scale_of
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13
@@ -59,9 +63,20 @@ def _softmax(call: Call) -> Tensor:
 @imports("com.microsoft.QLinearSoftmax")
 def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
-    source = dequantized(call, 0, 1, 0)
+    source = dequantized(_with_limited_scale(call), 0, 1, 0)
     qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
+
+
+def _with_limited_scale(call: Call) -> Call:
+    """The scale of the data within the dialect's: beyond, the shares are those of the nearest that is.
+
+    ``exp(-scale * k)`` of whole k is 0 in float32 for k >= 1 from 2^30 on, and 1 for k <= 255 up to 2^-60.
+    """
+    scale = wide_scale_of(call.tensor(1))
+    if scale is None:
+        return call
+    return call.with_input(1, Constant(np.array(LARGEST_SCALE if scale > 1 else SMALLEST_SCALE, np.float32)))
 
 
 def _shares(call: Call, source: Quantized, version: int) -> Shares:
