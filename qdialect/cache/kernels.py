@@ -116,12 +116,14 @@ def _taken_out(module: ir.Module, kernel: Kernel) -> ir.Module:
             copy = function.clone()
         if "sym_visibility" in copy.attributes:
             del copy.attributes["sym_visibility"]
+        # Kernels are internal to their network.
+        external = ir.Attribute.parse("#llvm.linkage<external>")
+        copy.attributes["linkage"] = external
         renamed = {name: name.replace(kernel.name, kernel.symbol, 1) for name in (kernel.name, *kernel.constants)}
         _rename(alone, renamed)
         with ir.InsertionPoint(function):
             kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
-            linkage = ir.Attribute.parse("#llvm.linkage<external>")
-            ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": linkage}, regions=1)
+            ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": external}, regions=1)
         for name in (kernel.name, *kernel.constants):
             ops[name].erase()
     return alone

@@ -234,6 +234,7 @@ WRITER = """
 import sys
 from qdialect.cache.store import open_store
 store = open_store()
+store.put("key", {"content": bytes(500_000)})
 print("ready", flush=True)
 while True:
     for byte in range(256):

@@ -10,7 +10,7 @@
 
 // LIST: qnn-to-linalg{target=host clocked=false}
 // LIST: qnn-to-llvm
-// LIST: qnn-to-threads{threads=2}
+// LIST: qnn-to-threads{threads=2 min-cycles=4000}
 // LIST: qnn-to-vector
 // LIST: qnn-to-x86{target=""}
 // LLVM: llvm.func @main(
