@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,26 +15,14 @@ class GuardedRunner:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def check(self, texts: Sequence[str], target: str, seed: int, threads: int = 1) -> list[str]:
-        """What is wrong with the compiled modules `texts`: differences from the reference, or a crash.
+    def check(self, text: str, target: str, seed: int, threads: int = 1) -> list[str]:
+        """What is wrong with the compiled module `text`: differences from the reference, or a crash.
 
-        They are compiled as one; where that is wrong each is alone, so that the lines end with the text of each that
-        is. With more than one of `threads` every kernel is divided, however small.
+        With more than one of `threads` every kernel is divided, however small.
         """
-        together = self._ask((texts, target, seed, threads))
-        if not together or len(texts) == 1:
-            return together
-        alone = {text: self._ask(([text], target, seed, threads)) for text in texts}
-        return [line for text, found in alone.items() if found for line in (*found, text)] or [
-            "only together:",
-            *together,
-            *texts,
-        ]
-
-    def _ask(self, request: tuple[Sequence[str], str, int, int]) -> list[str]:
         process = self._process = self._process or _start()
         try:
-            _tell(process, request)
+            _tell(process, (text, target, seed, threads))
             return cast("list[str]", _hear(process))
         except (EOFError, BrokenPipeError):
             self.close()

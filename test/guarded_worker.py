@@ -1,8 +1,7 @@
 """Compiles and runs modules with forbidden pages around every buffer, in a process of its own: it may crash.
 
-Says `READY` on stdout, then reads requests from stdin and answers them, each a pickle: ``(module texts, target,
-seed, threads)`` is answered by a list of differences from the reference interpreter, one line each. Several texts are
-compiled as one module, which takes less time than each alone.
+Says `READY` on stdout, then reads requests from stdin and answers them, each a pickle: ``(module text, target, seed,
+threads)`` is answered by a list of differences from the reference interpreter, one line each.
 """
 
 import ctypes
@@ -15,11 +14,10 @@ from unittest.mock import patch
 
 import numpy as np
 from graphs import random_inputs
-from joined import joined
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.context import make_context, parse
+from qdialect.context import parse
 from qdialect.diagnostics import QDialectError
 from qdialect.lowering.pipeline import lower
 from qdialect.reference import interpreter
@@ -65,17 +63,12 @@ def _unlike(array: Array) -> Array:
     return (np.frombuffer(array.tobytes(), dtype=np.uint8) ^ 255).view(array.dtype).reshape(array.shape)
 
 
-def differences(texts: Sequence[str], target: str, seed: int, threads: int) -> list[str]:
+def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
     """Where compiled code and the interpreter disagree, for two inputs and both ways to lie between guards."""
-    context = make_context()
-    lowered = lower(_one([parse(text, context) for text in texts]), resolve(target), threads=threads, min_cycles=0)
-    modules = [parse(text, context) for text in texts]
-    parts = [[random_inputs(module, seed + number) for module in modules] for number in range(2)]
-    expected = [
-        [array for module, inputs in zip(modules, some, strict=True) for array in interpreter.run(module, inputs)]
-        for some in parts
-    ]
-    rounds = [[array for inputs in some for array in inputs] for some in parts]
+    module = parse(text)
+    lowered = lower(module, resolve(target), threads=threads, min_cycles=0)
+    rounds = [random_inputs(module, seed + number) for number in range(2)]
+    expected = [interpreter.run(module, inputs) for inputs in rounds]
     found: list[str] = []
     with patch.object(executables, "MachineCode", _compiled_once()):
         for at_end in (True, False):
@@ -89,13 +82,6 @@ def differences(texts: Sequence[str], target: str, seed: int, threads: int) -> l
             for inputs, wanted in zip(rounds, expected, strict=True):
                 found += _compare(executable, inputs, wanted, at_end=at_end)
     return found
-
-
-def _one(modules: Sequence[ir.Module]) -> ir.Module:
-    if len(modules) == 1:
-        return modules[0]
-    with modules[0].context, ir.Location.unknown():
-        return joined(modules)
 
 
 def _compiled_once() -> Callable[[ir.Module, Mapping[str, int]], MachineCode]:

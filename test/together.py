@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joined import can_be_joined, joined
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect._mlir import func, ir
 from qdialect.context import make_context
 from qdialect.runtime import compile_module
 
@@ -70,7 +69,7 @@ def check_compiled(
     In a test of `variants_together` this is found out when all of its variants have run.
     """
     batch = _batch.get()
-    if batch is None or not can_be_joined(module):
+    if batch is None or not _can_be_joined(module):
         _compare(module, target, rounds, wanted)
         return
     bytecode = BytesIO()
@@ -168,7 +167,7 @@ def _check_together(batch: _Batch, cases: Sequence[_Case]) -> None:
 
 def _check_joined(cases: Sequence[_Case]) -> None:
     with make_context() as context, ir.Location.unknown():
-        module = joined([ir.Module.parse(case.bytecode, context) for case in cases])
+        module = _joined([ir.Module.parse(case.bytecode, context) for case in cases])
     rounds, wanted = (
         [list(_all_of(cases, name, number)) for number in _rounds(cases)] for name in ("rounds", "wanted")
     )
@@ -203,6 +202,34 @@ def _compare_bits(found: Array, wanted: Array, title: str) -> None:
     if wanted.dtype.kind == "f":
         numbers = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]), f"signs of {title}")
+
+
+def _can_be_joined(module: ir.Module) -> bool:
+    """Whether `module` is a function of one block, and says nothing of itself."""
+    ops = list(module.body.operations)
+    return len(ops) == 1 and not len(module.operation.attributes) and len(ops[0].regions[0].blocks) == 1
+
+
+def _joined(modules: Sequence[ir.Module]) -> ir.Module:
+    """One module that takes the inputs and gives the outputs of all; needs a current context and location."""
+    blocks = [module.body.operations[0].regions[0].blocks[0] for module in modules]
+    returns = [list(block.operations)[-1] for block in blocks]
+    types = [argument.type for block in blocks for argument in block.arguments]
+    joint = ir.Module.create()
+    with ir.InsertionPoint(joint.body):
+        main = func.FuncOp("main", (types, [value.type for one in returns for value in one.operands]))
+        target = main.add_entry_block()
+    arguments = iter(target.arguments)
+    results: list[ir.Value] = []
+    for block, last in zip(blocks, returns, strict=True):
+        for argument in block.arguments:
+            argument.replace_all_uses_with(next(arguments))
+        results += last.operands
+        for op in list(block.operations)[:-1]:
+            target.append(op)
+    with ir.InsertionPoint(target):
+        func.ReturnOp(results)
+    return joint
 
 
 def _report(failures: dict[str, str], count: int) -> str:

@@ -1,6 +1,6 @@
 """Compiled code equals the reference interpreter on drawn modules, and touches no byte outside its buffers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 from drawn_contractions import CONTRACTIONS
@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from qdialect import target
 
-KINDS = [*CONTRACTIONS, *OTHERS, *F32_VALUES, *I16_VALUES]
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
-# An example compiles modules, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
+# An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
-FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 40 if _IS_CAMPAIGN else n) for n in (1, 2, 5))
-_MODULES_OF_AN_EXAMPLE = 4
+FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (3, 8, 20))
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +26,9 @@ def runner() -> Iterator[GuardedRunner]:
     one.close()
 
 
-def _several(texts: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
-    return st.lists(texts, min_size=_MODULES_OF_AN_EXAMPLE, max_size=_MODULES_OF_AN_EXAMPLE, unique=True)
-
-
-def _targets(kind: str) -> st.SearchStrategy[str]:
-    """Targets, the first of which, which is always drawn, is another one for each kind."""
-    start = KINDS.index(kind) % len(TARGETS)
-    return st.sampled_from([*TARGETS[start:], *TARGETS[:start]])
-
-
-def _check(runner: GuardedRunner, texts: Sequence[str], name: str, seed: int, threads: int = 1) -> None:
-    found = runner.check(texts, name, seed, threads)
-    assert not found, "\n".join([f"target {name}, seed {seed}, threads {threads}", *found])
+def _check(runner: GuardedRunner, text: str, name: str, seed: int, threads: int = 1) -> None:
+    found = runner.check(text, name, seed, threads)
+    assert not found, "\n".join([f"target {name}, seed {seed}, threads {threads}", *found, text])
 
 
 # What once went wrong.
@@ -74,16 +62,17 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_known_cases(runner: GuardedRunner, name: str) -> None:
-    _check(runner, list(KNOWN.values()), name, seed=0)
+@pytest.mark.parametrize("case", KNOWN)
+def test_known_cases(runner: GuardedRunner, case: str, name: str) -> None:
+    _check(runner, KNOWN[case], name, seed=0)
 
 
 @pytest.mark.parametrize("kind", CONTRACTIONS)
 def test_contractions(runner: GuardedRunner, kind: str) -> None:
     @MANY
-    @given(_several(CONTRACTIONS[kind]), _targets(kind), st.integers(0, 999))
-    def check(texts: list[str], name: str, seed: int) -> None:
-        _check(runner, texts, name, seed)
+    @given(CONTRACTIONS[kind], st.sampled_from(TARGETS), st.integers(0, 999))
+    def check(text: str, name: str, seed: int) -> None:
+        _check(runner, text, name, seed)
 
     check()
 
@@ -91,20 +80,18 @@ def test_contractions(runner: GuardedRunner, kind: str) -> None:
 @pytest.mark.parametrize("kind", [*OTHERS, *F32_VALUES, *I16_VALUES])
 def test_other_ops(runner: GuardedRunner, kind: str) -> None:
     @FEW
-    @given(_several((OTHERS | F32_VALUES | I16_VALUES)[kind]), _targets(kind), st.integers(0, 999))
-    def check(texts: list[str], name: str, seed: int) -> None:
-        _check(runner, texts, name, seed)
+    @given((OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
+    def check(text: str, name: str, seed: int) -> None:
+        _check(runner, text, name, seed)
 
     check()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *F32_VALUES, *I16_VALUES])
 def test_threads(runner: GuardedRunner, kind: str) -> None:
-    texts = (CONTRACTIONS | OTHERS | F32_VALUES | I16_VALUES)[kind]
-
     @FEWEST
-    @given(_several(texts), st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
-    def check(texts: list[str], threads: int, seed: int) -> None:
-        _check(runner, texts, TARGETS[-1], seed, threads)
+    @given((CONTRACTIONS | OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
+    def check(text: str, threads: int, seed: int) -> None:
+        _check(runner, text, TARGETS[-1], seed, threads)
 
     check()

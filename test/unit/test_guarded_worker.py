@@ -47,10 +47,10 @@ def test_a_crash_is_an_answer_and_the_next_request_is_served() -> None:
     runner = GuardedRunner()
     text = str(graph(["tensor<1x3x3x2xui8>"], fused))
     try:
-        assert runner.check([text], "generic", 0) == []
+        assert runner.check(text, "generic", 0) == []
         runner.kill()
-        assert runner.check([text], "generic", 0) == ["compiled code ended the process with status -9"]
-        assert runner.check([text], "generic", 0) == []
+        assert runner.check(text, "generic", 0) == ["compiled code ended the process with status -9"]
+        assert runner.check(text, "generic", 0) == []
     finally:
         runner.close()
 
@@ -58,6 +58,6 @@ def test_a_crash_is_an_answer_and_the_next_request_is_served() -> None:
 def test_what_cannot_be_compiled_is_an_answer() -> None:
     runner = GuardedRunner()
     try:
-        assert "function" in runner.check(["module {}"], "generic", 0)[0]
+        assert "function" in runner.check("module {}", "generic", 0)[0]
     finally:
         runner.close()
