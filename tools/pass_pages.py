@@ -3,7 +3,7 @@
 import contextlib
 import io
 import tempfile
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from pathlib import Path
 
 from lit_tests import failures, first_function, flags
@@ -51,9 +51,11 @@ def _options(pass_class: type[Pass]) -> list[str]:
     if not kinds:
         return []
     rows = ["| option | type | default |", "|---|---|---|"]
-    for field, (name, kind) in zip(fields(pass_class), kinds.items(), strict=True):
-        default = "" if field.default is MISSING else f"`{field.default}`"
-        rows.append(f"| `{name}` | {getattr(kind, '__name__', kind)} | {default} |")
+    for name, kind in kinds.items():
+        # What a dataclass only passes on to its constructor is no field of it.
+        default = getattr(pass_class, name.replace("-", "_"), MISSING)
+        shown = "" if default is MISSING else f"`{default}`"
+        rows.append(f"| `{name}` | {getattr(kind, '__name__', kind)} | {shown} |")
     return ["\n".join(rows)]
 
 
