@@ -286,7 +286,8 @@ def _dequantize(d: Draw) -> Drawn:
 def _pad(d: Draw, x: ir.Value) -> ir.Value:
     low, high = ([d.integer(0, 2) for _ in shape_of(x.type)] for _ in range(2))
     element = element_of(x.type)
-    value = d.zero_point(element) if element in ELEMENT_RANGES else d.integer(-(2**24), 2**24)
+    low_value, high_value = (0, 1) if element == "i1" else (-(2**24), 2**24)
+    value = d.zero_point(element) if element in ELEMENT_RANGES else d.integer(low_value, high_value)
     return build(PadOp, x, element=element, low=low, high=high, value=value).output
 
 

@@ -31,9 +31,7 @@ from qdialect._mlir import dialect_module
 
 # By the name after ``python -m``: the module with the function `main`, which takes its arguments from sys.argv.
 _COMMANDS = {
-    "qdialect.cli.opt": "qdialect.cli.opt",
-    "qdialect.cli.import_model": "qdialect.cli.import_model",
-    "qdialect.cli.run": "qdialect.cli.run",
+    **{f"qdialect.cli.{name}": f"qdialect.cli.{name}" for name in ("cache", "compile", "import_model", "opt", "run")},
     "filecheck": "filecheck.main",
 }
 # What they import at the first use only, themselves and the bindings.
@@ -97,6 +95,7 @@ def _work(args: Sequence[str], environment: Mapping[str, str]) -> Callable[[], o
 
 def _run_module(name: str, arguments: Sequence[str]) -> NoReturn:
     sys.argv = list(arguments)
+    sys.path.insert(0, os.getcwd())
     sys.exit(import_module(name).main())
 
 

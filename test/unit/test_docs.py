@@ -12,10 +12,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forking_process import ForkingProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -64,19 +66,34 @@ def blocks_of(page: Path) -> list[Block]:
     return [Block(*found) for found in BLOCK.findall(page.read_text())]
 
 
-def run(command: list[str], folder: Path) -> str:
+Run = Callable[[list[str], Path], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[ForkingProcess]:
+    one = ForkingProcess()
+    yield one
+    one.close()
+
+
+def run_new(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A process of its own, which finds the project in `folder` where there is a copy of it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def output_of(run: Run, command: list[str], folder: Path) -> str:
+    done = run(command, folder)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
     return done.stdout
 
 
-def run_commands(text: str, folder: Path) -> None:
+def run_commands(run: Run, text: str, folder: Path) -> None:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         program, *arguments = shlex.split(command)
         own = [sys.executable, *COMMANDS[program]] if program in COMMANDS else [program]
-        printed = run([*own, *arguments], folder)
+        printed = output_of(run, [*own, *arguments], folder)
         pattern = re.escape(expected.strip()).replace(re.escape("..."), ".*")
         assert not expected.strip() or re.fullmatch(pattern, printed.strip(), re.DOTALL), printed
 
@@ -88,19 +105,21 @@ def copy_project(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_shows_is_so(page: Path, tmp_path: Path) -> None:
+def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingProcess) -> None:
     (tmp_path / "model.mlir").write_text(MODEL.read_text())
     blocks = blocks_of(page)
+    run: Run = forking.run
     if any(block.is_of_project for block in blocks):
         copy_project(tmp_path)
+        run = run_new
     for block in blocks:
         if block.file:
             block.write(tmp_path)
         elif block.language == "python":
-            run([sys.executable, "-c", block.text], tmp_path)
+            output_of(run_new, [sys.executable, "-c", block.text], tmp_path)
         else:
             assert block.language == "console"
-            run_commands(block.text, tmp_path)
+            run_commands(run, block.text, tmp_path)
 
 
 @pytest.mark.parametrize("name", TRACES)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from forked_commands import ForkingSubprocess
+from forking_process import ForkingProcess
 
 Popen = Callable[..., subprocess.Popen[str]]
 
@@ -61,6 +62,25 @@ def test_a_command(arguments: list[str], tmp_path: Path) -> None:
     forked, started = (ended(popen, args, tmp_path) for popen in (ForkingSubprocess.Popen, subprocess.Popen))
     assert forked == started
     assert any(text in forked[1] + forked[2] for text in ("<stdin>", "qdialect"))
+
+
+def test_a_process_that_forks_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("def takes(op): raise KeyError('beside')")
+    asked = ForkingProcess()
+    try:
+        for arguments in (["--version"], ["--no-such-pass", "-"], ["-", "--qnn-outline-fused=predicate=neighbour:x"]):
+            args = [sys.executable, "-m", "qdialect.cli.opt", *arguments]
+            started = subprocess.run(
+                args, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+            found = asked.run(args, tmp_path)
+            assert (found.returncode, found.stdout, found.stderr) == (
+                started.returncode,
+                started.stdout,
+                started.stderr,
+            )
+    finally:
+        asked.close()
 
 
 def test_filecheck(tmp_path: Path) -> None:
