@@ -19,11 +19,19 @@ from qdialect.passes.pattern import MatchFailure
 
 
 @dataclass(frozen=True)
-class _Product:
-    """The shape of each factor along the loops of the result."""
+class _Factor:
+    """How a factor lies in the tile of the result."""
 
-    lhs: list[int]
-    rhs: list[int]
+    order: list[int] | None
+    """The permutation of its axes that brings them into the order of the result; None where they have it."""
+    shape: list[int]
+    """Its extents along the loops of the result."""
+
+
+@dataclass(frozen=True)
+class _Product:
+    lhs: _Factor
+    rhs: _Factor
 
 
 class UnitContraction(InstructionPattern[_Product]):
@@ -41,10 +49,7 @@ class UnitContraction(InstructionPattern[_Product]):
             return None
         if loops.kind != "add":
             return MatchFailure(f"combining kind must be add, but got {loops.kind}")
-        lhs, rhs = _spread_shape(loops.lhs, loops), _spread_shape(loops.rhs, loops)
-        if lhs is None or rhs is None:
-            return MatchFailure("factors must have the order of the result")
-        return _Product(lhs, rhs)
+        return _Product(_factor(loops.lhs, loops), _factor(loops.rhs, loops))
 
     def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:
         lhs, rhs, acc = op.operands
@@ -64,17 +69,23 @@ def _element_of(value: ir.Value) -> str | None:
     return "f32" if is_float else None
 
 
-def _spread_shape(walked: Sequence[int], loops: Contraction) -> list[int] | None:
-    """The shape of a factor along the loops of the result; None where its elements are in another order."""
-    order = [loops.result.index(loop) for loop in walked if loop in loops.result and loops.extents[loop] > 1]
-    if order != sorted(order):
-        return None
-    return [loops.extents[loop] if loop in walked else 1 for loop in loops.result]
+def _factor(walked: Sequence[int], loops: Contraction) -> _Factor:
+    """What is to be done with a factor whose axes are the loops `walked`."""
+    at = [loops.result.index(loop) if loop in loops.result else 0 for loop in walked]
+    long = [position for position, loop in zip(at, walked, strict=True) if loops.extents[loop] > 1]
+    # Where only axes of one element are elsewhere, the elements have the order already.
+    order = None if long == sorted(long) else sorted(range(len(at)), key=at.__getitem__)
+    return _Factor(order, [loops.extents[loop] if loop in walked else 1 for loop in loops.result])
 
 
-def _spread(value: ir.Value, shape: list[int], tile: list[int]) -> ir.Value:
-    """`value` over the whole tile: reshaped to one extent for each loop of it, then broadcast."""
-    element = ir.VectorType(value.type).element_type
+def _spread(value: ir.Value, factor: _Factor, tile: list[int]) -> ir.Value:
+    """`value` over the whole tile: ordered, reshaped to one extent for each loop of it, then broadcast."""
+    element, shape = ir.VectorType(value.type).element_type, factor.shape
+    if factor.order is not None:
+        extents = b.shape_of(value)
+        value = vector.transpose(
+            ir.VectorType.get([extents[axis] for axis in factor.order], element), value, factor.order
+        )
     while len(shape) > 1 and shape[0] == 1 and shape != tile:
         shape = shape[1:]
     shaped = value if b.shape_of(value) == shape else vector.shape_cast(ir.VectorType.get(shape, element), value)

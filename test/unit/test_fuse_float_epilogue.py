@@ -200,8 +200,9 @@ def test_a_residual_by_channel_is_refused() -> None:
     assert "a residual with one zero point and one scale" in reason(body, [IMAGE, OUT])
 
 
-def test_weights_known_at_run_time_are_refused() -> None:
+def test_weights_known_at_run_time_fuse() -> None:
     def body(x: ir.Value, weight: ir.Value) -> ir.Value:
         return quantized(f32(conv(x, weight=weight)))
 
-    assert "needs a constant weight" in reason(body, [IMAGE, "tensor<5x3x3x4xi8>"])
+    op = fused_of(body, [IMAGE, "tensor<5x3x3x4xi8>"])
+    assert op["epilogue"] == (DequantizeStage(multiplier=Multiplier.F32), QuantizeStage(scaling=Scaling.RECIPROCAL))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder
+from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
@@ -47,7 +48,7 @@ def _check(
     found = [compiled] if outputs == 1 else list(compiled)
     for one, other, exact in zip(found, wanted, reference, strict=True):
         np.testing.assert_array_equal(one, exact)
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        assert_floats_within(one, other, "layer")
 
 
 @pytest.mark.parametrize("is_causal", [0, 1])

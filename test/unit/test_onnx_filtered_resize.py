@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn, run
+from tolerances import assert_floats_within
 
 import qdialect
 from qdialect.diagnostics import ImportModelError
@@ -28,7 +29,7 @@ def _check(content: bytes) -> None:
     options.log_severity_level = 3
     session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": X})
-    np.testing.assert_allclose(run(content, X), wanted, rtol=1e-5, atol=2e-6)
+    assert_floats_within(run(content, X), wanted, "layer")
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)

@@ -9,12 +9,13 @@ import pytest
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
-from qdialect.cli import bench, compile, import_model, opt, run
+from qdialect.cli import bench, cache, compile, import_model, opt, run
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
 COMMANDS = {
     "qdialect-bench": bench.main,
+    "qdialect-cache": cache.main,
     "qdialect-compile": compile.main,
     "qdialect-import": import_model.main,
     "qdialect-opt": opt.main,
@@ -29,7 +30,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     relu = builder.node("Relu", builder.input("image", (1, 4)))
     Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
-    assert len(lines) == 12
+    assert len(lines) == 13
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
         assert COMMANDS[program](arguments) == 0, line

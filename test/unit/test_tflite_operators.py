@@ -33,7 +33,8 @@ RECURRENT = {
     *("BIDIRECTIONAL_SEQUENCE_RNN", "RNN", "SVDF", "UNIDIRECTIONAL_SEQUENCE_RNN"),
 }
 # So is what reads or writes at run-time indices, or gives them.
-INDEXED = {"CUMSUM", "DYNAMIC_UPDATE_SLICE", "GATHER_ND", "ONE_HOT", "REVERSE_SEQUENCE", "TOPK_V2"}
+SCATTERS = {"SCATTER_ND", "SEGMENT_SUM", *(f"UNSORTED_SEGMENT_{kind}" for kind in ("MAX", "MIN", "PROD", "SUM"))}
+INDEXED = {*SCATTERS, "CUMSUM", "DYNAMIC_UPDATE_SLICE", "GATHER_ND", "ONE_HOT", "REVERSE_SEQUENCE", "TOPK_V2"}
 
 
 @pytest.mark.parametrize("case", CASES)

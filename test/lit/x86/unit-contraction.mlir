@@ -28,10 +28,10 @@ func.func @floats(%x: vector<1x2x4xf32>, %y: vector<1x4xf32>, %z: vector<2x4xf32
 }
 
 // CHECK-LABEL: func.func @turned_factor(
-// CHECK-NOT: arith.mul
-// CHECK: vector.contract
+// CHECK: vector.transpose %arg0, [0, 2, 1] : vector<1x4x2xi32> to vector<1x2x4xi32>
+// CHECK: arith.muli %{{.*}} : vector<2x4xi32>
+// CHECK-NOT: vector.contract
 func.func @turned_factor(%x: vector<1x4x2xi32>, %y: vector<1x4xi32>, %z: vector<2x4xi32>) -> vector<2x4xi32> {
-  // expected-remark @below {{[unit-contraction] 'vector.contract' factors must have the order of the result}}
   %0 = vector.contract {
     indexing_maps = [affine_map<(i, j, k) -> (k, j, i)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
     iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>
