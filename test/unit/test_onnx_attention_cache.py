@@ -45,7 +45,7 @@ def _check(
     module = import_onnx(content)
     reference = interpreter.run(module, given)
     compiled = compile_module(module)(*given)
-    found = [compiled] if outputs == 1 else list(compiled)
+    found = compiled if isinstance(compiled, tuple) else (compiled,)
     for one, other, exact in zip(found, wanted, reference, strict=True):
         np.testing.assert_array_equal(one, exact)
         assert_floats_within(one, other, "layer")
