@@ -7,7 +7,7 @@
 
 /* What all networks share. */
 #ifndef QDIALECT_ABI_VERSION
-#define QDIALECT_ABI_VERSION 1
+#define QDIALECT_ABI_VERSION 2
 
 enum qdialect_dtype {
   QDIALECT_BOOL = 1,
@@ -26,7 +26,8 @@ enum qdialect_error {
   QDIALECT_ERROR_NULL = 2,
   QDIALECT_ERROR_ALIGNMENT = 3,
   QDIALECT_ERROR_THREADS = 4,
-  QDIALECT_ERROR_EXTERNAL = 5
+  QDIALECT_ERROR_EXTERNAL = 5,
+  QDIALECT_ERROR_BATCH = 6
 };
 
 enum qdialect_quantization {
@@ -36,15 +37,15 @@ enum qdialect_quantization {
 
 /* An input or output. Offsets are in bytes from the start of the qdialect_network that it is part of. */
 typedef struct qdialect_tensor {
-  uint64_t size;         /* bytes of the array */
+  uint64_t size;         /* bytes of the array or, where it has a batch, of an entry of it */
   double scale;          /* f32 value = scale * (quantized value - zero_point) */
   int64_t zero_point;
   uint32_t quantization; /* a sum of qdialect_quantization: which of the two are known */
   uint32_t dtype;        /* a qdialect_dtype */
   uint32_t rank;
-  uint32_t shape;        /* offset of rank numbers, int64_t */
+  uint32_t shape;        /* offset of rank numbers, int64_t; the first is -1 where the array has a batch */
   uint32_t name;         /* offset of UTF-8 text that ends with a zero byte */
-  uint32_t reserved;
+  uint32_t batch;        /* elements of the first dimension for an entry of the batch, 0 without one */
 } qdialect_tensor;
 
 /* A network, as constant data without addresses. */
@@ -78,7 +79,7 @@ static inline const char *qdialect_name(const qdialect_network *network, const q
 static inline const int64_t *qdialect_shape(const qdialect_network *network, const qdialect_tensor *tensor) {
   return (const int64_t *)(const void *)((const char *)network + tensor->shape);
 }
-#elif QDIALECT_ABI_VERSION != 1
+#elif QDIALECT_ABI_VERSION != 2
 #error "all networks of a program must have the same QDIALECT_ABI_VERSION"
 #endif
 

@@ -143,6 +143,7 @@ in_threads(4, work)
 """
 
 FROM_A_HANDLER = """
+qdialect.parse(text(4))  # what it needs is imported: a handler may not interrupt that
 parsed = []
 def handler(*_):
     parsed.append(qdialect.parse(text(4)))

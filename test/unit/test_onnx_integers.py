@@ -192,6 +192,10 @@ def test_what_does_not_fit_is_refused() -> None:
     model = ModelBuilder()
     found = model.node("NonZero", model.input("x", (3,), np.int64))
     assert "operator is not supported" in refused(model.finish(found))
+    for first in (np.arange(8), np.arange(64).reshape(8, 8)):
+        model = ModelBuilder()
+        clipped = model.node("Clip", model.constant(np.arange(8)), model.constant(first))
+        assert "bounds must have 1 element" in refused(model.finish(clipped))
 
 
 @pytest.mark.parametrize("dtype", WIDE)

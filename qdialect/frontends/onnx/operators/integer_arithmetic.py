@@ -5,6 +5,7 @@ A quotient by zero, for which ONNX Runtime ends the process, is 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -56,13 +57,15 @@ def _of_one(call: Call) -> Tensor:
 def clipped_integers(call: Call) -> Tensor:
     """Input 0 between inputs 1 and 2, integers of its type, each where it is given; the upper bound wins."""
     bounds = [(name, index) for name, index in (("arith.max{s}i", 1), ("arith.min{s}i", 2)) if call.optional(index)]
+    values = [value_of(call, index) for index in (0, *(index for _, index in bounds))]
+    element = common_element(values, INTEGERS)
+    for value in values[1:]:
+        require(math.prod(value.shape) == 1, f"bounds must have 1 element, but got {list(value.shape)}")
     known = [known_array(call.tensor(index)) for index in (0, *(index for _, index in bounds))]
     arrays = [array for array in known if array is not None]
     if len(arrays) == len(known):
         lower, upper = (known_array(call.optional(index)) for index in (1, 2))
-        return Constant(np.clip(arrays[0], lower, upper))
-    values = [value_of(call, index) for index in (0, *(index for _, index in bounds))]
-    element = common_element(values, INTEGERS)
+        return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
 
     def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
         found, *limits = operands

@@ -185,6 +185,8 @@ class _Reader:
             return Output((), UNKNOWN)
         dtype = dtype_name(meta["dtype"])
         shape, strides = (self._shape(meta[part], name) for part in ("sizes", "strides"))
+        if len(strides) != len(shape):
+            meta["strides"].refuse(f"must have a stride for each of {len(shape)} sizes, but got {len(strides)}")
         return Output(shape, ELEMENTS.get(dtype, dtype), is_contiguous(shape, strides))
 
     def _shape(self, sizes: Field, name: str) -> Shape:
