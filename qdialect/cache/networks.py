@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-
 from qdialect._mlir import ir
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version
@@ -45,19 +43,15 @@ def compile_kept(
         return compile_module(module, target=target, threads=threads, workspaces=workspaces)
     workspace_pool.checked(workspaces)
     chosen, wanted = prepared(module, target, threads)
-    name = key(_KIND, _bytecode(module), chosen.name, str(wanted), mark)
+    # Its bytecode depends on where things lie in memory, its text does not.
+    text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
+    name = key(_KIND, text, chosen.name, str(wanted), mark)
     found = load_network(store, name, workspaces)
     if found is None and _make(store, name, module, chosen, wanted, mark):
         found = load_network(store, name, workspaces)
         # It has been loaded: however small the cache is, this call does not need the entry again.
         store.trim()
     return found or compile_module(module, target=target, threads=threads, workspaces=workspaces)
-
-
-def _bytecode(module: ir.Module) -> bytes:
-    content = BytesIO()
-    module.operation.write_bytecode(content)
-    return content.getvalue()
 
 
 def _make(store: Store, name: str, module: ir.Module, target: Target, threads: int, mark: bytes) -> bool:
