@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ from absence import absent
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
-from qdialect import models
+from qdialect import models, registry
 
 # No test is to pass because of what was compiled before.
 os.environ["QDIALECT_CACHE"] = "off"
@@ -30,6 +30,14 @@ def pytest_collection_finish() -> None:
     """What is imported by now stays: full collections of garbage would go through all of it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def own_registrations() -> Generator[None]:
+    """Nothing is kept in the cache after a module from outside has registered something: that lasts for one test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_FOREIGN", set[str]())
+        yield
 
 
 def _absent(what: str) -> NoReturn:
