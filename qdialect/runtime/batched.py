@@ -71,7 +71,7 @@ class BatchedExecutable(Executable):
     def workspaces(self) -> int:
         return self._pool.limit
 
-    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs, batch = self._inputs_of(arrays)
         outputs = tuple(map(empty, self._ports(batch)[1]))
         self._run(inputs, outputs, batch)
