@@ -32,7 +32,7 @@ from qdialect.batching.network import fixed_batch  # noqa: E402
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet  # noqa: E402
 from qdialect.interface import Port  # noqa: E402
 from qdialect.runtime import Executable, compile_module  # noqa: E402
-from qdialect.runtime.workload import random_inputs  # noqa: E402
+from qdialect.runtime.random_inputs import random_inputs  # noqa: E402
 
 PAGE = ROOT / "docs" / "deploying.md"
 CALLERS, BATCHES = "concurrency", "batch"
