@@ -83,6 +83,11 @@ def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: S
     return sums * tiles < pixels * taps * inner / machine.dot_products
 
 
+def k_tile(k_groups: int) -> int:
+    """K groups of a tile, the same for all tiles of a contiguous reduction: as few as as many tiles can have."""
+    return -(-k_groups // -(-k_groups // LANES))
+
+
 def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
     """Split channels (4, or a multiple of 8) into two vectors a block, one for what is left, and a tail."""
     whole, rest = divmod(lanes_total, SIDE * LANES)

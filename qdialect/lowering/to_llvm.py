@@ -18,7 +18,7 @@ _PASSES = (
     "lower-affine",
     "convert-vector-to-llvm",
     # In one pass: each looks at every op there is.
-    "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub,x86}",
+    "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}",
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
     "reconcile-unrealized-casts",
     "canonicalize",

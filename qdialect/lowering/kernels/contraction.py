@@ -26,7 +26,7 @@ from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.packed_weights import ContractionWeights
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
-from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, takes_tiles
+from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
 from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, tile_blocks
@@ -111,15 +111,15 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     stages = declare_stages(kernel, op.epilogue)
     tiled = tile_blocks(with_sums(pixels))
     for group in op.channel_groups():
-        axes = op.reduction_axes(group)
-        k_groups = (*axes.sizes, axes.k_groups)
-        if takes_tiles(op, columns, group, summed) and are_faster(program.strategy.matrix_machine, tiled, k_groups):
+        wide = tiled_axes(op, columns, group, summed)
+        if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
             scratch = sums_scratch(kernel, group)
             for block in channel_blocks(group.lanes):
-                tiles = TileMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+                tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
                 for part in tiled:
                     tiles.emit_block(buffers, scratch, part)
             continue
+        axes = op.reduction_axes(group)
         for block in program.strategy.channel_blocks(group.lanes, axes.taps):
             micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
             parts = row_tiles([axis.size for axis in pixels], block.rows)

@@ -1,16 +1,16 @@
 """The micro-kernel of a contraction in matrix tiles: products of tiles into scratch memory, then the epilogue from it.
 
 Sums stand in scratch as [data tile, pixel, vector of channels, lane], as the results do.  One block of them, at most
-2 x 2 tiles, is 4 KB and stays in the first-level cache.  K groups beyond the last 16 of a
-contiguous reduction are a narrower tile, as are pixels and channels that fill none; a clipped weight remainder is a
-product of tiles of one K group.
+2 x 2 tiles, is 4 KB and stays in the first-level cache.  All
+tiles of a contiguous reduction have as many K groups; what is left of pixels and channels is narrower tiles.  A clipped
+weight remainder is dot products in the epilogue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.columns import ConstantColumns
@@ -21,7 +21,8 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
     accumulate,
 )
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.matrix_tiles import LANES, ROWS, SIDE, TileBlock
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
+from qdialect.lowering.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
@@ -31,18 +32,24 @@ from qdialect.lowering.views import View
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")
 _SUMS = ("a", "nv", "m", "nl")
-_TAPS = ("kk", "k4")
+_K_GROUP = 4
 # Vectors of a register tile of the epilogue.
 _VECTORS = 8
 
 
-def takes_tiles(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> bool:
-    """Whether weights are constant bytes of one block of channels, and all of the epilogue can follow a tile.
+def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> ReductionAxes | None:
+    """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
 
-    Zero points of weights need the `sums` of the windows, computed before.
+    Weights must be constant bytes of one block of channels, and all of the epilogue must be able to follow a tile.
+    Zero points of weights need the `sums` of the windows, computed before; tiles that reach behind a window, memory.
     """
-    is_whole = isinstance(columns, ConstantColumns) and group.count == 1 and not op.epilogue.row_parameters()
-    return is_whole and (sums is not None or not op.zero_points.any())
+    if not isinstance(columns, ConstantColumns) or group.count > 1 or op.epilogue.row_parameters():
+        return None
+    axes = op.reduction_axes(group)
+    k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
+    if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
+        return None
+    return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
 
 
 def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
@@ -101,44 +108,52 @@ class TileMicroKernel(ContractionMicroKernel):
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
         tiles = View(*((a, nv, m, nl) for a, m, nv, nl in (sums.sizes, sums.strides)))
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
-        first = iteration.start(0, self.op.start(0) + self.tiles.group.start_in)
-        for number, remainder in enumerate(self.columns.remainder):
-            start, weights = kernel.sum(remainder.offset, first), iteration.own(remainder.weights, 0)
-            windows = kernel.read(data, View((*iteration.pixels, 1, 4), (*iteration.steps(0), 4, 1)), start)
-            inputs = Operand(windows, (*_PIXELS, *_TAPS)), Operand(weights, ("kk", *_CHANNELS, "k4"))
-            tag = Tag(micro_kernel, f"remainder{number}", (0, 0))
-            total = accumulate(kernel, tag, Loops(_SUMS, _TAPS), inputs, total)
-        for part in _k_parts(self.axes.k_groups):
-            total = self._accumulate(micro_kernel, data, first, iteration, part, total)
+        total = self._accumulate(micro_kernel, data, iteration, total)
         destination, where = kernel.write(scratch, tiles)
         root, target = Tag(micro_kernel, "root", (tiles.sizes[0],)), Operand(destination, _SUMS)
         kernel.store(kernel.copy(Loops(_SUMS), Operand(total, _SUMS), target, root), where)
 
-    def _accumulate(
-        self, micro_kernel: int, data: Buffer, first: Value, iteration: _Iteration, part: _KPart, total: Tensor
-    ) -> Tensor:
-        """Add the products of `part` of the contiguous reduction; `first` is where the data's first window is."""
+    def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
+        """Add the products of all taps."""
         kernel, axes = self.kernel, self.axes
-        start = kernel.sum(first, kernel.constant(part.start * axes.k_group, "index"))
-        sizes = (*iteration.pixels, *axes.sizes, part.extent, axes.k_group)
+        sizes = (*iteration.pixels, *axes.sizes, axes.k_groups, axes.k_group)
         view = View(sizes, (*iteration.steps(0), *axes.strides, axes.k_group, 1))
-        weights = iteration.own(self.columns.weights)
-        edge = len(axes.sizes)
-        offsets = (*[0] * edge, part.start, 0, 0, 0)
-        own = kernel.slice(weights, offsets, (*weights.sizes[:edge], part.extent, *weights.sizes[edge + 1 :]))
         inputs = (
-            Operand(kernel.read(data, view, start), (*_PIXELS, *axes.loops)),
-            Operand(own, (*axes.outer, "kk", *_CHANNELS, "k4")),
+            Operand(kernel.read(data, view, self._first(iteration)), (*_PIXELS, *axes.loops)),
+            Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
         )
-        tag = Tag(micro_kernel, f"contraction{part.start}", (*[1] * edge, part.tile, 0))
+        tag = Tag(micro_kernel, "contraction", (*[1] * len(axes.sizes), k_tile(axes.k_groups), 0))
         return accumulate(kernel, tag, Loops(_SUMS, axes.loops), inputs, total)
+
+    def _first(self, iteration: _Iteration) -> Value:
+        """Where the first window begins."""
+        return iteration.start(0, self.op.start(0) + self.tiles.group.start_in)
+
+    def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
+        """The sums plus bias and the products of the clipped weight remainder."""
+        kernel = self.kernel
+        loops = Loops((*_PIXELS, *_CHANNELS))
+        inputs = Operand(sums, loops.parallel), Operand(iteration.own(self.columns.bias.tensor), _CHANNELS)
+        empty = Operand(kernel.empty(sums.sizes, "i32"), loops.parallel)
+        body = kernel.body(inputs, empty)
+        tag = Tag(micro_kernel, "bias")
+        total = kernel.generic(loops, inputs, empty, body, body.add(*body.inputs), tag)
+        for number, remainder in enumerate(self.columns.remainder):
+            start = kernel.sum(remainder.offset, self._first(iteration))
+            windows = kernel.read(data, View((*iteration.pixels, _K_GROUP), (*iteration.steps(0), 1)), start)
+            weights = Operand(iteration.own(remainder.weights), (*_CHANNELS, "k4"))
+            operands = Operand(windows, (*_PIXELS, "k4")), weights
+            tag = Tag(micro_kernel, f"remainder{number}", (0,))
+            total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
+        return total
 
     def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, sums: View, iteration: _Iteration) -> None:
         """The epilogue: sums from scratch plus the bias, to where they are stored."""
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
         loops = Loops((*_PIXELS, *_CHANNELS))
-        parameters = [self.columns.bias.tensor, *self.parameters, *([self.zero_points] if self.zero_points else [])]
-        inputs = [Operand(kernel.read(scratch, sums), loops.parallel)]
+        total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
+        parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
+        inputs = [Operand(total, loops.parallel)]
         inputs += [Operand(iteration.own(parameter), _CHANNELS) for parameter in parameters]
         if self.zero_points and self.sums:
             view = View(iteration.pixels, iteration.steps(-1))
@@ -164,27 +179,11 @@ class TileMicroKernel(ContractionMicroKernel):
         return View(sizes, (*iteration.steps(operand), block.lanes, 1)), start
 
     def _value(self, body: Body, with_residual: bool) -> Value:
-        """From sum and bias to the stored element; inputs are as `_finish` lists them."""
-        total, bias, *rest = body.inputs
+        """From the biased sum to the stored element; inputs are as `_finish` lists them."""
+        value, *rest = body.inputs
         count = len(self.parameters)
-        value, parameters, rest = body.add(total, bias), rest[:count], rest[count:]
+        parameters, rest = rest[:count], rest[count:]
         if self.zero_points:
             zero_point, window_sum, *rest = rest
             value = body.subtract(value, body.multiply(zero_point, window_sum))
         return self.stages.emit(body, value, parameters, rest[0] if with_residual else None)
-
-
-@dataclass(frozen=True)
-class _KPart:
-    """K groups of a contiguous reduction: the first one, their number, and those of a tile; 0 where it has all."""
-
-    start: int
-    extent: int
-    tile: int
-
-
-def _k_parts(k_groups: int) -> list[_KPart]:
-    """Whole tiles of K groups, and a narrower one for what is left."""
-    whole, rest = divmod(k_groups, LANES)
-    parts = [_KPart(0, whole * LANES, LANES if whole > 1 else 0)] if whole else []
-    return parts + ([_KPart(whole * LANES, rest, 0)] if rest else [])

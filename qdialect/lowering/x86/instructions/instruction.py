@@ -79,11 +79,6 @@ def portable_emission(is_portable: bool) -> Generator[None]:
         _IS_PORTABLE.reset(token)
 
 
-def is_portable() -> bool:
-    """Whether instructions are emitted as vector ops."""
-    return _IS_PORTABLE.get()
-
-
 def every(lanes: ir.Value, start: int, step: int) -> ir.Value:
     """Each lane `step` after the one before, from lane `start` on."""
     return b.shuffle(lanes, lanes, list(range(start, b.shape_of(lanes)[0], step)))
