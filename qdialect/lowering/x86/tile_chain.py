@@ -79,7 +79,7 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _emit(block: ir.Block, chains: Sequence[ir.Operation], registers: TileRegisters) -> None:
-    """Emit `chains`; registers are configured before what holds them at the top of the function, and released at its end.
+    """Emit `chains`; registers are configured before what holds them at the top of the function, released at its end.
 
     Where that holds chains of several shapes, they are configured before each.
     """
@@ -93,7 +93,7 @@ def _emit(block: ir.Block, chains: Sequence[ir.Operation], registers: TileRegist
         for chain in inside:
             wanted = _shapes(chain)
             if not is_uniform or wanted != configured:
-                at_op = top if is_uniform else _first_op(chain)
+                at_op = top if is_uniform and top != chain else _first_op(chain)
                 with ir.InsertionPoint(at_op), at_op.location:
                     registers.configure(wanted)
             configured = wanted if is_uniform else None
@@ -126,7 +126,24 @@ def _chain_problem(write: ir.Operation) -> str | None:
     problem = problem or next(filter(None, map(_contraction_problem, contractions)), None)
     if problem is None and len({_k_groups(op) for op in contractions}) > 1:
         problem = "contractions must have as many K groups each"
-    return problem or _write_problem(write)
+    return problem or _write_problem(write) or _order_problem(write, len(contractions))
+
+
+def _order_problem(write: ir.Operation, count: int) -> str | None:
+    """Why registers could be wanted for something else before the `count` contractions of a chain are written."""
+    first = _first_op(write)
+    if first.block != write.block:
+        return "sums must be written where they start"
+    inside: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        inside.extend([op] if op.name == "vector.contract" else [])
+        return ir.WalkResult.ADVANCE
+
+    ops = [op.operation for op in write.block.operations]
+    for op in ops[ops.index(first) : ops.index(write)]:
+        op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return "sums must be written before others are computed" if len(inside) > count else None
 
 
 def _k_groups(op: ir.Operation) -> int:

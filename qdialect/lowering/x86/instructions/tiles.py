@@ -5,8 +5,8 @@ all k and i, exactly modulo 2^32: b lies as the weights of ``vpdpbusd`` do, a ro
 configuration gives each register its rows and bytes; whoever loads it says `release` before the function ends, so that
 no state is left that a switch of threads would have to save.
 
-Registers are asked for by number: where LLVM chooses them, a function has one configuration, and eight registers are too
-few for tiles of several shapes.  The portable form of a register is memory on the stack.
+Registers are asked for by number: where LLVM chooses them, a function has one configuration, and eight registers are
+too few for tiles of several shapes.  The portable form of a register is memory on the stack.
 """
 
 from __future__ import annotations
@@ -218,10 +218,9 @@ def _address(memory: TileMemory) -> tuple[ir.Value, ir.Value]:
     type_ = ir.MemRefType(memory.buffer.type)
     size, index = b.integer_bits(type_.element_type) // 8, ir.IndexType.get()
     strides, _ = type_.get_strides_and_offset()
-    rank, (_, offset, *_) = type_.rank, memref.extract_strided_metadata(memory.buffer)
+    _, offset, *_ = memref.extract_strided_metadata(memory.buffer)
     for step, stride in zip(memory.indices, strides, strict=True):
         offset = arith.addi(offset, arith.muli(step, b.index(stride)))
-    del rank
     start = ir.Operation.create("memref.extract_aligned_pointer_as_index", [index], [memory.buffer]).result
     i64 = ir.IntegerType.get_signless(64)
     at = arith.index_cast(i64, arith.addi(start, arith.muli(offset, b.index(size))))
@@ -239,11 +238,11 @@ def _constant_bytes(values: NDArray[np.uint8]) -> ir.Value:
     body = op.regions[0].blocks[0]
     known = [ir.StringAttr(one.attributes["sym_name"]).value for one in body.operations]
     if name not in known:
-        with ir.InsertionPoint.at_block_begin(body):
-            ir.Operation.parse(
-                f'llvm.mlir.global private constant @{name}(dense<"0x{values.tobytes().hex().upper()}"> : '
-                f"tensor<{len(values)}xi8>) {{addr_space = 0 : i32, alignment = 64 : i64}} : !llvm.array<{len(values)} x i8>"
-            )
+        array = f"!llvm.array<{len(values)} x i8>"
+        value = f'dense<"0x{values.tobytes().hex().upper()}"> : tensor<{len(values)}xi8>'
+        ir.InsertionPoint.at_block_begin(body).insert(
+            ir.Operation.parse(f"llvm.mlir.global private constant @{name}({value}) {{alignment = 64 : i64}} : {array}")
+        )
     attributes = {"global_name": ir.FlatSymbolRefAttr.get(name)}
     return ir.Operation.create("llvm.mlir.addressof", [pointer], attributes=attributes).result
 
