@@ -269,6 +269,16 @@ class KernelText:
         self._lines.append(f"{tensor.name} = tensor.empty() : {tensor.type}")
         return tensor
 
+    def slice(self, tensor: Tensor, offsets: Sequence[int | Value], sizes: Sequence[int], dropped: int = 0) -> Tensor:
+        """The part of `tensor` from `offsets` on, without its first `dropped` dimensions, whose size is 1."""
+        found = Tensor(self.fresh(), tuple(sizes[dropped:]), tensor.element)
+        at, extents, ones = (", ".join(map(str, values)) for values in (offsets, sizes, [1] * len(sizes)))
+        self._lines.append(
+            f"{found.name} = tensor.extract_slice {tensor.name}[{at}] [{extents}] [{ones}] "
+            f": {tensor.type} to {found.type}"
+        )
+        return found
+
     def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
         """A tensor of one value, the start of an accumulation."""
         scalar = self.constant(value, element)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from qdialect.lowering.register_tiles import TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
@@ -72,6 +73,9 @@ class Strategy:
     multiplies_words: bool = False
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
 
+    matrix_machine: Machine | None = None
+    """The core whose matrix tiles multiply; None where the target has none."""
+
     def are_words(self, rows: int) -> bool:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
@@ -126,6 +130,7 @@ def strategy_of(target: Target) -> Strategy:
         lanes=instructions.lanes,
         weighs_taps_by_words=not instructions.interleaves,
         multiplies_words=model.multiplies_words,
+        matrix_machine=target.machine if instructions.has_tiles else None,
     )
 
 
