@@ -92,7 +92,7 @@ TARGETS: dict[str, Target] = {
     "avx512vbmi": Target("avx512vbmi", _VBMI, "znver4"),
     "avx512bw": Target("avx512bw", _BW, "skylake-avx512"),
     "avxvnni": Target("avxvnni", frozenset({"avx2", "avxvnni"}), "alderlake"),
-    "avx2": Target("avx2", frozenset({"avx2"}), "haswell"),
+    "avx2": Target("avx2", frozenset({"avx2"}), "skylake"),
     "sse4.1": Target("sse4.1", frozenset({"sse4.1"}), "nehalem"),
     "x86-64": Target("x86-64", frozenset()),
 }
