@@ -20,6 +20,10 @@ from qdialect.lowering.views import View
 _DIGITS = {"f32": 9, "f64": 17}
 _PACKED = {"f32": ">f", "f64": ">d"}
 
+SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
+"""Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
+sums fit, every two bytes keep the bound of `qdialect.lowering.pair_sums`."""
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -125,10 +129,10 @@ class KernelText:
         self.micro_kernels += 1
         return self.micro_kernels - 1
 
-    def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
-        """Declare a flat buffer argument; what an iteration writes to scratch, that iteration alone reads."""
+    def buffer(self, name: str, element: str, length: int, *, note: str = "") -> Buffer:
+        """Declare a flat buffer argument, with what is known of it."""
         found = Buffer(f"%{name}", element, length)
-        attributes = " {qnn.scratch}" if is_scratch else ""
+        attributes = f" {{{note}}}" if note else ""
         self._arguments.append(f'{found.name}: {found.type}{attributes} loc("{name}")')
         self._seen[found] = set()
         return found

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
-from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
+from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
+from qdialect.lowering.pair_sums import sums_fit
 from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
@@ -110,15 +111,20 @@ class Kernel(KernelText):
         """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
         slot = self.program.buffer(storage)
         self.actuals.append(slot)
-        return self.buffer(name, storage.element, storage.length, is_scratch=True)
+        return self.buffer(name, storage.element, storage.length, note=SCRATCH)
 
-    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False) -> Buffer:
-        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them."""
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them.
+
+        `in_pairs` are multiplied in pairs whose sums must fit 16 bits; raises `ValueError` where one of them may not.
+        """
+        if in_pairs and not sums_fit(array):
+            raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
         found = self.program.constant(array)
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        return self.buffer(name, found.element, found.length)
+        return self.buffer(name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else "")
 
     def number(self, name: str, value: float, type_: str) -> Value:
         """A parameter for a number."""
