@@ -345,7 +345,9 @@ class KernelText:
 
     def render(self, name: str) -> str:
         """The function's text under `name`."""
-        constants = [f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()]
+        constants = [
+            f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()
+        ]
         lines = "\n  ".join([*constants, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
 
