@@ -296,9 +296,7 @@ class _Emission:
 class _Factor:
     """The tiles of a factor, each loaded once, into registers from `first` on."""
 
-    def __init__(
-        self, registers: TileRegisters, first: int, side: Side, rows: int, columns: tuple[int, int]
-    ) -> None:
+    def __init__(self, registers: TileRegisters, first: int, side: Side, rows: int, columns: tuple[int, int]) -> None:
         self._registers, self._first, self._side = registers, first, side
         self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
         self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
