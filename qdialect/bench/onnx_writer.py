@@ -88,7 +88,10 @@ class GraphWriter:
         from onnx import TensorProto, helper
 
         ends = [
-            [helper.make_tensor_value_info(name, TensorProto.DataType.Value(element), shape) for name, shape, element in end]
+            [
+                helper.make_tensor_value_info(name, TensorProto.DataType.Value(element), shape)
+                for name, shape, element in end
+            ]
             for end in (inputs, outputs)
         ]
         graph = helper.make_graph(self._nodes, "network", *ends, self._constants)

@@ -81,9 +81,7 @@ class TracedGraph:
         result = _quantized("", source.values, params)
         writer = self.writer
         scale = writer.constant(np.float32(result.params.scale))
-        name = writer.node(
-            "QuantizeLinear", [source.name, scale, writer.constant(np.uint8(result.params.zero_point))]
-        )
+        name = writer.node("QuantizeLinear", [source.name, scale, writer.constant(np.uint8(result.params.zero_point))])
         return Quantized(name, result.values, result.params)
 
     def real(self, source: Quantized) -> Real:
@@ -91,9 +89,7 @@ class TracedGraph:
         if source.name not in self._reals:
             writer, params = self.writer, source.params
             scale = writer.constant(np.float32(params.scale))
-            name = writer.node(
-                "DequantizeLinear", [source.name, scale, writer.constant(np.uint8(params.zero_point))]
-            )
+            name = writer.node("DequantizeLinear", [source.name, scale, writer.constant(np.uint8(params.zero_point))])
             values = (source.values.astype(np.float64) - params.zero_point) * params.scale
             self._reals[source.name] = Real(name, values)
         return self._reals[source.name]

@@ -172,7 +172,9 @@ def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGr
         attended = graph.dynamic_linear(context, drawing.weights(shape.width, shape.width))
         state = drawing.layer_norm(graph.add(state, attended))
         active = graph.gelu(graph.dynamic_linear(state, drawing.weights(shape.width, shape.hidden)))
-        state = drawing.layer_norm(graph.add(state, graph.dynamic_linear(active, drawing.weights(shape.hidden, shape.width))))
+        state = drawing.layer_norm(
+            graph.add(state, graph.dynamic_linear(active, drawing.weights(shape.hidden, shape.width)))
+        )
     return graph, [state]
 
 
