@@ -13,7 +13,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.runtime import compile_module
-from qdialect.runtime.workload import random_inputs
+from qdialect.runtime.random_inputs import random_inputs
 
 # The arena as a multiple of what lives at once; packed weights, and all constants, as multiples of the model's. Beyond
 # 1.1 are arenas with borders around small images; beyond 1.15 weights with rows of 3 or 5 taps that are packed as 4 and
