@@ -45,13 +45,12 @@ def compile_model(
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
     is_dynamic = _is_dynamic(batch)
-    if is_dynamic and externals:
-        raise InputError(f"batch must be an integer where externals compute functions, but got '{DYNAMIC}'")
     if isinstance(model, ir.Module) and is_dynamic:
-        return compile_batched(fixed_batch(model), target=target, threads=threads, workspaces=workspaces)
+        network = fixed_batch(model)
+        return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
     ranges, fixed = ranges_of(dims), fixed_extents(dims)
     options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
-    if externals:
+    if externals and not is_dynamic:
         module = model if isinstance(model, ir.Module) else read_model(model, options)
         return compile_module(module, target=target, threads=threads, externals=externals, workspaces=workspaces)
     store = open_store() if cache else None
@@ -61,7 +60,7 @@ def compile_model(
     def compiled(options: ImportOptions) -> Executable:
         if is_dynamic:
             network = read_batched(path, options)
-            return compile_batched(network, target=target, threads=threads, workspaces=workspaces)
+            return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
         request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback)
         return compile_shape(path, request, store, workspaces)
 
