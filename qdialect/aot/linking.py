@@ -25,8 +25,8 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
     """The shared library `file_name` with the network of an object file.
 
     Only the functions of the C interface are visible. Nothing of the compiler's start-up files is in it, so that
-    loading it runs nothing. Its checksum stands behind it. Raises `CompileError` where there is no C compiler, and where
-    it fails.
+    loading it runs nothing. Its checksum stands behind it. Raises `CompileError` where there is no C compiler, and
+    where it fails.
     """
     command = c_compiler()
     with tempfile.TemporaryDirectory() as name:
