@@ -110,7 +110,7 @@ def test_rows_of_a_table_in_blocks(has_points: bool) -> None:
     if not has_points:
         del constants[3]
     ids = np.array([[0, 8, 3], [5, 5, 1]])
-    how = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16, "bits": 4}
+    how: dict[str, Any] = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16, "bits": 4}
     check(f"{CONTRIB}.GatherBlockQuantized", [None, ids, None, None], constants, **how)
 
 
