@@ -63,9 +63,7 @@ def problem() -> str | None:
     return f"needs {', '.join(missing)}" if missing else None
 
 
-def call(
-    code: bytes, function: str, arrays: Sequence[NDArray[np.generic]], results: Sequence[int], model: str
-) -> Ran:
+def call(code: bytes, function: str, arrays: Sequence[NDArray[np.generic]], results: Sequence[int], model: str) -> Ran:
     """Call `function` of the object file `code` with pointers to copies of `arrays` on the CPU `model` of Bochs.
 
     `results` are the numbers of the arrays to bring back.  Raises `UndefinedInstructionError` where the CPU lacks an
