@@ -36,7 +36,7 @@ def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20)
     return found
 
 
-def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE, refusal: int = 0) -> int:
+def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE, answer: int = 0) -> int:
     """The version that code chooses where CPUID, XGETBV and the system call for tiles give these answers."""
     words_type, pair_type = "!llvm.struct<(i32, i32, i32, i32)>", "!llvm.struct<(i32, i32)>"
     text = ASKED.sub(r"llvm.call @\1(\2) :", choose("choose", versions_of(names)))
@@ -72,7 +72,7 @@ def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int 
           llvm.return %part1 : {pair_type}
       }}
       llvm.func @syscall(%number: i64, %request: i64, %component: i64) -> i64 {{
-          %answer = llvm.mlir.constant({refusal} : i64) : i64
+          %answer = llvm.mlir.constant({answer} : i64) : i64
           llvm.return %answer : i64
       }}
       {text.replace("internal ", "")}
@@ -119,7 +119,7 @@ def test_tiles_are_used_where_linux_permits_them() -> None:
     names = ["sapphirerapids", "icelake-server", "x86-64"]
     assert [one.name for one in versions_of(names)] == ["amxint8", "avx512vbmi", "x86-64"]
     assert chosen(names, answers(EVERYTHING), state=TILE_STATE) == 0
-    assert chosen(names, answers(EVERYTHING), state=TILE_STATE, refusal=-22) == 1
+    assert chosen(names, answers(EVERYTHING), state=TILE_STATE, answer=-22) == 1
     assert chosen(names, answers(EVERYTHING), state=ZMM_STATE) == 1
     assert chosen(names, answers(EVERYTHING - {"amx-int8"}), state=TILE_STATE) == 1
 
