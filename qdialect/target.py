@@ -97,7 +97,7 @@ TARGETS: dict[str, Target] = {
     "avx512bw": Target("avx512bw", _BW, "skylake-avx512"),
     "avxvnniint8": Target("avxvnniint8", frozenset({"avx2", "avxvnni", "avxvnniint8"}), "sierraforest"),
     "avxvnni": Target("avxvnni", frozenset({"avx2", "avxvnni"}), "alderlake"),
-    "avx2": Target("avx2", frozenset({"avx2"}), "haswell"),
+    "avx2": Target("avx2", frozenset({"avx2"}), "skylake"),
     "sse4.1": Target("sse4.1", frozenset({"sse4.1"}), "nehalem"),
     "x86-64": Target("x86-64", frozenset()),
 }
