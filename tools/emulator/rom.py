@@ -68,9 +68,9 @@ def spans_of(arrays: Sequence[NDArray[np.generic]]) -> list[Span]:
 def rom_of(
     code: bytes, function: str, arrays: Sequence[NDArray[np.generic]], results: Sequence[int], folder: Path
 ) -> bytes:
-    """The ROM for a call of `function` of the object file `code` with pointers to `arrays`.
+    """The ROM for a call of `function` of the object file `code` with pointers to `arrays`; it is built in `folder`.
 
-    It is built in `folder`; `results` are the numbers of the arrays that are written to the console afterwards.  Raises `EmulatorError`.
+    `results` are the numbers of the arrays that are written to the console afterwards.  Raises `EmulatorError`.
     """
     spans = spans_of(arrays)
     # Memory is zero at the start.
