@@ -42,6 +42,8 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
+    # Matrix tiles have no column of ones beside the weights.
+    is_cheap = is_cheap and program.strategy.matrix_machine is None
     if is_cheap or (reads_past_end and not op.data.has_slack):
         return None
     pixels = math.prod(axis.size for axis in axes)

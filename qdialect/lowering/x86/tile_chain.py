@@ -155,17 +155,19 @@ def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[
     if value in starts or b.splat_value(value) == 0:
         return [], None
     owner = value.owner
-    if len(list(value.uses)) > 1:
-        return [], "sums must be used once"
     if not isinstance(owner, ir.Block) and owner.name == "vector.contract":
         before, problem = _read_chain(owner.operands[2], starts)
-        return [*before, owner.operation], problem
+        return [*before, owner.operation], problem or _uses_problem(value)
     if isinstance(owner, ir.Block) or owner.name != "scf.for" or len(owner.operation.results) != 1:
         return [], "sums must start at 0 and be added to by contractions alone"
     before, problem = _read_chain(_first_sums(owner.operation), starts)
     block = owner.regions[0].blocks[0]
     inside, own = _read_chain(_yielded(block), {**starts, block.arguments[1]: True})
-    return [*before, *inside], problem or own
+    return [*before, *inside], problem or own or _uses_problem(value)
+
+
+def _uses_problem(sums: ir.Value) -> str | None:
+    return "sums must be used once" if len(list(sums.uses)) > 1 else None
 
 
 def _first_sums(loop: ir.Operation) -> ir.Value:
