@@ -31,7 +31,7 @@ _TAPS = ("kh", "kw")
 
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel call of a convolution with one input and one output channel per group."""
-    calls = calls_of(op, 4 * program.strategy.lanes) if program.strategy.interleaved_rows else []
+    calls = calls_of(op, program.strategy) if program.strategy.interleaved_rows else []
     if not calls:
         _append(program, op, label, op.macs, _emit_taps)
     for index, pixel_blocks in enumerate(calls):

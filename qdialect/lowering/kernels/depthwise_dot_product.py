@@ -32,7 +32,7 @@ from qdialect.lowering.kernels.depthwise_weights import K_GROUP, KGroups, k_grou
 from qdialect.lowering.kernels.epilogue import Stages
 from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.strategy import LaneBlock, lane_blocks
+from qdialect.lowering.strategy import LaneBlock, Strategy, lane_blocks
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import View
 
@@ -92,14 +92,14 @@ class PixelBlock:
     groups: int
 
 
-def calls_of(op: Contraction, vector: int) -> list[list[PixelBlock]]:
-    """What each call computes in vectors of `vector` bytes; nothing for too few lanes, or a large kernel.
+def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
+    """What each call computes; nothing for too few lanes, a large kernel, or too many weights for pairs.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.
     """
     height, width = op.window.kernel
-    if height * -(-width // K_GROUP) > _MAX_K_GROUPS:
+    if height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
         return []
     storages = [slot.storage for slot in op.slots]
     pitches = {storage.pitch for storage in storages}
@@ -108,7 +108,7 @@ def calls_of(op: Contraction, vector: int) -> list[list[PixelBlock]]:
     first: list[PixelBlock] = []
     again: list[PixelBlock] = []
     done = 0
-    for block in lane_blocks(op.output.storage.pitch, extent, merge=merge, vector=vector):
+    for block in lane_blocks(op.output.storage.pitch, extent, merge=merge, vector=4 * strategy.lanes):
         groups, rest = divmod(extent, block.pixels)
         (again if block.start < done else first).append(PixelBlock(block, 0, groups))
         if rest:
@@ -139,12 +139,11 @@ class _InterleavedMicroKernel:
         self.block = block = pixel_block.block
         self.images = ("n",) if op.window.images > 1 else ()
         self.lanes = lanes = _Lanes(4 * kernel.program.strategy.lanes)
-        self.in_pairs = kernel.program.strategy.pair_model is not None
         self.loops = (*self.images, "h", "ct", "x", *lanes.names)
         # Byte 16 l + 4 v + i, as (v, l, i).
         order = np.arange(block.tiles * lanes.size).reshape(block.tiles, lanes.parts, 4, 4).transpose(0, 2, 1, 3)
         self.channels = block.start + order.reshape(block.tiles, *lanes.order) % block.lanes
-        self.k_groups = self._k_groups()
+        self.k_groups = _k_groups(op, kernel.program.strategy)
         weights = np.concatenate([self._pack(k_groups.taps).reshape(-1) for k_groups in self.k_groups])
         self.weights = self._weights(weights)
         self.bias = self._per_channel("bias", op.bias)
@@ -235,12 +234,6 @@ class _InterleavedMicroKernel:
             return weights
         return tuple(weight if weight < lanes else weight // lanes * column for weight in weights)
 
-    def _k_groups(self) -> list[KGroups]:
-        """The weights less their zero points."""
-        weights = self.op.weights
-        exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
-        return k_groups_of(exact, in_pairs=self.in_pairs)
-
     def _pack(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, rows, columns] as [rows, tiles, lanes..., 4]."""
         channels, rows, columns = taps.shape
@@ -255,10 +248,33 @@ class _InterleavedMicroKernel:
 
     def _weights(self, weights: NDArray[np.int8]) -> Buffer:
         name = f"weights_{self.block.start}"
-        return self.kernel.data(name, weights, is_weight=True, in_pairs=self.in_pairs)
+        return self.kernel.data(name, weights, is_weight=True, in_pairs=_sums_pairs(self.kernel.program.strategy))
 
     def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
         return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
+
+
+def _sums_pairs(strategy: Strategy) -> bool:
+    return strategy.pair_model is not None
+
+
+def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:
+    """The weights less their zero points."""
+    weights = op.weights
+    exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
+    return k_groups_of(exact, in_pairs=_sums_pairs(strategy))
+
+
+def _is_slower(op: Contraction, strategy: Strategy) -> bool:
+    """Whether products in pairs take more instructions than one tap after the other.
+
+    Each K group is four unpacks for each of two stages and four times a product of bytes, one of words and an addition;
+    each tap is four times an extension, a product and an addition.
+    """
+    height, width = op.window.kernel
+    if not _sums_pairs(strategy):
+        return False
+    return sum(one.taps.shape[1] for one in _k_groups(op, strategy)) * (8 + 12) > height * width * 12
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:
