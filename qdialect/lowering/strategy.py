@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from qdialect.lowering.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
@@ -58,6 +59,14 @@ class ChannelBlock:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """An operand of a contraction: its bytes, and the tiles that it is cut into."""
+
+    size: int
+    tiles: int
+
+
+@dataclass(frozen=True)
 class Strategy:
     """The register tiles of one kind of target."""
 
@@ -75,9 +84,12 @@ class Strategy:
     """Depthwise by taps: whether weights are words, so that `vpmaddwd` multiplies them and not `vpmulld`."""
     multiplies_words: bool = False
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
-
+    near_bytes: int = 128 << 10
+    """Contraction: what stays in the second level while other data passes through."""
     pair_model: TileModel | None = None
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    matrix_machine: Machine | None = None
+    """The core whose matrix tiles multiply; None where the target has none."""
 
     def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
         """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
@@ -98,6 +110,22 @@ class Strategy:
     def are_words(self, rows: int) -> bool:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
+
+    def sweeps_pixels(self, weights: Swept, data: Swept) -> bool:
+        """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
+
+        The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What exceeds
+        `near_bytes` comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of
+        them, an order fetches
+
+          all channels for each tile of pixels   D + W (T_d if W > near, else 1)
+          all pixels for each tile of channels   W + D (T_w if D > near, else 1)
+
+        The first is taken where both are equal: the data of a tile is then in the first level.
+        """
+        channels_inside = data.size + weights.size * (data.tiles if weights.size > self.near_bytes else 1)
+        pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
+        return pixels_inside < channels_inside
 
     def channel_blocks(self, lanes_total: int, depth: int, *, in_pairs: bool = False) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
@@ -150,6 +178,8 @@ def strategy_of(target: Target) -> Strategy:
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=instructions.multiplies_words,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        matrix_machine=target.machine if instructions.has_tiles else None,
+        near_bytes=target.machine.l2_bytes // 2,
     )
 
 

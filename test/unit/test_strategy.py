@@ -149,6 +149,7 @@ def test_register_tiles_of_zen_4() -> None:
         interleaved_rows=3,
         lanes=16,
         multiplies_words=False,
+        near_bytes=1 << 19,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver5"))

@@ -26,8 +26,10 @@ from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.packed_weights import MOST_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
+from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
+from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, tile_blocks
 from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.storage import Storage
@@ -117,7 +119,16 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     summed = kernel.slot("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
+    tiled = tile_blocks(with_sums(pixels))
     for group in op.channel_groups():
+        wide = tiled_axes(op, columns, group, summed)
+        if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
+            scratch = sums_scratch(kernel, group)
+            for block in channel_blocks(group.lanes):
+                tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
+                for part in tiled:
+                    tiles.emit_block(buffers, scratch, part)
+            continue
         axes, in_pairs = op.reduction_axes(group), op.sums_pairs(program.strategy, group)
         for block in program.strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs):
             micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)

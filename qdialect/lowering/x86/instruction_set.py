@@ -15,6 +15,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     pair_dot,
     word_dot,
 )
+from qdialect.lowering.x86.instructions.tiles import TDPBUSD
 from qdialect.target import Target
 
 
@@ -36,6 +37,8 @@ class InstructionSet:
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
     """Whether `vpshufb` does."""
+    has_tiles: bool = False
+    """Whether `tdpbusd` multiplies matrix tiles."""
 
     @property
     def vector_bytes(self) -> int:
@@ -65,8 +68,8 @@ class InstructionSet:
 
 _ZMM, _YMM, _XMM = 16, 8, 4
 _LANES: Mapping[str, int] = {
-    **dict.fromkeys(("avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
-    **dict.fromkeys(("avxvnni", "avx2"), _YMM),
+    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
+    **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), _YMM),
     **dict.fromkeys(("sse4.1", "x86-64"), _XMM),
 }
 
@@ -88,4 +91,5 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
+        TDPBUSD.runs_on(kind.code_features),
     )
