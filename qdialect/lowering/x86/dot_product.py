@@ -83,7 +83,7 @@ class DotProduct(InstructionPattern[_Dots]):
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
-        emit = self._dots(found)[match.lanes]
+        emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         if lane not in found.data.loops:
@@ -101,15 +101,15 @@ class DotProduct(InstructionPattern[_Dots]):
             result = b.insert(own, result, position) if position else own
         return result
 
-    def _dots(self, found: NarrowContraction) -> Mapping[int, EmitDot]:
-        """The instructions by lanes; those of pairs where the weights say that they may be used."""
-        pairs = self._instructions.pair_dots
-        if pairs and found.factors is BYTES and pair_sums_fit(found.weights.read):
-            return pairs
-        return found.factors.dots(self._instructions)
+
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
+    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
+        return instructions.pair_dots
+    return found.factors.dots(instructions)
 
 
-def pair_sums_fit(read: Read) -> bool:
+def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument of which every pair keeps the bound of `qdialect.lowering.pair_sums`."""
     source, (_, offset) = root(read.buffer), ir.MemRefType(read.buffer.type).get_strides_and_offset()
     # A pair begins at an even byte; what is not known as an offset is odd.

@@ -53,7 +53,7 @@ class InstructionSet:
     @property
     def interleaves(self) -> bool:
         """Whether bytes of four taps are interleaved for dot products lane by lane."""
-        return self.lanes == _ZMM
+        return bool(self.pair_dots) or not self.multiplies_words
 
     @property
     def rounds_to_integers(self) -> bool:
