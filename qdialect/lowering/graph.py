@@ -106,13 +106,15 @@ class Padding:
 class GraphLowering:
     """The state of lowering one function."""
 
-    has_row_groups = True
-    """Whether ops of its rows may share a kernel."""
-
     def __init__(
-        self, function: ir.Operation, program: Program, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
+        self,
+        function: ir.Operation,
+        program: Program,
+        handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
+        *,
+        has_row_groups: bool = True,
     ) -> None:
-        """`handed_off` are functions that other libraries compute, by name."""
+        """`handed_off` are functions that other libraries compute, by name; ops of row groups share a kernel."""
         self.handed_off = handed_off
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
@@ -121,7 +123,7 @@ class GraphLowering:
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
-        grouped = self._operations if self.has_row_groups else ()
+        grouped = self._operations if has_row_groups else ()
         self._row_groups = RowGroups(grouped, lambda value: value not in self._paddings)
         self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 

@@ -149,7 +149,7 @@ class KernelText:
 
     def moved(self, buffer: Buffer, start: Value) -> Buffer:
         """`buffer` as it is seen from the element at the index `start` on."""
-        found = replace(buffer, start=start)
+        found = replace(buffer, start=self.sum(buffer.start, start) if buffer.start else start)
         self._header.seen[found] = set()
         return found
 

@@ -13,14 +13,28 @@ from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, ReshapeOp
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32SumOp,
+    FusedMatMulOp,
+    MatMulOp,
+    ReshapeOp,
+)
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.row_roles import leading, roles
 
-_SEEDS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
 _MOST_OPS = 64
 """Of a group: a kernel of more is compiled no faster than several."""
+_FEWEST_PRODUCTS = 2
+"""Of matrices: what lies between two of them need not leave the caches."""
 
 
 _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
@@ -39,6 +53,11 @@ class RowGroup:
     first: ir.Operation
     """The member in whose place all are computed: what they read is there, and nothing has read their results."""
 
+    @property
+    def products(self) -> int:
+        """How many products of matrices a row has: two in a head of an attention."""
+        return sum(member.name in _PRODUCTS for member in self.members)
+
 
 class RowGroups:
     """The row groups of a function."""
@@ -53,20 +72,23 @@ class RowGroups:
         self.read: set[ir.Value] = set()
         """What groups read where it is stored."""
         for op in operations:
-            if op.name in _SEEDS and op not in self.computed:
-                self._found(op)
+            if op.name in _PRODUCTS and op not in self.computed:
+                self._found(op, prod(shape_of(op.operands[0].type)[:-2]), _FEWEST_PRODUCTS)
+        for op in operations:
+            if op.name in _REDUCTIONS and op not in self.computed:
+                view: Any = op.opview
+                self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
 
     def starting_at(self, op: ir.Operation) -> RowGroup | None:
         """The group that is computed in the place of `op`."""
         return self._first.get(op)
 
-    def _found(self, seed: ir.Operation) -> None:
-        view: Any = seed.opview
-        rows = prod(shape_of(view.input.type)[: view.axes[0]])
+    def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
+        """Take the group of `seed`, where it has at least so many `products`."""
         if rows == 1 or roles(seed, rows) is None:
             return
         group = self._group(rows, self._trimmed(self._grown(rows, seed)))
-        if group is None or len(group.members) == 1:
+        if group is None or len(group.members) == 1 or group.products < products:
             return
         members = set(group.members)
         self.computed |= {op for op in members if not self._is_repeated(op, members)}

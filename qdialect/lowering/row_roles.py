@@ -12,7 +12,17 @@ from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, F32ReduceOp, QuantizeOp, ReshapeOp
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32ReduceOp,
+    FusedMatMulOp,
+    MatMulOp,
+    QuantizeOp,
+    ReshapeOp,
+    SoftmaxOp,
+)
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
@@ -70,10 +80,28 @@ def _quantization(op: QuantizeOp | DequantizeOp, rows: int) -> Roles | None:
     return (True,) if count is not None and (is_one or op.axis >= count) else None
 
 
+def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
+    count = leading(shape_of(op.input.type), rows)
+    return (True,) if count is not None and op.axis >= count else None
+
+
+def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
+    """Products of as many pairs of matrices, or of any number for each row; what is known by column has no rows."""
+    operands = [shape_of(value.type) for value in op.operation.operands]
+    counts = [leading(shape[:-2], rows) for shape in operands]
+    if counts[0] is None or counts[1] is None or operands[0][: counts[0]] != operands[1][: counts[1]]:
+        return None
+    return tuple(count is not None for count in counts)
+
+
 _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
     BroadcastOp: _broadcast,
     DequantizeOp: _quantization,
+    F32MatmulOp: _product,
     F32ReduceOp: _reduce,
+    FusedMatMulOp: _product,
+    MatMulOp: _product,
     QuantizeOp: _quantization,
     ReshapeOp: _reshape,
+    SoftmaxOp: _softmax,
 }

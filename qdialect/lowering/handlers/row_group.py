@@ -48,12 +48,16 @@ lowers_each([ROW_GROUP], _lower_row_group)
 class _BlockLowering(GraphLowering):
     """The state of lowering the function of a block."""
 
-    has_row_groups = False
-
     def __init__(
-        self, function: ir.Operation, program: Program, arguments: Sequence[BufferSlot], results: Sequence[BufferSlot]
+        self,
+        function: ir.Operation,
+        program: Program,
+        arguments: Sequence[BufferSlot],
+        results: Sequence[BufferSlot],
+        *,
+        has_row_groups: bool,
     ) -> None:
-        super().__init__(function, program)
+        super().__init__(function, program, has_row_groups=has_row_groups)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
 
@@ -76,6 +80,9 @@ class _BlockLowering(GraphLowering):
 
 
 def _blocks(group: RowGroup) -> Iterator[_Blocks]:
+    if group.products:
+        yield _Blocks(0, group.rows, 1)
+        return
     values = [*group.outputs, *(op.results[0] for op in group.members)]
     row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
     block = _best_block(group.rows, max(1, min(group.rows, _BLOCK_BYTES // row)))
@@ -103,7 +110,8 @@ def _lower_blocks(
     ]
     with program.blocks(blocks.count, moving) as slots:
         results, arguments = slots[: len(outputs)], slots[len(outputs) :]
-        _BlockLowering(function.operation, program, arguments, results).lower()
+        has_rows_inside = group.products > 0
+        _BlockLowering(function.operation, program, arguments, results, has_row_groups=has_rows_inside).lower()
 
 
 def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
