@@ -36,7 +36,7 @@ from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.row_groups import RowGroups
+from qdialect.lowering.row_groups import RowGroups, Scope
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
@@ -112,9 +112,9 @@ class GraphLowering:
         program: Program,
         handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
         *,
-        has_row_groups: bool = True,
+        scope: Scope = Scope.NETWORK,
     ) -> None:
-        """`handed_off` are functions that other libraries compute, by name; ops of row groups share a kernel."""
+        """`handed_off` are functions that other libraries compute, by name."""
         self.handed_off = handed_off
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
@@ -123,8 +123,7 @@ class GraphLowering:
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
-        grouped = self._operations if has_row_groups else ()
-        self._row_groups = RowGroups(grouped, lambda value: value not in self._paddings)
+        self._row_groups = RowGroups(self._operations, lambda value: value not in self._paddings, scope)
         self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 
     def run(self) -> Program:

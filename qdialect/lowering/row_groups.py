@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 from typing import Any
 
@@ -33,12 +34,25 @@ _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp,
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
 _MOST_OPS = 64
 """Of a group: a kernel of more is compiled no faster than several."""
+_F32_BYTES = 4
 _FEWEST_PRODUCTS = 2
 """Of matrices: what lies between two of them need not leave the caches."""
 
 
+_FAR_BYTES = 256 * 1024
+"""Of a matrix between two products: more does not stay in a second-level cache beside what it is multiplied with."""
 _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
 """What every kernel does again that asks for it."""
+
+
+class Scope(Enum):
+    """What the ops of a function compute."""
+
+    NETWORK = auto()
+    MATRICES = auto()
+    """One of several matrices, where rows of a product by the whole of another matrix may join what they meet."""
+    ROWS = auto()
+    """A block of rows, which is not divided further."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +72,21 @@ class RowGroup:
         """How many products of matrices a row has: two in a head of an attention."""
         return sum(member.name in _PRODUCTS for member in self.members)
 
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether a row is a matrix."""
+        products = [member for member in self.members if member.name in _PRODUCTS]
+        return bool(products) and leading(shape_of(products[0].operands[1].type)[:-2], self.rows) is not None
+
 
 class RowGroups:
     """The row groups of a function."""
 
-    def __init__(self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool]) -> None:
+    def __init__(
+        self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
+    ) -> None:
         """Only tensors that are stored row after row, as `is_in_rows` says, go into a group or come from one."""
+        self._scope = scope
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
         self._first: dict[ir.Operation, RowGroup] = {}
@@ -71,9 +94,11 @@ class RowGroups:
         """The ops whose results groups alone compute."""
         self.read: set[ir.Value] = set()
         """What groups read where it is stored."""
+        if scope is Scope.ROWS:
+            return
         for op in operations:
             if op.name in _PRODUCTS and op not in self.computed:
-                self._found(op, prod(shape_of(op.operands[0].type)[:-2]), _FEWEST_PRODUCTS)
+                self._found(op, self._rows_of_product(op), _FEWEST_PRODUCTS)
         for op in operations:
             if op.name in _REDUCTIONS and op not in self.computed:
                 view: Any = op.opview
@@ -95,6 +120,12 @@ class RowGroups:
         self.read |= set(group.inputs)
         self._first[group.first] = group
 
+    def _rows_of_product(self, op: ir.Operation) -> int:
+        """Matrices of a network; rows of one matrix where what is made of it is large."""
+        shape, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+        is_far = self._scope is Scope.MATRICES and prod(after) * _F32_BYTES > _FAR_BYTES
+        return prod(shape[:-1] if is_far else shape[:-2])
+
     def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
         group, left = {seed}, [seed]
         while left and len(group) < _MOST_OPS:
@@ -106,7 +137,10 @@ class RowGroups:
 
     def _joins(self, op: ir.Operation, rows: int) -> bool:
         """Whether `op` computes rows apart; what it would read again for itself must do so too."""
-        if op in self.computed or op not in self._order or roles(op, rows) is None:
+        found = roles(op, rows)
+        if op in self.computed or op not in self._order or found is None:
+            return False
+        if op.name in _PRODUCTS and not found[1] and self._scope is not Scope.MATRICES:
             return False
         reads = [owner for owner in map(_owner, op.operands) if owner is not None and owner.name in _READS]
         return all(roles(read, rows) is not None for read in reads)
