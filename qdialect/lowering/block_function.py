@@ -65,7 +65,8 @@ def _is_constant(value: ir.Value, *, has_rows: bool) -> bool:
 
 def _constant(value: ir.Value, rows: int, block: int, *, has_rows: bool) -> ir.Value:
     array, owner = constant_value(value), value.owner
-    assert array is not None and isinstance(owner, ir.Operation | ir.OpView), "only constants are written again"
+    assert isinstance(owner, ir.Operation | ir.OpView)
+    assert array is not None, "only constants are written again"
     if not has_rows:
         return owner.operation.clone().results[0]
     return constant(np.broadcast_to(array[(0,) * array.ndim], block_shape(array.shape, rows, block)))

@@ -121,9 +121,10 @@ class RowGroups:
         self._first[group.first] = group
 
     def _rows_of_product(self, op: ir.Operation) -> int:
-        """Matrices of a network; rows of one matrix where what is made of it is large."""
-        shape, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-        is_far = self._scope is Scope.MATRICES and prod(after) * _F32_BYTES > _FAR_BYTES
+        """Matrices of a network; rows of one matrix that is large, or of which a large one is made."""
+        shape = shape_of(op.operands[0].type)
+        largest = max(prod(shape), prod(shape_of(op.results[0].type)))
+        is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
         return prod(shape[:-1] if is_far else shape[:-2])
 
     def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
@@ -140,7 +141,7 @@ class RowGroups:
         found = roles(op, rows)
         if op in self.computed or op not in self._order or found is None:
             return False
-        if op.name in _PRODUCTS and not found[1] and self._scope is not Scope.MATRICES:
+        if op.name in _PRODUCTS and self._rows_of_product(op) != rows:
             return False
         reads = [owner for owner in map(_owner, op.operands) if owner is not None and owner.name in _READS]
         return all(roles(read, rows) is not None for read in reads)
