@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer
+from qdialect.lowering.kernel_text import SCRATCH, Buffer
 from qdialect.lowering.program import BufferSlot, Data, Kernel, Program
 from qdialect.lowering.storage import Storage
 
@@ -73,7 +73,7 @@ class BlockProgram(Program):
         """New scratch memory of the kernel."""
         slot = self.outer.buffer(storage)
         known = self.outer.known_buffer(slot)
-        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, is_scratch=True)
+        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, note=SCRATCH)
         return slot
 
     def constant(self, array: NDArray[Any]) -> Data:

@@ -21,6 +21,10 @@ from qdialect.lowering.views import View
 _DIGITS = {"f32": 9, "f64": 17}
 _PACKED = {"f32": ">f", "f64": ">d"}
 
+SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
+"""Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
+sums fit, every two bytes keep the bound of `qdialect.lowering.pair_sums`."""
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -138,11 +142,11 @@ class KernelText:
         """Number of a new micro-kernel."""
         return next(self._header.micro_kernels)
 
-    def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
-        """Declare a flat buffer argument; what an iteration writes to scratch, that iteration alone reads."""
+    def buffer(self, name: str, element: str, length: int, *, note: str = "") -> Buffer:
+        """Declare a flat buffer argument, with what is known of it."""
         name = self._argument_name(name)
         found = Buffer(f"%{name}", element, length)
-        attributes = " {qnn.scratch}" if is_scratch else ""
+        attributes = f" {{{note}}}" if note else ""
         self._header.arguments[name] = f'{found.name}: {found.type}{attributes} loc("{name}")'
         self._header.seen[found] = set()
         return found
@@ -297,6 +301,16 @@ class KernelText:
         tensor = Tensor(self.fresh(), sizes, element)
         self._lines.append(f"{tensor.name} = tensor.empty() : {tensor.type}")
         return tensor
+
+    def slice(self, tensor: Tensor, offsets: Sequence[int | Value], sizes: Sequence[int], dropped: int = 0) -> Tensor:
+        """The part of `tensor` from `offsets` on, without its first `dropped` dimensions, whose size is 1."""
+        found = Tensor(self.fresh(), tuple(sizes[dropped:]), tensor.element)
+        at, extents, ones = (", ".join(map(str, values)) for values in (offsets, sizes, [1] * len(sizes)))
+        self._lines.append(
+            f"{found.name} = tensor.extract_slice {tensor.name}[{at}] [{extents}] [{ones}] "
+            f": {tensor.type} to {found.type}"
+        )
+        return found
 
     def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
         """A tensor of one value, the start of an accumulation."""

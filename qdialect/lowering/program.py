@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
-from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
+from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
+from qdialect.lowering.pair_sums import sums_fit
 from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
@@ -106,23 +107,28 @@ class Kernel(KernelText):
         known = self.program.known_buffer(slot)
         return known or self.parameter(name, slot)
 
-    def parameter(self, name: str, slot: BufferSlot, *, is_scratch: bool = False) -> Buffer:
-        """A parameter for the buffer of `slot`."""
+    def parameter(self, name: str, slot: BufferSlot, *, note: str = "") -> Buffer:
+        """A parameter for the buffer of `slot`, with what is known of it."""
         self.actuals.append(slot)
-        return self.buffer(name, slot.storage.element, slot.storage.length, is_scratch=is_scratch)
+        return self.buffer(name, slot.storage.element, slot.storage.length, note=note)
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
         """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
         slot = self.program.buffer(storage)
-        return self.program.known_buffer(slot) or self.parameter(name, slot, is_scratch=True)
+        return self.program.known_buffer(slot) or self.parameter(name, slot, note=SCRATCH)
 
-    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False) -> Buffer:
-        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them."""
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them.
+
+        `in_pairs` are multiplied in pairs whose sums must fit 16 bits; raises `ValueError` where one of them may not.
+        """
+        if in_pairs and not sums_fit(array):
+            raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
         found = self.program.constant(array)
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        return self.buffer(name, found.element, found.length)
+        return self.buffer(name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else "")
 
     def number(self, name: str, value: float, type_: str) -> Value:
         """A parameter for a number."""

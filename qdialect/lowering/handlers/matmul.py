@@ -12,7 +12,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.contraction import bias_of, epilogue_of
 from qdialect.lowering.kernels.contraction import emit_contraction
-from qdialect.lowering.kernels.product import Matrices, PackedMatrices, Product, emit_packing, emit_start
+from qdialect.lowering.kernels.matrix_packing import Matrices, emit_packing, emit_start
+from qdialect.lowering.kernels.product import PackedMatrices, Product
 from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.storage import signed_shift
 from qdialect.lowering.strides import row_major
@@ -28,10 +29,10 @@ def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     epilogue = epilogue_of(lowering, op, (wide - far, wide + far))
     data, matrices = lowering.slot(op.data), _matrices(lowering, op.weight)
     stored = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
-    start = emit_start(
-        lowering.program, matrices, epilogue.start(bias), op.input_zero_point + signed_shift(op.data.type), stored
-    )
-    right = PackedMatrices(matrices, emit_packing(lowering.program, matrices), start)
+    packed = emit_packing(lowering.program, matrices)
+    points = op.input_zero_point + signed_shift(op.data.type), stored
+    start = emit_start(lowering.program, matrices, packed, epilogue.start(bias), points)
+    right = PackedMatrices(matrices, packed, start)
     output = lowering.result(op.operation.results[0])
     slots = [(op.data, data), (op.operation.results[0], output)]
     if epilogue.residual is not None:
