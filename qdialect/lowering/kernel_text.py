@@ -157,6 +157,14 @@ class KernelText:
         self._header.seen[found] = set()
         return found
 
+    def as_numbers(self, buffer: Buffer, element: str, length: int) -> Buffer:
+        """A buffer of bytes as one of `length` numbers of another type."""
+        found = Buffer(f"%m{next(self._header.numbers)}", element, length)
+        start = buffer.start or self.constant(0, "index")
+        self._lines.append(f"{found.name} = memref.view {buffer.name}[{start}][] : {buffer.type} to {found.type}")
+        self._header.seen[found] = set()
+        return found
+
     def scalar(self, name: str, type_: str) -> Value:
         """Declare a scalar argument."""
         name = self._argument_name(name)

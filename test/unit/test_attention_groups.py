@@ -12,9 +12,34 @@ from qdialect.lowering import row_groups
 from qdialect.lowering.handlers import row_group
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 
 HOST = target.host().name
 KINDS = [name for name in target.TARGETS if target.TARGETS[name].features <= target.host_features()]
+
+QUANTIZED = """
+func.func @main(%q: tensor<2x3x9x20xui8>, %k: tensor<2x3x20x37xui8>, %v: tensor<2x3x37x11xui8>)
+    -> tensor<2x3x9x11xui8> {
+  %0 = "qnn.constant"() {value = dense<0> : tensor<37xi32>} : () -> tensor<37xi32>
+  %1 = "qnn.fused_matmul"(%q, %k, %0) {
+    epilogue = [{requantize = {rounding = "f32_rne_zp_last"}}], input_scale = 0.02 : f64,
+    input_zero_point = 120 : i64, weight_scales = array<f64: 0.03>, weight_zero_points = array<i64: 130>,
+    output_scale = 0.2 : f64, output_zero_point = 127 : i64
+  } : (tensor<2x3x9x20xui8>, tensor<2x3x20x37xui8>, tensor<37xi32>) -> tensor<2x3x9x37xui8>
+  %2 = "qnn.softmax"(%1) {
+    axis = 3 : i64, input_scale = 0.2 : f64, output_scale = 0.00390625 : f64, output_zero_point = 0 : i64,
+    arithmetic = "ort_table"
+  } : (tensor<2x3x9x37xui8>) -> tensor<2x3x9x37xui8>
+  %3 = "qnn.constant"() {value = dense<0> : tensor<11xi32>} : () -> tensor<11xi32>
+  %4 = "qnn.fused_matmul"(%2, %v, %3) {
+    epilogue = [{requantize = {rounding = "f32_rne_zp_last"}}], input_scale = 0.00390625 : f64,
+    input_zero_point = 0 : i64, weight_scales = array<f64: 0.03>, weight_zero_points = array<i64: 128>,
+    output_scale = 0.01 : f64, output_zero_point = 128 : i64
+  } : (tensor<2x3x9x37xui8>, tensor<2x3x37x11xui8>, tensor<11xi32>) -> tensor<2x3x9x11xui8>
+  return %4 : tensor<2x3x9x11xui8>
+}
+"""
+"""Products of u8 matrices of 6 heads, and a softmax between them."""
 
 
 def attention(*lead: int, rows: int, keys: int, depth: int, width: int, mask: tuple[int, ...]) -> str:
@@ -64,29 +89,19 @@ def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -
 
 def test_quantized_heads_are_one_kernel() -> None:
     """The second operand of each product is packed head by head, in the kernel."""
-    text = """
-    func.func @main(%q: tensor<2x3x9x20xui8>, %k: tensor<2x3x20x37xui8>, %v: tensor<2x3x37x11xui8>)
-        -> tensor<2x3x9x11xui8> {
-      %0 = "qnn.constant"() {value = dense<0> : tensor<37xi32>} : () -> tensor<37xi32>
-      %1 = "qnn.fused_matmul"(%q, %k, %0) {
-        epilogue = [{requantize = {rounding = "f32_rne_zp_last"}}], input_scale = 0.02 : f64,
-        input_zero_point = 120 : i64, weight_scales = array<f64: 0.03>, weight_zero_points = array<i64: 130>,
-        output_scale = 0.2 : f64, output_zero_point = 127 : i64
-      } : (tensor<2x3x9x20xui8>, tensor<2x3x20x37xui8>, tensor<37xi32>) -> tensor<2x3x9x37xui8>
-      %2 = "qnn.softmax"(%1) {
-        axis = 3 : i64, input_scale = 0.2 : f64, output_scale = 0.00390625 : f64, output_zero_point = 0 : i64,
-        arithmetic = "ort_table"
-      } : (tensor<2x3x9x37xui8>) -> tensor<2x3x9x37xui8>
-      %3 = "qnn.constant"() {value = dense<0> : tensor<11xi32>} : () -> tensor<11xi32>
-      %4 = "qnn.fused_matmul"(%2, %v, %3) {
-        epilogue = [{requantize = {rounding = "f32_rne_zp_last"}}], input_scale = 0.00390625 : f64,
-        input_zero_point = 0 : i64, weight_scales = array<f64: 0.03>, weight_zero_points = array<i64: 128>,
-        output_scale = 0.01 : f64, output_zero_point = 128 : i64
-      } : (tensor<2x3x9x37xui8>, tensor<2x3x37x11xui8>, tensor<11xi32>) -> tensor<2x3x9x11xui8>
-      return %4 : tensor<2x3x9x11xui8>
-    }"""
-    assert labels(text) == ["rows"]
-    check(parse(text), KINDS)
+    assert labels(QUANTIZED) == ["rows"]
+    check(parse(QUANTIZED), KINDS)
+
+
+def test_threads_share_the_heads() -> None:
+    """Each has packed matrices and scores of its own."""
+    module = parse(QUANTIZED)
+    assert "omp.parallel" in str(lower(module, target.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
+    shapes = [(2, 3, 9, 20), (2, 3, 20, 37), (2, 3, 37, 11)]
+    inputs = [np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8) for shape in shapes]
+    (wanted,) = interpreter.run(module, inputs)
+    assert len(np.unique(wanted)) > 3
+    np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(*inputs), wanted)
 
 
 def test_one_product_is_a_kernel_of_its_own() -> None:
