@@ -36,7 +36,7 @@ from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.row_groups import RowGroups
+from qdialect.lowering.row_groups import RowGroups, Scope
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
@@ -106,11 +106,13 @@ class Padding:
 class GraphLowering:
     """The state of lowering one function."""
 
-    has_row_groups = True
-    """Whether ops of its rows may share a kernel."""
-
     def __init__(
-        self, function: ir.Operation, program: Program, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
+        self,
+        function: ir.Operation,
+        program: Program,
+        handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
+        *,
+        scope: Scope = Scope.NETWORK,
     ) -> None:
         """`handed_off` are functions that other libraries compute, by name."""
         self.handed_off = handed_off
@@ -121,8 +123,7 @@ class GraphLowering:
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
-        grouped = self._operations if self.has_row_groups else ()
-        self._row_groups = RowGroups(grouped, lambda value: value not in self._paddings)
+        self._row_groups = RowGroups(self._operations, lambda value: value not in self._paddings, scope)
         self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 
     def run(self) -> Program:
