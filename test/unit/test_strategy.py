@@ -15,6 +15,7 @@ from qdialect.lowering.strategy import (
     LANES,
     ChannelBlock,
     Strategy,
+    Swept,
     depthwise_blocks,
     lane_blocks,
     row_tiles,
@@ -150,9 +151,28 @@ def test_register_tiles_of_zen_4() -> None:
         interleaved_rows=3,
         lanes=16,
         multiplies_words=False,
+        near_bytes=1 << 19,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver5"))
+
+
+@pytest.mark.parametrize(
+    ("weights", "data", "expected"),
+    [
+        # Small weights stay near whatever the order.
+        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
+        # Weights that do not are fetched once, not for each tile of pixels.
+        (Swept(1 << 21, 16), Swept(1 << 17, 4), True),
+        # A single tile of pixels fetches them once either way.
+        (Swept(1 << 21, 16), Swept(1 << 17, 1), False),
+        # Neither stays near: what is fetched again is the smaller one, or the one with fewer tiles on the other side.
+        (Swept(1 << 21, 16), Swept(1 << 21, 100), True),
+        (Swept(1 << 21, 16), Swept(1 << 23, 10), False),
+    ],
+)
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
+    assert AVX512.sweeps_pixels(weights, data) is expected
 
 
 def test_register_tiles_of_words() -> None:
