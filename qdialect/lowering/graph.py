@@ -37,6 +37,7 @@ from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.row_groups import RowGroups
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
@@ -47,7 +48,6 @@ from qdialect.lowering.storage import (
     signed_shift,
     storage_of,
 )
-from qdialect.lowering.strategy import Strategy
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.transposed_operands import is_read_through
 from qdialect.lowering.transposed_phases import transposed_halo
@@ -59,6 +59,8 @@ Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
 _HANDLERS = Registry[Handler]("lowering")
 _TAKES_ARRAYS: set[str] = {"func.return"}
+ROW_GROUP = "row group"
+"""What the handler of `RowGroup`s is registered for."""
 
 
 def lowers(
@@ -106,8 +108,11 @@ class Padding:
 class GraphLowering:
     """The state of lowering one function."""
 
+    has_row_groups = True
+    """Whether ops of its rows may share a kernel."""
+
     def __init__(
-        self, function: ir.Operation, strategy: Strategy, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
+        self, function: ir.Operation, program: Program, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
     ) -> None:
         """`handed_off` are functions that other libraries compute, by name."""
         self.handed_off = handed_off
@@ -115,15 +120,12 @@ class GraphLowering:
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)
         self._returned = list(self._operations[-1].operands)
-        self.program = Program(
-            [dense_storage_of(value.type) for value in self._arguments],
-            [dense_storage_of(value.type) for value in self._returned],
-            strategy,
-            location=function.location,
-        )
-        self.islands = Islands(self._operations)
+        self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
+        grouped = self._operations if self.has_row_groups else ()
+        self._row_groups = RowGroups(grouped, lambda value: value not in self._paddings)
+        self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 
     def run(self) -> Program:
         """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
@@ -132,13 +134,21 @@ class GraphLowering:
         for index, argument in enumerate(self._arguments):
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
-            if op.name not in CONSTANT_OPS and not self.islands.is_inside(op):
-                self._lower(op)
+            self._lower_at(op)
         self.program.names = ()
         self.program.location = self._operations[-1].location
         for index, value in enumerate(self._returned):
             self._return(index, value)
         return self.program
+
+    def _lower_at(self, op: ir.Operation) -> None:
+        """Lower what is computed in the place of `op`."""
+        group = self._row_groups.starting_at(op)
+        if group is not None:
+            _HANDLERS[ROW_GROUP](self, group)
+        is_elsewhere = op in self._row_groups.computed or self.islands.is_inside(op)
+        if op.name not in CONSTANT_OPS and not is_elsewhere:
+            self._lower(op)
 
     def _lower(self, op: ir.Operation) -> None:
         self.program.names = names_of(op.location)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qdialect.lowering.register_tiles import TileModel, Tiles
+from qdialect.lowering.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
@@ -46,6 +47,8 @@ class ChannelBlock:
     vectors: int
     lanes: int
     rows: int = 1
+    in_pairs: bool = False
+    """Whether products are summed in pairs to words, see `qdialect.lowering.pair_sums`."""
 
     @property
     def channels(self) -> int:
@@ -81,6 +84,26 @@ class Strategy:
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
     """Contraction: what stays in the second level while other data passes through."""
+    pair_model: TileModel | None = None
+    """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    matrix_machine: Machine | None = None
+    """The core whose matrix tiles multiply; None where the target has none."""
+
+    def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
+        """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
+
+        `remainder` is the share of K groups that are multiplied once more.
+        """
+        if self.pair_model is None:
+            return False
+        words, pairs = (self._chosen(lanes_total, taps, in_pairs).cost for in_pairs in (False, True))
+        widening = 0.0 if self.are_words(rows) else self.pair_model.widening(rows)
+        return pairs * (1 + remainder) <= words + widening
+
+    def _chosen(self, lanes_total: int, taps: int, in_pairs: bool) -> Tiles:
+        """The tiles of the first choice that holds for channels of `taps` taps each."""
+        tiles = [choice.tiles for choice in self.pair_model.choices()] if in_pairs and self.pair_model else self.tiles
+        return next(one for one in tiles if taps <= one.taps and lanes_total * taps < one.size)
 
     def are_words(self, rows: int) -> bool:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
@@ -102,26 +125,25 @@ class Strategy:
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         return pixels_inside < channels_inside
 
-    def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
+    def channel_blocks(self, lanes_total: int, depth: int, *, in_pairs: bool = False) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
-        `depth` is the number of taps of each channel.
+        `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so.
         """
-        size = lanes_total * depth
-        rows = next(tiles.rows for tiles in self.tiles if depth <= tiles.taps and size < tiles.size)
+        rows = self._chosen(lanes_total, depth, in_pairs).rows
         lanes = self.lanes
         if lanes_total < lanes:
-            return [ChannelBlock(0, 1, 1, lanes_total, rows[1])]
+            return [ChannelBlock(0, 1, 1, lanes_total, rows[1], in_pairs)]
         widest = max(rows)
         vectors, tail = divmod(lanes_total, lanes)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest]))
+            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest], in_pairs))
         if rest:
-            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest]))
+            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest], in_pairs))
         if tail:
-            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1]))
+            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], in_pairs))
         return blocks
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
@@ -151,7 +173,9 @@ def strategy_of(target: Target) -> Strategy:
         interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
         lanes=instructions.lanes,
         weighs_taps_by_words=not instructions.interleaves,
-        multiplies_words=model.multiplies_words,
+        multiplies_words=instructions.multiplies_words,
+        pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
     )
 
@@ -161,7 +185,8 @@ def tile_model(target: Target) -> TileModel | None:
     instructions = instruction_set_of(target)
     if instructions is None:
         return None
-    return TileModel(target.machine, instructions.lanes, instructions.multiplies_words)
+    products = Products.WORDS if instructions.multiplies_words else Products.BYTES
+    return TileModel(target.machine, instructions.lanes, products)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:

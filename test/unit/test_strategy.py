@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.cpu_names import CPUS
-from qdialect.lowering.register_tiles import Tiles, explained
+from qdialect.lowering.register_tiles import Products, Tiles, explained
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
     LANES,
@@ -182,14 +182,32 @@ def test_register_tiles_of_words() -> None:
     assert strategy_of(resolve("skx")).tiles[0].rows == {4: 4, 3: 5, 2: 7, 1: 9}
 
 
+def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
+    haswell, skylake = strategy_of(resolve("haswell")), strategy_of(resolve("skylake"))
+    # One product a cycle takes as long either way; of two a cycle the additions of words are in the way.
+    assert haswell.takes_pairs(256, 256, 100, 0.0)
+    assert not haswell.takes_pairs(256, 256, 100, 0.01)
+    assert skylake.takes_pairs(256, 256, 100, 0.3)
+    assert not skylake.takes_pairs(256, 256, 100, 0.9)
+    # Weights that meet one row would be widened in registers.
+    assert haswell.takes_pairs(256, 256, 1, 0.3)
+    assert not AVX512.takes_pairs(256, 256, 100, 0.0)
+    assert not strategy_of(resolve("x86-64")).takes_pairs(256, 256, 100, 0.0)
+
+
 def test_tiles_fit_the_registers_of_every_machine() -> None:
     for name in (*TARGETS, *CPUS):
         target = resolve(name)
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.multiplies_words else vectors + 1
+                beside = 2 * rows + 3 if model and model.products is Products.WORDS else vectors + 1
                 assert rows * vectors + beside <= target.machine.vector_registers
+        pairs = strategy_of(target).pair_model
+        for choice in pairs.choices() if pairs else ():
+            for vectors, rows in choice.tiles.rows.items():
+                # Weights, a broadcast row, a product and ones.
+                assert rows * vectors + vectors + 3 <= target.machine.vector_registers
 
 
 def test_the_best_candidate_takes_least_for_a_sum() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import ChannelBlock, Swept
+from qdialect.lowering.strategy import ChannelBlock, Strategy, Swept
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
@@ -80,6 +81,11 @@ class SumOfProducts(ABC):
         """Output channels."""
 
     @property
+    def pixel_count(self) -> int:
+        """Pixels that the weights are multiplied by."""
+        return math.prod(axis.size for axis in self.pixel_axes())
+
+    @property
     @abstractmethod
     def macs(self) -> int:
         """Products that are summed up, those with padding included."""
@@ -104,6 +110,11 @@ class SumOfProducts(ABC):
     @abstractmethod
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         """What is summed up for each channel of `group`."""
+
+    def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
+        """Whether the products of `group` are summed in pairs: never, where nothing is known of the weights."""
+        del strategy, group
+        return False
 
     @abstractmethod
     def declare_columns(self, kernel: Kernel) -> Columns:
@@ -144,7 +155,9 @@ class ContractionMicroKernel:
 
     def constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Tensor:
         """A parameter for constants of the block."""
-        data = self.kernel.data(self.name_of(name), np.ascontiguousarray(values), is_weight=is_weight)
+        in_pairs = is_weight and self.tiles.block.in_pairs
+        constants = np.ascontiguousarray(values)
+        data = self.kernel.data(self.name_of(name), constants, is_weight=is_weight, in_pairs=in_pairs)
         return self.kernel.read(data, View(values.shape, row_major(values.shape)))
 
     def name_of(self, name: str) -> str:
