@@ -63,7 +63,7 @@ class TracedGraph:
         self.inputs: list[Real | Quantized] = []
         self.macs = 0
         self.weights: list[Weights] = []
-        self._reals: dict[str, Real] = {}
+        self._floats: dict[str, Real] = {}
 
     def input(self, name: str, values: NDArray[np.float32]) -> Real:
         """Add a float32 input."""
@@ -84,15 +84,15 @@ class TracedGraph:
         name = writer.node("QuantizeLinear", [source.name, scale, writer.constant(np.uint8(result.params.zero_point))])
         return Quantized(name, result.values, result.params)
 
-    def real(self, source: Quantized) -> Real:
+    def dequantize(self, source: Quantized) -> Real:
         """A DequantizeLinear, one for all readers."""
-        if source.name not in self._reals:
+        if source.name not in self._floats:
             writer, params = self.writer, source.params
             scale = writer.constant(np.float32(params.scale))
             name = writer.node("DequantizeLinear", [source.name, scale, writer.constant(np.uint8(params.zero_point))])
             values = (source.values.astype(np.float64) - params.zero_point) * params.scale
-            self._reals[source.name] = Real(name, values)
-        return self._reals[source.name]
+            self._floats[source.name] = Real(name, values)
+        return self._floats[source.name]
 
     def shaped(self, source: Quantized | Real, shape: Sequence[int], order: Sequence[int] = ()) -> Any:
         """`source` with another shape, and its axes then in another `order`; of the same kind as `source`."""
@@ -120,7 +120,7 @@ class TracedGraph:
 
     def linear(self, source: Quantized, weights: Weights) -> Real:
         """A Gemm of [rows, inputs] with dequantized weights and an int32 bias."""
-        writer, data = self.writer, self.real(source)
+        writer, data = self.writer, self.dequantize(source)
         bias_scales = (np.float32(source.params.scale) * weights.scales).astype(np.float32)
         bias = np.rint(weights.bias / bias_scales).astype(np.int32)
         zeros = [writer.constant(np.zeros(bias.shape, dtype)) for dtype in (np.int8, np.int32)]
@@ -151,7 +151,7 @@ class TracedGraph:
 
     def convolution(self, source: Quantized, weights: Weights, size: int) -> Real:
         """Windows of `size` x `size` pixels that do not overlap: NCHW to [pixels, outputs]; a Conv and transposes."""
-        writer, data = self.writer, self.real(source)
+        writer, data = self.writer, self.dequantize(source)
         _, channels, height, width = data.values.shape
         outputs = weights.values.shape[1]
         kernel = np.ascontiguousarray(weights.values.T.reshape(outputs, channels, size, size))

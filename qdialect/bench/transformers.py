@@ -106,7 +106,7 @@ class _Drawing:
 
     def rounded(self, source: Real) -> Real:
         """Quantized and dequantized."""
-        return self.graph.real(self.graph.quantize(source))
+        return self.graph.dequantize(self.graph.quantize(source))
 
     def static_linear(self, source: Quantized, weights: Weights) -> Quantized:
         """A product whose result is quantized."""
@@ -115,15 +115,15 @@ class _Drawing:
     def attend(self, query: Quantized, key: Quantized, value: Quantized) -> Quantized:
         """[1, heads, rows, columns], the key [1, heads, columns, rows]; every result is quantized."""
         graph = self.graph
-        scores = self.rounded(graph.product(graph.real(query), graph.real(key)))
+        scores = self.rounded(graph.product(graph.dequantize(query), graph.dequantize(key)))
         shares = self.rounded(graph.softmax(scores))
-        return graph.quantize(graph.product(shares, graph.real(value)))
+        return graph.quantize(graph.product(shares, graph.dequantize(value)))
 
     def static_feed_forward(self, source: Quantized) -> Quantized:
         """Two products with a Gelu between them."""
         width, hidden = self.shape.width, self.shape.hidden
         middle = self.static_linear(source, self.weights(width, hidden))
-        active = self.graph.quantize(self.graph.gelu(self.graph.real(middle)))
+        active = self.graph.quantize(self.graph.gelu(self.graph.dequantize(middle)))
         return self.static_linear(active, self.weights(hidden, width))
 
     def static_attention(self, source: Quantized) -> Quantized:
@@ -142,7 +142,7 @@ class _Drawing:
 
     def sum(self, left: Quantized, right: Quantized) -> Quantized:
         """A residual sum, quantized."""
-        return self.graph.quantize(self.graph.add(self.graph.real(left), self.graph.real(right)))
+        return self.graph.quantize(self.graph.add(self.graph.dequantize(left), self.graph.dequantize(right)))
 
 
 def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
@@ -153,8 +153,8 @@ def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGra
     for _ in range(shape.layers):
         for part in (drawing.static_attention, drawing.static_feed_forward):
             total = drawing.sum(state, part(state))
-            state = graph.quantize(drawing.layer_norm(graph.real(total)))
-    return graph, [graph.real(state)]
+            state = graph.quantize(drawing.layer_norm(graph.dequantize(total)))
+    return graph, [graph.dequantize(state)]
 
 
 def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
@@ -181,7 +181,7 @@ def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGr
 def _pre_normalized(drawing: _Drawing, state: Quantized, part: Callable[[Quantized], Quantized]) -> Quantized:
     """``state + part(normalized state)``."""
     graph = drawing.graph
-    return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.real(state)))))
+    return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.dequantize(state)))))
 
 
 def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
@@ -194,12 +194,12 @@ def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[Trace
     rows = graph.transposed(graph.shaped(patches, (shape.width, shape.tokens - 1)), (1, 0))
     token = graph.quantize(graph.constant(drawing.numbers(1, shape.width)), rows.params)
     positions = graph.constant(drawing.numbers(shape.tokens, shape.width, spread=0.2))
-    state = graph.quantize(graph.add(graph.real(graph.concatenated(token, rows, 0)), positions))
+    state = graph.quantize(graph.add(graph.dequantize(graph.concatenated(token, rows, 0)), positions))
     for _ in range(shape.layers):
         for part in (drawing.static_attention, drawing.static_feed_forward):
             state = _pre_normalized(drawing, state, part)
-    last = graph.quantize(drawing.layer_norm(graph.real(state)))
-    return graph, [graph.real(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))]
+    last = graph.quantize(drawing.layer_norm(graph.dequantize(state)))
+    return graph, [graph.dequantize(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))]
 
 
 def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
@@ -215,7 +215,7 @@ def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph
         held: list[Quantized] = []
         for name, row in zip(("key", "value"), new, strict=True):
             cache = graph.quantized_input(f"{name}{len(caches) // 2}", drawing.numbers(*past))
-            added = drawing.heads(graph.quantize(graph.real(row), cache.params), (0, 2, 1, 3))
+            added = drawing.heads(graph.quantize(graph.dequantize(row), cache.params), (0, 2, 1, 3))
             assert isinstance(added, Quantized)
             held.append(graph.concatenated(cache, added, 2))
         caches.extend(held)
@@ -227,7 +227,7 @@ def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph
     for _ in range(shape.layers):
         for part in (attention, drawing.static_feed_forward):
             state = _pre_normalized(drawing, state, part)
-    return graph, [graph.real(graph.quantize(drawing.layer_norm(graph.real(state)))), *caches]
+    return graph, [graph.dequantize(graph.quantize(drawing.layer_norm(graph.dequantize(state)))), *caches]
 
 
 WORKLOADS: Mapping[str, Workload] = {

@@ -25,6 +25,7 @@ from qdialect.dialect import (
     I16Conv2DOp,
     MaxPool2DOp,
     QnnOp,
+    TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
@@ -48,6 +49,7 @@ from qdialect.lowering.storage import (
     storage_of,
 )
 from qdialect.lowering.strides import row_major
+from qdialect.lowering.transposed_operands import is_read_through
 from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 
@@ -219,7 +221,7 @@ class GraphLowering:
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
-        return is_same and not any(_reads_past_end(use.owner) for use in value.uses)
+        return is_same and not any(_reads_past_end(use.owner) or _reads_words(use.owner) for use in value.uses)
 
     def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
@@ -324,6 +326,11 @@ def _reads_past_end(op: Any) -> bool:
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
     k_group = 2 if isinstance(op, I16Conv2DOp) else 4
     return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
+
+
+def _reads_words(op: Any) -> bool:
+    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
+    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
 
 
 _NARROW = 4

@@ -14,6 +14,7 @@ from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
     ChannelBlock,
     Strategy,
+    Swept,
     depthwise_blocks,
     lane_blocks,
     row_tiles,
@@ -153,6 +154,24 @@ def test_register_tiles_of_zen_4() -> None:
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver5"))
+
+
+@pytest.mark.parametrize(
+    ("weights", "data", "expected"),
+    [
+        # Small weights stay near whatever the order.
+        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
+        # Weights that do not are fetched once, not for each tile of pixels.
+        (Swept(1 << 21, 16), Swept(1 << 17, 4), True),
+        # A single tile of pixels fetches them once either way.
+        (Swept(1 << 21, 16), Swept(1 << 17, 1), False),
+        # Neither stays near: what is fetched again is the smaller one, or the one with fewer tiles on the other side.
+        (Swept(1 << 21, 16), Swept(1 << 21, 100), True),
+        (Swept(1 << 21, 16), Swept(1 << 23, 10), False),
+    ],
+)
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
+    assert AVX512.sweeps_pixels(weights, data) is expected
 
 
 def test_register_tiles_of_words() -> None:

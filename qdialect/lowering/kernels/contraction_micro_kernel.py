@@ -247,8 +247,11 @@ class ContractionMicroKernel:
     def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.sums is not None:
-            view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
-            return Operand(self.kernel.read(self.sums, view), segment.loops)
+            # Groups with sums of their own come one after the other.
+            count, rows = (self.tiles.group.count,), (prod(axis.size for axis in self.op.pixel_axes()),)
+            groups = (count, rows) if self.groups else ((), ())
+            view = View((*groups[0], *segment.sizes), (*groups[1], *segment.strides(-1)), segment.offsets[-1])
+            return Operand(self.kernel.read(self.sums, view), (*self.groups, *segment.loops))
         per_channel = self.tiles.group.per_block > 1
         own = _TILE if per_channel else ("nl",)
         sizes = self._spread(segment) if per_channel else (*self._spread(segment)[:-3], self.tiles.block.lanes)
