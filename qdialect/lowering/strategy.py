@@ -73,11 +73,11 @@ class Strategy:
     tiles: Sequence[Tiles]
     """Contraction: the first that holds for a reduction."""
     depthwise_pixels: int
-    """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+    """Depthwise: maximum of pixels of a tile, each an accumulator and a widened input vector of channels."""
     sum_rows: int
-    """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
+    """Sums of windows by dot products: maximum of rows, each a vector of sums; 0 where the target has none."""
     interleaved_rows: int
-    """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
+    """Depthwise by dot products: maximum of rows of a tile, each four accumulators; 0 where the target has none."""
     lanes: int = 16
     """Contraction: channels of a vector."""
     weighs_taps_by_words: bool = False

@@ -252,7 +252,7 @@ def test_a_random_network_computes_its_answer() -> None:
     drawing.head(drawing.convolution(value, 4, 3, 2, (0, 0, 1, 1), "relu6", depthwise=True))
     network, image, answer = drawing.finish()
     (found,) = interpreter.run(import_onnx(write_qdq(network)), [image])
-    # A sum of f32 values may round the other way in one place, and what follows sees it.
+    # A sum of f32 values may round the other way in one element, and what follows sees it.
     assert np.abs(found.astype(int) - answer).max() <= 1
     assert network.macs == sum(node.macs for node in network.nodes) > 0
 

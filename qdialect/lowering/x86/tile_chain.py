@@ -198,7 +198,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
     tiles = [[extents[loop] for loop in loops if loop in result[:-2]] for loops in (result, data, weights)]
-    if any(math.prod(own) > most for own, most in zip(tiles, _COUNTS, strict=True)):
+    if any(math.prod(own) > maximum for own, maximum in zip(tiles, _COUNTS, strict=True)):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
     if not all(side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2) for side in sides):
