@@ -55,7 +55,7 @@ def leave_kernels(store: Store) -> None:
     """Remove all entries but those of kernels."""
     for file in store.files():
         sections = store.get(file.path.name)
-        if sections is None or "object" not in sections:
+        if sections is None or not {"object", "group"} & sections.keys():
             file.path.unlink()
 
 
