@@ -79,6 +79,16 @@ def test_shrink() -> None:
     check("Shrink", [numbers(50)], lambd=0.75, bias=0.25)
 
 
+@variants_together
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("align", [0, 1])
+def test_images_read_between_their_elements(mode: str, padding: str, align: int) -> None:
+    """Some positions lie outside."""
+    grid = np.clip(numbers(2, 4, 6, 2, seed=1), -1.5, 1.5)
+    check("GridSample", [numbers(2, 3, 5, 7), grid], mode=mode, padding_mode=padding, align_corners=align)
+
+
 def packed(values: Array, bits: int) -> Array:
     """Numbers along the last dimension in bytes, the first in the lowest bits."""
     count = 8 // bits

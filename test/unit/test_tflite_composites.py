@@ -49,9 +49,9 @@ def content(bodies: Sequence[int], decompositions: Sequence[int]) -> bytes:
 def _with_options(plain: bytes, decompositions: Sequence[int]) -> bytes:
     schema: Any = import_module("ai_edge_litert.schema_py_generated")
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(plain, 0))
-    codes = [code.builtinCode for code in model.operatorCodes]
+    kinds = [entry.builtinCode for entry in model.operatorCodes]
     operators = [one for subgraph in model.subgraphs for one in subgraph.operators]
-    composites = [one for one in operators if codes[one.opcodeIndex] == KIND.STABLEHLO_COMPOSITE]
+    composites = [one for one in operators if kinds[one.opcodeIndex] == KIND.STABLEHLO_COMPOSITE]
     for operator, index in zip(composites, decompositions, strict=True):
         operator.builtinOptions2Type = schema.BuiltinOptions2.StableHLOCompositeOptions
         operator.builtinOptions2 = options = schema.StableHLOCompositeOptionsT()

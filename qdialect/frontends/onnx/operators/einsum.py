@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.registry import Call, imports, planner_of
+from qdialect.frontends.onnx.operators.parts import part_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Constant, Tensor
 
 _OWN_LABELS = "0123456789"
@@ -88,7 +88,7 @@ def _summed(call: Call, operand: _Operand, kept: str) -> _Operand:
     axes = [i for i, label in enumerate(operand.labels) if label not in kept]
     if not axes:
         return operand
-    found = _node(call, "ReduceSum", [operand.tensor, Constant(np.array(axes))], 13, keepdims=0)
+    found = part_of(call, "ReduceSum", [operand.tensor, Constant(np.array(axes))], keepdims=0)
     return _Operand(found, kept)
 
 
@@ -102,7 +102,7 @@ def _product(call: Call, lhs: _Operand, rhs: _Operand, result: str) -> _Operand:
     left = _matrix(call, _transposed(call, lhs, batch + rows + inner), (batch, rows, inner))
     right = _matrix(call, _transposed(call, rhs, batch + inner + columns), (batch, inner, columns))
     labels = batch + rows + columns
-    found = _reshaped(call, _node(call, "MatMul", [left, right], 13), tuple(extents[label] for label in labels))
+    found = _reshaped(call, part_of(call, "MatMul", [left, right]), tuple(extents[label] for label in labels))
     return _Operand(found, labels)
 
 
@@ -118,18 +118,10 @@ def _transposed(call: Call, operand: _Operand, labels: str) -> _Operand:
     if operand.labels == labels:
         return operand
     order = [operand.labels.index(label) for label in labels]
-    return _Operand(_node(call, "Transpose", [operand.tensor], 13, perm=order), labels)
+    return _Operand(part_of(call, "Transpose", [operand.tensor], perm=order), labels)
 
 
 def _reshaped(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
     if tensor.shape == shape:
         return tensor
-    return _node(call, "Reshape", [tensor, Constant(np.array(shape, np.int64))], 13)
-
-
-def _node(call: Call, kind: str, tensors: Sequence[Tensor], version: int, **attributes: Any) -> Tensor:
-    """What an operator gives that stands for a part of the node."""
-    node = replace(call.node, kind=kind, attributes=attributes, version=version)
-    found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
-    assert not isinstance(found, tuple)
-    return found
+    return part_of(call, "Reshape", [tensor, Constant(np.array(shape, np.int64))])
