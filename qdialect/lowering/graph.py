@@ -341,10 +341,10 @@ def _reads_past_end(op: Any) -> bool:
 def _multiplies_signed(use: ir.OpOperand) -> bool:
     """Whether a use is the data of a contraction with constant weights whose channels are all summed up."""
     op = use.owner.opview
-    is_data = isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp) and use.operand_number == 0
-    if not is_data or constant_value(op.weight) is None:
+    if not isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp):
         return False
-    return isinstance(op, DenseOp | FusedDenseOp) or op.groups == 1
+    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
 
 
 _NARROW = 4
