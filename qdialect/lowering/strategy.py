@@ -88,6 +88,8 @@ class Strategy:
     """Contraction: what stays in the second level while other data passes through."""
     pair_model: TileModel | None = None
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    multiplies_signed: bool = False
+    """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
 
@@ -178,6 +180,7 @@ def strategy_of(target: Target) -> Strategy:
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=instructions.multiplies_words,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        multiplies_signed=bool(instructions.signed_dots),
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
     )

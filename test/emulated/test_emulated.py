@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from strategy_networks import Network, drawn
+from strategy_networks import Network, drawn, literal
 from vector_programs import module_of
 
 from qdialect._mlir import ir
@@ -31,7 +31,7 @@ MODELS = {
     "avx512vbmi": ("corei7_icelake_u", "corei7_skylake_x"),
     "avx512vnni": ("tigerlake", "corei7_skylake_x"),
     "avx512bw": ("corei7_skylake_x", "corei7_haswell_4770"),
-    "avxvnniint8": ("arrow_lake", "ryzen"),
+    "avxvnniint8": ("wildcat_lake", "ryzen"),
     "avxvnni": ("arrow_lake", "corei7_haswell_4770"),
     "avx2": ("corei7_haswell_4770", "corei7_sandy_bridge_2600k"),
     "sse4.1": ("core2_penryn_t9600", "athlon64_venice"),
@@ -39,14 +39,19 @@ MODELS = {
     "generic": ("p4_prescott_celeron_336", None),
 }
 # CPUs by LLVM's names and those of the emulator.
-CPUS = {"haswell": "broadwell_ult", "znver1": "ryzen", "skx": "corei7_skylake_x", "icelake-client": "corei7_icelake_u"}
-CPUS |= {
+CPUS = {
+    "haswell": "broadwell_ult",
+    "znver1": "ryzen",
+    "skx": "corei7_skylake_x",
+    "icelake-client": "corei7_icelake_u",
     "sapphirerapids": AMX,
     "arrowlake": "arrow_lake",
     "pantherlake": "wildcat_lake",
     "penryn": "core2_penryn_t9600",
+    "sandybridge": "corei7_sandy_bridge_2600k",
+    "cannonlake": "corei3_cnl",
+    "k8": "athlon64_clawhammer",
 }
-CPUS |= {"sandybridge": "corei7_sandy_bridge_2600k", "cannonlake": "corei3_cnl", "k8": "athlon64_clawhammer"}
 # Pixels, input channels, output channels, kernel, stride: remainders of each, and none.
 SHAPES = (
     *(
@@ -70,9 +75,8 @@ SHAPES = (
 class Case:
     """A network, an image, and what the reference makes of it."""
 
-    def __init__(self, network: Network, shape: tuple[int, ...]) -> None:
-        self.module = parse(network.text())
-        self.image = network.rng.integers(0, 256, shape).astype(np.uint8)
+    def __init__(self, module: ir.Module, image: NDArray[np.generic]) -> None:
+        self.module, self.image = module, image
         self.wanted: NDArray[np.generic] = run(self.module, [self.image])[0]
         assert len(np.unique(self.wanted)) > 2, "a result that depends on the input"
 
@@ -82,6 +86,10 @@ class Case:
         arena = np.zeros(max(lowered.arena_bytes, 1), np.uint8)
         outputs = np.zeros_like(self.wanted)
         return object_code(lowered.module, resolve(target)), [self.image, outputs, lowered.constants, arena]
+
+
+def case_of(network: Network, shape: tuple[int, ...]) -> Case:
+    return Case(parse(network.text()), network.rng.integers(0, 256, shape).astype(np.uint8))
 
 
 def assert_same(case: Case, target: str, model: str) -> Ran:
@@ -96,7 +104,7 @@ def small() -> Case:
     """A 3x3 convolution and a table, a depthwise one, and one of 1x1."""
     network = drawn(1)
     shape = [int(size) for size in network.input.removeprefix("tensor<").split("x")[:-1]]
-    return Case(network, tuple(shape))
+    return case_of(network, tuple(shape))
 
 
 @pytest.mark.parametrize(("rows", "k_groups", "lanes"), [(16, 16, 16), (1, 16, 4), (7, 3, 8), (16, 1, 16)])
@@ -136,7 +144,7 @@ def test_contractions_in_tiles_have_the_bits_of_the_reference(shape: tuple[int, 
     height, width, depth, channels, kernel, stride = shape
     network = Network(sum(shape), (1, height, width, depth))
     network.convolution(channels, kernel, stride)
-    case = Case(network, (1, height, width, depth))
+    case = case_of(network, (1, height, width, depth))
     assert "tdpbusd" in disassembly(case.code("amxint8")[0])
     assert_same(case, "amxint8", AMX)
 
@@ -149,11 +157,32 @@ def test_a_network_in_tiles_has_the_bits_of_the_reference() -> None:
     network.convolution(40, 3, table=True)
     network.convolution(24, 3, 1, 2)
     network.convolution(90, 1, 2)
-    case = Case(network, (1, 20, 20, 3))
+    case = case_of(network, (1, 20, 20, 3))
     text = disassembly(case.code("sapphirerapids")[0])
     assert text.count("tdpbusd %tmm") > 4
     assert "vpdpbusd" in text
     assert_same(case, "sapphirerapids", AMX)
+
+
+def test_products_of_signed_bytes_run_where_a_cpu_has_them() -> None:
+    rng = np.random.default_rng(12)
+    depth, channels, rows = 72, 37, 5
+    weights = rng.integers(-128, 128, (channels, depth))
+    module = parse(f"""
+    func.func @main(%x: tensor<{rows}x{depth}xi8>) -> tensor<{rows}x{channels}xi32> {{
+      %w = "qnn.constant"() {{value = {literal(weights, "i8")}}} : () -> tensor<{channels}x{depth}xi8>
+      %0 = "qnn.dense"(%x, %w) {{
+        input_scale = 0.5 : f64, input_zero_point = -7 : i64, weight_scales = array<f64: 0.25>,
+        weight_zero_points = array<i64: 2>
+      }} : (tensor<{rows}x{depth}xi8>, tensor<{channels}x{depth}xi8>) -> tensor<{rows}x{channels}xi32>
+      return %0 : tensor<{rows}x{channels}xi32>
+    }}""")
+    case = Case(module, rng.integers(-128, 128, (rows, depth)).astype(np.int8))
+    assert "vpdpbssd" in disassembly(case.code("arrowlake")[0])
+    assert_same(case, "arrowlake", "arrow_lake")
+    with pytest.raises(UndefinedInstructionError):
+        # It has AVX-VNNI, but not that of signed bytes.
+        assert_same(case, "avxvnniint8", AMX)
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -52,6 +52,8 @@ USED = {
     "avx512vbmi": ("zmm", {"vpdpbusd", "vpermt2b"}, set[str]()),
     "avx512vnni": ("zmm", {"vpdpbusd", "vpshufb"}, {"vpermi2b", "vpermb", "vpermt2b"}),
     "avx512bw": ("zmm", {"vpmaddwd", "vpshufb"}, {"vpdpbusd", "vpermi2b", "vpermb", "vpermt2b"}),
+    "amxint8": ("zmm", {"vpdpbusd", "vpermt2b"}, {"{vex} vpdpbusd"}),
+    "avxvnniint8": ("ymm", {"{vex} vpdpbusd", "vpshufb"}, set[str]()),
     "avxvnni": ("ymm", {"{vex} vpdpbusd", "vpshufb"}, set[str]()),
     "avx2": ("ymm", {"vpmaddwd", "vpshufb"}, {"vpdpbusd"}),
     "haswell": ("ymm", {"vpmaddwd", "vpshufb"}, {"vpdpbusd"}),

@@ -64,7 +64,8 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
         )
         start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
-        lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.tiles), loops, inputs, start)
+        tag = Tag(micro_kernel, "sum", reduction.tiles)
+        lanes = accumulate(kernel, tag, loops, inputs, start, is_signed=op.data.signed)
         terms = [Operand(lanes, loops.parallel)]
         start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
         body = kernel.body(terms, start)

@@ -238,12 +238,13 @@ class _Emission:
         """Emit a chain, and write its tiles."""
         sums, buffer, *indices = write.operands
         shape = b.shape_of(sums)
-        stride = (static_strides(ir.MemRefType(buffer.type)) or ())[-2]
+        strides = static_strides(ir.MemRefType(buffer.type))
+        assert strides is not None, "it was checked"
         self._add(sums, write)
         with ir.InsertionPoint(write), write.location:
             for register, position in enumerate(np.ndindex(*shape[:-2])):
                 steps = [*[0] * (len(indices) - len(shape)), *position, 0, 0]
-                memory = TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, stride)
+                memory = TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, strides[-2])
                 self.registers.store(register, memory)
         write.erase()
         _erase_unused(sums)
