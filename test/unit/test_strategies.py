@@ -18,7 +18,8 @@ from qdialect.runtime.object_code import object_code
 from qdialect.target import TARGETS, resolve
 
 KINDS = [name for name in TARGETS if name != "generic"]
-PORTABLE = [f"{name},portable" for name in ("avx512vbmi", "avx2")]
+EXECUTED = [name for name in KINDS if TARGETS[name].features <= target.host_features()]
+PORTABLE = [f"{name},portable" for name in KINDS if name not in EXECUTED or name in ("avx512vbmi", "avx2")]
 ROUNDINGS = ("fixed64_up", "fixed32_double")
 
 
@@ -40,11 +41,18 @@ class Network:
     def type(self) -> str:
         return f"tensor<{'x'.join(map(str, self.shape))}xui8>"
 
-    def convolution(self, channels: int, kernel: int, stride: int = 1, groups: int = 1, *, table: bool = False) -> None:
-        """A convolution padded to keep the size at stride 1; of some channels the weights need nine bits."""
+    def convolution(
+        self, channels: int, kernel: int, stride: int = 1, groups: int = 1, *, table: bool = False, near: bool = False
+    ) -> None:
+        """A convolution padded to keep the size at stride 1; of some channels the weights need nine bits.
+
+        Weights that are `near` their zero point need seven.
+        """
         rng, pad, depth = self.rng, kernel // 2, self.shape[3] // groups
         weights = rng.choice([0, 255, *range(60, 200)], (channels, kernel, kernel, depth))
         points = rng.choice([128, *range(256)], channels)
+        if near:
+            weights, points = rng.integers(64, 192, weights.shape), np.full(channels, 128)
         weight, bias = self.constant(weights, "ui8"), self.constant(rng.integers(-9999, 9999, channels), "i32")
         scale = 0.01 * 75 * 50 * kernel * np.sqrt(depth) / 60
         stages = [f'{{requantize = {{rounding = "{rng.choice(ROUNDINGS)}"}}}}']
@@ -91,8 +99,7 @@ def assert_same(network: Network, names: list[str]) -> None:
 
 
 def test_every_strategy_that_this_cpu_executes_gives_the_bits_of_the_reference() -> None:
-    found = target.host_features()
-    assert_same(drawn(1), [name for name in KINDS if TARGETS[name].features <= found])
+    assert_same(drawn(1), EXECUTED)
 
 
 def test_portable_code_of_a_strategy_gives_the_same_bits() -> None:
@@ -117,8 +124,25 @@ USED = {
     "avx2": ("ymm", {"vpmaddwd", "vpshufb"}, {"vpdpbusd"}),
     "haswell": ("ymm", {"vpmaddwd", "vpshufb"}, {"vpdpbusd"}),
     "sse4.1": ("xmm", {"pmaddwd", "pshufb"}, {"vpmaddwd"}),
+    "avxvnniint8": ("ymm", {"{vex} vpdpbusd", "vpshufb"}, set[str]()),
+    "amxint8": ("zmm", {"vpdpbusd", "vpermt2b"}, set[str]()),
     "x86-64": ("xmm", {"pmaddwd"}, {"pshufb", "pmuldq", "vpmaddwd"}),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "dot"),
+    [("avx512bw", "vpmaddubsw"), ("avx2", "vpmaddubsw"), ("sse4.1", "pmaddubsw"), ("x86-64", "pmaddwd")],
+)
+def test_depthwise_layers_sum_products_in_pairs_where_there_is_no_vnni(name: str, dot: str) -> None:
+    network = Network(6)
+    network.shape[3] = 64
+    network.value, network.input = "%x", network.type
+    network.convolution(64, 3, groups=64, near=True)
+    chosen = resolve(name)
+    text = disassembly(object_code(lower(parse(network.text()), chosen).module, chosen))
+    assert re.search(rf"\b{dot}\b", text)
+    assert ("maddubsw" in text) == ("maddubsw" in dot)
 
 
 @pytest.mark.parametrize("name", USED)
