@@ -28,11 +28,18 @@ class Network:
     def type(self) -> str:
         return f"tensor<{'x'.join(map(str, self.shape))}xui8>"
 
-    def convolution(self, channels: int, kernel: int, stride: int = 1, groups: int = 1, *, table: bool = False) -> None:
-        """A convolution padded to keep the size at stride 1; of some channels the weights need nine bits."""
+    def convolution(
+        self, channels: int, kernel: int, stride: int = 1, groups: int = 1, *, table: bool = False, near: bool = False
+    ) -> None:
+        """A convolution padded to keep the size at stride 1; of some channels the weights need nine bits.
+
+        Weights that are `near` their zero point need seven.
+        """
         rng, pad, depth = self.rng, kernel // 2, self.shape[3] // groups
         weights = rng.choice([0, 255, *range(60, 200)], (channels, kernel, kernel, depth))
         points = rng.choice([128, *range(256)], channels)
+        if near:
+            weights, points = rng.integers(64, 192, weights.shape), np.full(channels, 128)
         weight, bias = self.constant(weights, "ui8"), self.constant(rng.integers(-9999, 9999, channels), "i32")
         scale = 0.01 * 75 * 50 * kernel * np.sqrt(depth) / 60
         stages = [f'{{requantize = {{rounding = "{rng.choice(ROUNDINGS)}"}}}}']
