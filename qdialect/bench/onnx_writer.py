@@ -87,11 +87,9 @@ class GraphWriter:
         """The model's file."""
         from onnx import TensorProto, helper
 
+        element_type = TensorProto.DataType.Value
         sources, results = (
-            [
-                helper.make_tensor_value_info(name, TensorProto.DataType.Value(kind), shape)
-                for name, shape, kind in ports
-            ]
+            [helper.make_tensor_value_info(name, element_type(kind), shape) for name, shape, kind in ports]
             for ports in (inputs, outputs)
         )
         graph = helper.make_graph(self._nodes, "network", sources, results, self._constants)

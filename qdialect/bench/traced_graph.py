@@ -56,6 +56,11 @@ class Weights:
         """Bytes of weights and bias."""
         return self.values.nbytes + self.bias.nbytes
 
+    def filters(self, channels: int, size: int) -> NDArray[np.int8]:
+        """The weights as [outputs, channels, size, size]."""
+        filters: NDArray[np.int8] = np.ascontiguousarray(self.values.T)
+        return filters.reshape(-1, channels, size, size)
+
 
 T = TypeVar("T", Float, Quantized)
 
@@ -161,7 +166,7 @@ class TracedGraph:
         writer, data = self.writer, self.dequantize(source)
         _, channels, height, width = data.values.shape
         outputs = weights.values.shape[1]
-        kernel: NDArray[np.int8] = weights.values.T.copy().reshape(outputs, channels, size, size)
+        kernel = weights.filters(channels, size)
         zeros = writer.constant(np.zeros(outputs, np.int8))
         dequantized = [writer.constant(kernel), writer.constant(weights.scales), zeros]
         inputs = [data.name, writer.node("DequantizeLinear", dequantized, axis=0)]
