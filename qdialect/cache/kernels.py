@@ -16,6 +16,7 @@ from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
+from qdialect.lowering.lowered import TARGET
 
 ENTRY = "main"
 
@@ -110,6 +111,8 @@ def _taken_out(module: ir.Module, kernel: Kernel) -> ir.Module:
     function = ops[kernel.name]
     with module.context, ir.Location.unknown():
         alone = ir.Module.create()
+        # How it is compiled depends on its target.
+        alone.operation.attributes[TARGET] = module.operation.attributes[TARGET]
         with ir.InsertionPoint(alone.body):
             for name in dict.fromkeys((*kernel.constants, *_references(function))):
                 ops[name].clone()
