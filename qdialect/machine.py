@@ -35,6 +35,8 @@ class Machine:
     l2_bytes: int
     l2_bandwidth: int
     """Bytes that arrive from the second level in a cycle, while loads go on."""
+    tile_product_cycles: int = 0
+    """Cycles from the start of a product of whole tiles to that of the next; 0 where the core has no tiles."""
 
 
 _SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)
@@ -43,7 +45,7 @@ _SKYLAKE = replace(_HASWELL, dot_products=2)
 _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
 _SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
-_SAPPHIRE_RAPIDS = replace(_ICE_LAKE, l2_bytes=2 * _MB)
+_SAPPHIRE_RAPIDS = replace(_ICE_LAKE, l2_bytes=2 * _MB, tile_product_cycles=16)
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2)
@@ -116,6 +118,8 @@ def machine_of(cpu: str, features: frozenset[str]) -> Machine:
     """The machine of an LLVM name; of a CPU of which no more is known, the one that is like it in its `features`."""
     if cpu in MACHINES:
         return MACHINES[cpu]
+    if "amx-int8" in features:
+        return _SAPPHIRE_RAPIDS
     if "avx512f" in features:
         return _ICE_LAKE if "avx512vbmi" in features else _SKYLAKE_X
     if "avx2" in features:

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
-from qdialect.frontends.common import GraphNode
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.profiles import TFLITE_PROFILES
 
 if TYPE_CHECKING:
+    from qdialect._mlir import ir
+    from qdialect.frontends.common import GraphNode
     from qdialect.frontends.planning.division import Division
 
 
@@ -89,13 +90,6 @@ def _tflite_operators() -> Sequence[str]:
         from qdialect.frontends.tflite import supported_operators
 
     return supported_operators()
-
-
-def _tflite_profiles() -> Sequence[str]:
-    with LATE_IMPORTS:
-        from qdialect.frontends.tflite import PROFILES
-
-    return PROFILES
 
 
 def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
@@ -215,7 +209,7 @@ FORMATS = {
             _load_tflite,
             _tflite_nodes,
             _tflite_operators,
-            _tflite_profiles,
+            lambda: TFLITE_PROFILES,
             _open_tflite,
             framework=litert.FRAMEWORK,
             divide=_divide_tflite,
@@ -264,7 +258,7 @@ def read_model(model: str | Path | ir.Module, options: ImportOptions | None = No
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
     and for a file of another kind.
     """
-    if isinstance(model, ir.Module):
+    if not isinstance(model, str | Path):
         return model
     path = Path(model)
     return format_of(path).read(path, options or ImportOptions())

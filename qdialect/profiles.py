@@ -178,3 +178,6 @@ PROFILES: Mapping[str, Profile] = {
     )
 }
 """Every profile by its name."""
+
+TFLITE_PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
+"""The names of those that a .tflite file may have, its own first."""

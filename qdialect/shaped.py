@@ -61,7 +61,7 @@ class ShapedExecutable(Executable):
         self._ranges = ranges
         self._others: KeptShapes[Executable] = KeptShapes()
 
-    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = self._inputs_of(arrays)
         return self._of(inputs).results(inputs)
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from qdialect._mlir import dialect_module
+from qdialect.late_imports import LATE_IMPORTS
 
 _UPSTREAM = """
 affine-data-copy-generate affine-expand-index-ops affine-expand-index-ops-as-affine
@@ -62,6 +62,10 @@ def with_nearest_op(message: str) -> str:
 
 def _ops_of(namespace: str) -> list[str]:
     """The names of the ops of a dialect that has Python classes."""
+    with LATE_IMPORTS:
+        # Most processes never suggest an op.
+        from qdialect._mlir import dialect_module
+
     module = dialect_module(namespace)
     classes = [value for value in vars(module).values() if isinstance(value, type)] if module else []
     names = (getattr(value, "OPERATION_NAME", None) for value in classes)

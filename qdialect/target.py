@@ -3,8 +3,10 @@
 A target is named as LLVM's tools name it: a CPU, then features that it has more or less, as in ``haswell``,
 ``x86-64-v3`` or ``haswell,+avxvnni,-fma``.  Its kind is the first of these whose features it has:
 
+  amxint8     products of tiles of bytes, and what avx512vbmi has
   avx512vbmi  dot products of bytes in 512 bits, tables by byte permutes
   avx512vnni  dot products of bytes in 512 bits
+  avxvnniint8 dot products of bytes in 256 bits, of any signs
   avxvnni     dot products of bytes in 256 bits
   avx512bw    dot products of words in 512 bits
   avx2        dot products of words in 256 bits
@@ -23,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qdialect.cpu_features import NEEDS, V2, V3, V4, host_features, with_needed, without
+from qdialect.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
 from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
 from qdialect.machine import Machine, machine_of
@@ -34,6 +36,7 @@ __all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "
 _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}
 _VBMI = _VNNI | {"avx512vbmi"}
+_AMX = _VBMI | {"amx-tile", "amx-int8"}
 _GENERIC = "generic"
 _PORTABLE = "portable"
 
@@ -90,20 +93,25 @@ TARGETS: dict[str, Target] = {
     "generic": GENERIC,
     "avx512vnni": Target("avx512vnni", _VNNI, "cascadelake"),
     "avx512vbmi": Target("avx512vbmi", _VBMI, "znver4"),
+    "amxint8": Target("amxint8", _AMX, "sapphirerapids"),
     "avx512bw": Target("avx512bw", _BW, "skylake-avx512"),
+    "avxvnniint8": Target("avxvnniint8", frozenset({"avx2", "avxvnni", "avxvnniint8"}), "sierraforest"),
     "avxvnni": Target("avxvnni", frozenset({"avx2", "avxvnni"}), "alderlake"),
-    "avx2": Target("avx2", frozenset({"avx2"}), "haswell"),
+    "avx2": Target("avx2", frozenset({"avx2"}), "skylake"),
     "sse4.1": Target("sse4.1", frozenset({"sse4.1"}), "nehalem"),
     "x86-64": Target("x86-64", frozenset()),
 }
 """The kinds of code by name; ``host`` is detected."""
 
-_ORDER = ("avx512vbmi", "avx512vnni", "avxvnni", "avx512bw", "avx2", "sse4.1", "x86-64")
+_ORDER = (
+    *("amxint8", "avx512vbmi", "avx512vnni", "avxvnniint8", "avxvnni"),
+    *("avx512bw", "avx2", "sse4.1", "x86-64"),
+)
 # Every CPU with the features of a kind has these.
 _LEVELS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("avx512vbmi", "avx512vnni", "avx512bw"), V4),
-    **dict.fromkeys(("avxvnni", "avx2"), V3),
-    "sse4.1": V2,
+    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), V4),
+    **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), V3),
+    "sse4.1": CPUS["penryn"],
     **dict.fromkeys(("generic", "x86-64"), frozenset()),
 }
 

@@ -55,7 +55,8 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     try:
-        return _compiled(_for_inference(module, examples), examples, wanted)
+        graph = _for_inference(module, examples)
+        return _compiled(graph, graph.wrapped.plain_constants(examples), wanted)
     except (ImportModelError, CompileError) as error:
         if wanted.fallback == "none":
             raise
@@ -104,8 +105,9 @@ def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) ->
     no_grad: Callable[[], AbstractContextManager[None]] = import_module("torch").no_grad
 
     def call(*arguments: Any) -> tuple[Any, ...]:
+        plain = graph.wrapped.plain(arguments)
         with no_grad():
-            return graph.finish(run(*arguments), arguments)
+            return graph.finish(run(*plain), plain)
 
     return call
 

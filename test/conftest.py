@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from qdialect import models, registry
+from qdialect.passes import registry as pass_registry
 
 # No test is to pass because of what was compiled before.
 os.environ["QDIALECT_CACHE"] = "off"
@@ -34,10 +35,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def own_registrations() -> Generator[None]:
-    """Nothing is kept in the cache after a module from outside has registered something: that lasts for one test."""
+    """What a test registers is gone after it: its passes, and that modules from outside have registered something."""
+    known = dict(pass_registry.all_passes())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "_FOREIGN", set[str]())
         yield
+    registered = vars(pass_registry)["_registered"]
+    registered.clear()
+    registered.update(known)
 
 
 def _absent(what: str) -> NoReturn:

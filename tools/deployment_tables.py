@@ -6,13 +6,16 @@ Run it on a machine that does nothing else. ``--check`` prints the tables and wr
 """
 
 import argparse
+import math
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,11 +27,12 @@ sys.path[:0] = [str(ROOT)]
 
 import qdialect  # noqa: E402
 from qdialect._mlir import ir  # noqa: E402
+from qdialect.aot.linking import c_compiler  # noqa: E402
 from qdialect.batching.network import fixed_batch  # noqa: E402
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet  # noqa: E402
 from qdialect.interface import Port  # noqa: E402
 from qdialect.runtime import Executable, compile_module  # noqa: E402
-from qdialect.runtime.workload import random_inputs  # noqa: E402
+from qdialect.runtime.random_inputs import random_inputs  # noqa: E402
 
 PAGE = ROOT / "docs" / "deploying.md"
 CALLERS, BATCHES = "concurrency", "batch"
@@ -106,14 +110,40 @@ def calls_a_second(executable: Executable, callers: int, seconds: float) -> floa
 
 
 def callers_table(networks: Sequence[Network], seconds: float) -> str:
-    rows = ["| network | calls a second, one thread | two threads | gain |", "|---|---|---|---|"]
-    for network in networks:
-        executable = qdialect.compile(network.module)
-        rounds = [[calls_a_second(executable, n, seconds / _ROUNDS) for n in _CALLERS] for _ in range(_ROUNDS)]
-        one, two = (statistics.median(found) for found in zip(*rounds, strict=True))
-        gain = statistics.median(many / alone for alone, many in rounds)
-        rows.append(f"| {network.name} | {one:,.0f} | {two:,.0f} | {gain:.2f} |")
+    """What a second thread gains in Python and, as the machine's bound, in C."""
+    rows = [
+        "| network | calls a second, one thread | two threads | gain | gain in C | share |",
+        "|---|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        program = callers_program(Path(name))
+        for network in networks:
+            executable = qdialect.compile(network.module)
+            library = Path(name) / "network.so"
+            executable.save(library)
+            loops = [partial(calls_a_second, executable), partial(calls_in_c, program, library, executable)]
+            # In turns, so that what else the machine does meets all of them.
+            rounds = [[loop(n, seconds / _ROUNDS) for loop in loops for n in _CALLERS] for _ in range(_ROUNDS)]
+            one, two, *_ = (statistics.median(found) for found in zip(*rounds, strict=True))
+            gain = statistics.median(found[1] / found[0] for found in rounds)
+            bound = statistics.median(found[3] / found[2] for found in rounds)
+            rows.append(f"| {network.name} | {one:,.0f} | {two:,.0f} | {gain:.2f} | {bound:.2f} | {gain / bound:.3f} |")
     return "\n".join(rows)
+
+
+def callers_program(folder: Path) -> Path:
+    """The program that calls a network from threads without an interpreter."""
+    program = folder / "callers"
+    source = Path(__file__).with_name("callers.c")
+    subprocess.run([*c_compiler(), "-std=c11", "-O2", source, "-o", program, "-ldl", "-lpthread"], check=True)
+    return program
+
+
+def calls_in_c(program: Path, library: Path, executable: Executable, callers: int, seconds: float) -> float:
+    """How often `callers` threads of a C program call the network of `library` in a second."""
+    sizes = [math.prod(port.shape) * port.dtype.itemsize for port in (*executable.inputs, *executable.outputs)]
+    command = [program, library, library.stem, str(callers), str(seconds), *map(str, sizes)]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def batches_table(networks: Sequence[Network], seconds: float) -> str:

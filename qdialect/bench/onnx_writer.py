@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 Array = NDArray[Any]
+Port = tuple[str, Sequence[int], str]
+"""Name, shape and element type of an input or output."""
 
 CONTRIB = "com.microsoft"
 _OPSET = 17
@@ -55,12 +57,17 @@ class GraphWriter:
 
     def node(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
         """Add a node of the operator `kind`, with its domain before a dot where it is not ONNX's own."""
+        return self.nodes(kind, inputs, 1, **attributes)[0]
+
+    def nodes(self, kind: str, inputs: Sequence[str], results: int, **attributes: Any) -> list[str]:
+        """Add a node with several `results`."""
         from onnx import helper
 
-        name = f"t{len(self._nodes)}"
+        first = f"t{len(self._nodes)}"
+        names = [first, *(f"{first}_{index}" for index in range(1, results))]
         domain, _, operator = kind.rpartition(".")
-        self._nodes.append(helper.make_node(operator, list(inputs), [name], domain=domain, **attributes))
-        return name
+        self._nodes.append(helper.make_node(operator, list(inputs), names, domain=domain, **attributes))
+        return names
 
     def parameters(self, of: QuantizedTensor) -> tuple[str, str]:
         """Add scale and zero point."""
@@ -74,11 +81,20 @@ class GraphWriter:
         opset: int = _OPSET,
     ) -> bytes:
         """The model's file; input and output are tensors of `element`, each with name and shape."""
+        return self.model([(*source, element)], [(*result, element)], opset)
+
+    def model(self, inputs: Sequence[Port], outputs: Sequence[Port], opset: int = _OPSET) -> bytes:
+        """The model's file."""
         from onnx import TensorProto, helper
 
-        type_ = TensorProto.DataType.Value(element)
-        infos = [helper.make_tensor_value_info(name, type_, shape) for name, shape in (source, result)]
-        graph = helper.make_graph(self._nodes, "network", infos[:1], infos[1:], self._constants)
+        ends = [
+            [
+                helper.make_tensor_value_info(name, TensorProto.DataType.Value(element), shape)
+                for name, shape, element in end
+            ]
+            for end in (inputs, outputs)
+        ]
+        graph = helper.make_graph(self._nodes, "network", *ends, self._constants)
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
 

@@ -15,6 +15,7 @@ _TITLES = {
     "layer": "Layers",
     "chain": "Chains of layers",
     "network": "Whole networks, random weights",
+    "transformer": "Transformers, random weights",
     "model": "Real networks",
     "function": "Float functions",
     "call": "The smallest call",

@@ -20,7 +20,7 @@ from qdialect.bench.results import Measurement, Results
 from qdialect.diagnostics import InputError, QDialectError
 
 # What has layers enough to be divided among threads, and a footprint worth telling.
-_NETWORKS = ("network", "model")
+_NETWORKS = ("network", "transformer", "model")
 
 
 @dataclass

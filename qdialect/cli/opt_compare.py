@@ -13,9 +13,9 @@ from qdialect.cli.npy import read_npy
 from qdialect.lowering import lowered
 from qdialect.lowering.pipeline import Phase
 from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.runtime import workload
 from qdialect.runtime.phase_comparison import PhaseResult, compare_phases
 from qdialect.runtime.phase_runs import RUNS
+from qdialect.runtime.random_inputs import random_inputs
 
 
 def comparison(module: ir.Module, names: Sequence[str], target: str, threads: int) -> tuple[str, bool]:
@@ -34,7 +34,7 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
 def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
     at_graph = lowered.phase_of(module) is Phase.QNN
     ports = lowered.ports(main_function(module), "arg") if at_graph else lowered.read(module).inputs
-    return workload.random_inputs(ports, 0)
+    return random_inputs(ports, 0)
 
 
 def _row(result: PhaseResult) -> tuple[str, str, str]:

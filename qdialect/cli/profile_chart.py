@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from qdialect.diagnostics import printable
-from qdialect.runtime.profile import CallProfile, Profile
+
+if TYPE_CHECKING:
+    from qdialect.runtime.profile import CallProfile, Profile
 
 SUFFIXES = (".svg", ".html")
 """What a chart can be written to."""

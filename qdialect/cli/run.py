@@ -1,195 +1,126 @@
-"""``qdialect-run``: compile a model, run it on arrays, and say what came out."""
+"""``qdialect-run``: compile a model, run it on arrays, and say what came out.
+
+MLIR is imported where something must be compiled or measured: a network that was compiled before needs neither.
+"""
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.cache.networks import compile_kept
-from qdialect.cache.store import open_store
-from qdialect.cli import profile_chart, region_table, table, terminal
-from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
+import qdialect
+from qdialect.cli import region_table, run_arguments, table, terminal
 from qdialect.cli.npy import read_npy
-from qdialect.cli.profile_table import profile_table
-from qdialect.cli.target_arguments import add_target_arguments, target_name
-from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.diagnostics import CompileError, ImportModelError, InputError, QDialectError, printable
-from qdialect.fallback import Fallback, compile_refused, summary
-from qdialect.lowering.lowered import phase_of
-from qdialect.lowering.phase import Phase
-from qdialect.model_files import FORMATS, read_model
-from qdialect.reference import interpreter
-from qdialect.runtime import Executable, workload
-from qdialect.runtime.comparison import differing
+from qdialect.cli.run_arguments import PROGRAM, Arguments
+from qdialect.cli.target_arguments import target_name
+from qdialect.diagnostics import InputError, QDialectError
+from qdialect.late_imports import LATE_IMPORTS
+from qdialect.runtime import Executable
+from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.partitioned import PartitionedExecutable
-from qdialect.runtime.profile import profile_ops
+from qdialect.runtime.random_inputs import random_inputs
 from qdialect.runtime.region_times import region_times
+from qdialect.shaped import ShapedExecutable
 
-PROGRAM = "qdialect-run"
+if TYPE_CHECKING:
+    from qdialect.cli.run_reports import Reports
+
 Array = NDArray[Any]
 
 _SHOWN_VALUES = 6
 # From so many elements on, in a row, the largest are told instead of the first.
 _FEWEST_SCORES = 10
 _SHOWN_SCORES = 3
-_EXAMPLES = """\
-Inputs that are not given are random. 'qdialect-import' and 'qdialect-opt' write .mlir files.
-
-examples:
-  qdialect-run model.tflite                               random inputs, a table of the outputs
-  qdialect-run model.tflite --input image.npy             one .npy file for each input, in order
-  qdialect-run model.tflite --seed 7 --reference          compare with the NumPy reference; exit status 1 if they differ
-  qdialect-run model.mlir --input a.npy b.npy --output-dir results
-                                                          write results/output0.npy, results/output1.npy, ...
-  qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
-  qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
-                                                          time of each kernel call, as a table and a chart
-  qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
-  qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
-  qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
-  qdialect-run model.tflite --target generic              code that needs no AVX-512
-"""
-
-
-class Arguments(argparse.Namespace):
-    """The command line."""
-
-    model: str
-    inputs: list[str]
-    seed: int
-    reference: bool
-    output_dir: str | None
-    benchmark: bool
-    profile_ops: bool
-    profile_chart: str | None
-    target: str
-    mattr: str | None
-    threads: int
-    fallback: Fallback | None
-    no_cache: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    options = _parser().parse_args(arguments, namespace=Arguments())
+    options = run_arguments.parser().parse_args(arguments, namespace=Arguments())
     return terminal.run(PROGRAM, lambda: _run(options))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
-    parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file; of .mlir and .mlirbc any phase")
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="a .npy file for each input, in the model's order; without any, inputs are random",
-    )
-    add_import_arguments(parser)
-    parser.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
-    parser.add_argument(
-        "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
-    )
-    parser.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
-    parser.add_argument(
-        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction beside it"
-    )
-    parser.add_argument(
-        "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
-    )
-    parser.add_argument(
-        "--profile-chart",
-        metavar="FILE",
-        help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
-    )
-    add_target_arguments(parser.add_argument)
-    add_threads_argument(parser.add_argument)
-    add_fallback_argument(parser, "the framework, where it is installed; a line on stderr says what it runs")
-    parser.add_argument(
-        "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
-    )
-    return parser
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, but got '{text}'")
-    return int(text)
-
-
-def _check(options: Arguments) -> None:
-    if options.profile_ops and not options.benchmark:
-        raise InputError("--profile-ops must be given with --benchmark")
-    if options.profile_ops and options.threads > 1:
-        raise InputError("--profile-ops measures one thread, and must be given without --threads")
-    path = options.profile_chart
-    if path is not None and not options.profile_ops:
-        raise InputError("--profile-chart must be given with --profile-ops")
-    if path is not None and Path(path).suffix not in profile_chart.SUFFIXES:
-        wanted = " or ".join(profile_chart.SUFFIXES)
-        raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
-
-
-def _check_reference(module: ir.Module, options: Arguments) -> None:
-    phase = phase_of(module)
-    if options.reference and phase is not Phase.QNN:
-        raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")
-
-
 def _run(options: Arguments) -> int:
-    _check(options)
-    _progress("compiling")
+    run_arguments.check(options)
+    _progress("loading" if options.is_library else "compiling")
     start = time.perf_counter()
-    module, executable = _compiled(options)
-    _print_compilation(executable, time.perf_counter() - start)
-    inputs = [read_npy(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
+    executable = _executable(options)
+    _print_network(executable, "loaded" if options.is_library else "compiled", time.perf_counter() - start)
+    reports = _reports(options, executable) if options.reference or options.benchmark else None
+    inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
     print(_output_table(executable, outputs))
     if options.output_dir is not None:
         _write(Path(options.output_dir), outputs)
-    if options.benchmark:
+    if reports and options.benchmark:
         _progress("measuring")
         inputs = [np.ascontiguousarray(array) for array in inputs]
-        macs = workload.multiply_accumulates(module) if module else sum(r.products for r in executable.regions)
-        _print_speed(macs, workload.measure(executable, inputs, target=target_name(options)))
+        reports.print_speed(inputs)
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()
         print(f"\n{region_table.text(executable.regions, seconds)}")
-    if options.profile_ops and module:
-        _profile(module, inputs, options)
-    return _compare(module, executable, inputs, outputs) if options.reference and module else 0
+    if reports and options.profile_ops:
+        _progress("measuring every kernel")
+        reports.profile(inputs)
+    if reports is None or not options.reference:
+        return 0
+    _progress("running the reference")
+    return reports.compare(inputs, outputs)
 
 
-def _compiled(options: Arguments) -> tuple[ir.Module | None, Executable]:
-    """The executable, and the module of a network that is compiled as a whole."""
-    how, store = import_options(options), None if options.no_cache else open_store()
-    try:
-        module = read_model(options.model, how)
-        _check_reference(module, options)
-        return module, compile_kept(module, target=target_name(options), threads=options.threads, store=store)
-    except (ImportModelError, CompileError) as error:
-        target, threads, choice = target_name(options), options.threads, options.fallback
-        path = Path(options.model)
-        executable = compile_refused(path, how, error, target=target, threads=threads, fallback=choice, store=store)
+def _reports(options: Arguments, executable: Executable) -> Reports:
+    with LATE_IMPORTS:
+        from qdialect.cli.run_reports import Reports
+
+    return Reports(options, executable)
+
+
+def _executable(options: Arguments) -> Executable:
+    """What is run: for one shape of inputs, or for any batch."""
+    if options.is_library:
+        return qdialect.load(options.model)
+    executable = qdialect.compile(
+        options.model,
+        target=target_name(options),
+        threads=options.threads,
+        batch=cast("Any", options.batch),
+        dims=dict(options.dim),
+        profile=options.profile,
+        trust=options.trust_pt2,
+        signature=options.signature,
+        # What the framework runs is told below.
+        fallback=options.fallback or "framework",
+        cache=not options.no_cache,
+    )
+    if isinstance(executable, ShapedExecutable):
+        executable = executable.for_shape({})
+    if isinstance(executable, PartitionedExecutable):
+        _tell_parts(executable, options)
+    return executable
+
+
+def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
     for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
         if is_given:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")
     if options.fallback is None:
+        with LATE_IMPORTS:
+            from qdialect.fallback import summary
+
         terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
-    return None, executable
+
+
+def _random_inputs(executable: Executable, seed: int) -> list[Array]:
+    """Random inputs, of one entry where the batch is open."""
+    ports = executable.ports(1)[0] if isinstance(executable, BatchedExecutable) else executable.inputs
+    return random_inputs(ports, seed)
 
 
 def _progress(what: str) -> None:
@@ -197,15 +128,15 @@ def _progress(what: str) -> None:
         terminal.say(f"{what} ...")
 
 
-def _print_compilation(executable: Executable, seconds: float) -> None:
+def _print_network(executable: Executable, how: str, seconds: float) -> None:
     calls, memory = len(executable.calls), executable.working_memory
-    print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
+    print(f"{how} in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
 
 
 def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
     rows = [
-        (port.name, "x".join(map(str, port.shape)) or "scalar", port.dtype.name, *_summary(array))
+        (port.name, "x".join(map(str, array.shape)) or "scalar", port.dtype.name, *_summary(array))
         for port, array in zip(executable.outputs, outputs, strict=True)
     ]
     return table.render(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
@@ -236,39 +167,6 @@ def _write(folder: Path, outputs: Sequence[Array]) -> None:
         path = folder / f"output{index}.npy"
         terminal.write_file(str(path), content.getvalue())
         print(f"wrote {path}")
-
-
-def _print_speed(macs: int, speed: workload.Speed) -> None:
-    print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
-    print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
-    share = speed.share(macs)
-    if speed.peak is not None and share is not None:
-        print(
-            f"{100 * share:.1f} % of the bare {speed.loop} loop's {speed.peak * 1e-9:.4g} GMAC/s, measured in between"
-        )
-
-
-def _profile(module: ir.Module, inputs: Sequence[Array], options: Arguments) -> None:
-    _progress("measuring every kernel")
-    found = profile_ops(module, inputs, target=target_name(options))
-    print(f"\n{profile_table(found)}")
-    path = options.profile_chart
-    if path is not None:
-        content = profile_chart.file_content(found, path, Path(options.model).name)
-        terminal.write_file(path, content.encode(errors="replace"))
-        print(f"wrote {path}")
-
-
-def _compare(module: ir.Module, executable: Executable, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
-    _progress("running the reference")
-    expected = interpreter.run(module, inputs)
-    total = 0
-    print()
-    for port, wanted, found in zip(executable.outputs, expected, outputs, strict=True):
-        count = differing(wanted, found)
-        print(f"{printable(port.name)}: {count} of {found.size} elements differ from the reference")
-        total += count
-    return 1 if total else 0
 
 
 if __name__ == "__main__":

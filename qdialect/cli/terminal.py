@@ -9,10 +9,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qdialect import bytecode
-from qdialect.context import decoded
 from qdialect.diagnostics import ParseError, QDialectError, printable
 from qdialect.files import read_bytes, write_files
+from qdialect.late_imports import LATE_IMPORTS
 
 _INTERRUPTED = 130
 
@@ -56,6 +55,11 @@ def read_input(name: str) -> str | bytes:
 
     Raises `ParseError` where it cannot be read or is neither.
     """
+    with LATE_IMPORTS:
+        # A network that was compiled before is run without MLIR.
+        from qdialect import bytecode
+        from qdialect.context import decoded
+
     content = read_bytes(Path(name)) if name != "-" else _stdin()
     return content if content.startswith(bytecode.MAGIC) else decoded(content, "<stdin>" if name == "-" else name)
 

@@ -22,6 +22,7 @@ from qdialect.quant_math.choices import LeakyMode
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload
 from qdialect.runtime.comparison import differing
+from qdialect.runtime.random_inputs import random_inputs
 
 _BATCH = 128
 # So many images at a time go through the reference.
@@ -135,7 +136,7 @@ def measured(layer: Layer) -> tuple[tuple[str, ...], int, workload.Speed]:
     start = time.perf_counter()
     executable = compile_module(module)
     seconds = time.perf_counter() - start
-    data = workload.random_inputs(executable.inputs, seed=2)[0]
+    data = random_inputs(executable.inputs, seed=2)[0]
     result = executable(data)
     assert isinstance(result, np.ndarray)
     different = _differing(layer, data, result)

@@ -25,6 +25,7 @@ from qdialect.dialect import (
     I16Conv2DOp,
     MaxPool2DOp,
     QnnOp,
+    TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
@@ -36,6 +37,7 @@ from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.row_groups import RowGroups, Scope
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
@@ -46,8 +48,8 @@ from qdialect.lowering.storage import (
     signed_shift,
     storage_of,
 )
-from qdialect.lowering.strategy import Strategy
 from qdialect.lowering.strides import row_major
+from qdialect.lowering.transposed_operands import is_read_through
 from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 
@@ -57,6 +59,8 @@ Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
 _HANDLERS = Registry[Handler]("lowering")
 _TAKES_ARRAYS: set[str] = {"func.return"}
+ROW_GROUP = "row group"
+"""What the handler of `RowGroup`s is registered for."""
 
 
 def lowers(
@@ -105,7 +109,12 @@ class GraphLowering:
     """The state of lowering one function."""
 
     def __init__(
-        self, function: ir.Operation, strategy: Strategy, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
+        self,
+        function: ir.Operation,
+        program: Program,
+        handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
+        *,
+        scope: Scope = Scope.NETWORK,
     ) -> None:
         """`handed_off` are functions that other libraries compute, by name."""
         self.handed_off = handed_off
@@ -113,15 +122,11 @@ class GraphLowering:
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)
         self._returned = list(self._operations[-1].operands)
-        self.program = Program(
-            [dense_storage_of(value.type) for value in self._arguments],
-            [dense_storage_of(value.type) for value in self._returned],
-            strategy,
-            location=function.location,
-        )
-        self.islands = Islands(self._operations)
+        self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
+        self._row_groups = RowGroups(self._operations, lambda value: value not in self._paddings, scope)
+        self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 
     def run(self) -> Program:
         """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
@@ -130,13 +135,21 @@ class GraphLowering:
         for index, argument in enumerate(self._arguments):
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
-            if op.name not in CONSTANT_OPS and not self.islands.is_inside(op):
-                self._lower(op)
+            self._lower_at(op)
         self.program.names = ()
         self.program.location = self._operations[-1].location
         for index, value in enumerate(self._returned):
             self._return(index, value)
         return self.program
+
+    def _lower_at(self, op: ir.Operation) -> None:
+        """Lower what is computed in the place of `op`."""
+        group = self._row_groups.starting_at(op)
+        if group is not None:
+            _HANDLERS[ROW_GROUP](self, group)
+        is_elsewhere = op in self._row_groups.computed or self.islands.is_inside(op)
+        if op.name not in CONSTANT_OPS and not is_elsewhere:
+            self._lower(op)
 
     def _lower(self, op: ir.Operation) -> None:
         self.program.names = names_of(op.location)
@@ -208,7 +221,7 @@ class GraphLowering:
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
-        return is_same and not any(_reads_past_end(use.owner) for use in value.uses)
+        return is_same and not any(_reads_past_end(use.owner) or _reads_words(use.owner) for use in value.uses)
 
     def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
@@ -313,6 +326,11 @@ def _reads_past_end(op: Any) -> bool:
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
     k_group = 2 if isinstance(op, I16Conv2DOp) else 4
     return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
+
+
+def _reads_words(op: Any) -> bool:
+    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
+    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
 
 
 _NARROW = 4

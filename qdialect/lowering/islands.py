@@ -7,7 +7,7 @@ is done again in every kernel that asks for it, and so are comparisons, whose bi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
@@ -32,13 +32,20 @@ MEMBERS = (*_COMPUTED, *_READS, _QUANTIZE)
 class Islands:
     """The partition of the element-wise ops of a function into kernels."""
 
-    def __init__(self, operations: Sequence[ir.Operation]) -> None:
+    def __init__(
+        self,
+        operations: Sequence[ir.Operation],
+        apart: Set[ir.Operation] = frozenset(),
+        stored: Set[ir.Value] = frozenset(),
+    ) -> None:
+        """Ops that are `apart` belong to kernels of other kinds, which read what is `stored`."""
+        self._apart = apart
         self._order = {op: index for index, op in enumerate(operations)}
         self._roots: dict[ir.Operation, frozenset[ir.Operation]] = {}
         """Of each op that is computed inside the kernels of others: the roots of these."""
         self._sizes: dict[ir.Operation, int] = {}
         for op in reversed(operations):
-            if op.name in MEMBERS:
+            if op.name in MEMBERS and op not in apart and op.results[0] not in stored:
                 self._assign(op)
 
     def is_inside(self, op: ir.Operation) -> bool:
@@ -56,7 +63,11 @@ class Islands:
         return sorted(found, key=self._order.__getitem__)
 
     def _assign(self, op: ir.Operation) -> None:
-        users = [use.owner.operation for use in op.results[0].uses]
+        every = [use.owner.operation for use in op.results[0].uses]
+        users = [user for user in every if user not in self._apart]
+        if every and not users:
+            self._roots[op] = frozenset()
+            return
         roots = frozenset[ir.Operation]().union(*(self._roots.get(user, frozenset((user,))) for user in users))
         if not self._belongs_inside(op, users, roots):
             return

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.views import View
@@ -19,6 +20,10 @@ from qdialect.lowering.views import View
 # Of a number in scientific notation, after the first digit.
 _DIGITS = {"f32": 9, "f64": 17}
 _PACKED = {"f32": ">f", "f64": ">d"}
+
+SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
+"""Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
+sums fit, every two bytes keep the bound of `qdialect.lowering.pair_sums`."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Buffer:
     name: str
     element: str
     length: int
+    start: Value | None = None
+    """An index of a loop's block that is added to whatever is read or written."""
 
     @property
     def type(self) -> str:
@@ -104,46 +111,78 @@ def number_text(value: float, type_: str) -> str:
     return f"{value:.{_DIGITS[type_]}e}"
 
 
+@dataclass
+class _Header:
+    """What the parts of one function share: its arguments, its constants and what its names are numbered by."""
+
+    arguments: dict[str, str] = field(default_factory=dict[str, str])
+    constants: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    seen: dict[Buffer, set[View | None]] = field(default_factory=dict[Buffer, "set[View | None]"])
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    micro_kernels: Iterator[int] = field(default_factory=count)
+
+
 class KernelText:
     """Collects arguments and ops of one kernel function."""
 
-    def __init__(self) -> None:
-        self._arguments: list[str] = []
-        self._constants: dict[tuple[str, str], str] = {}
+    def __init__(self, whole: KernelText | None = None) -> None:
+        """With `whole` it is a part of that function, and its ops stand where `whole` puts them with `insert`."""
+        self._header = whole._header if whole else _Header()
         self._lines: list[str] = []
-        self._seen: dict[Buffer, set[View | None]] = {}
-        self._count = 0
-        self.micro_kernels = 0
+
+    def insert(self, part: KernelText) -> None:
+        """The ops of a part of this function."""
+        self._lines += part._lines
 
     def fresh(self) -> str:
         """A new SSA name."""
-        self._count += 1
-        return f"%v{self._count}"
+        return f"%v{next(self._header.numbers)}"
 
     def next_micro_kernel(self) -> int:
         """Number of a new micro-kernel."""
-        self.micro_kernels += 1
-        return self.micro_kernels - 1
+        return next(self._header.micro_kernels)
 
-    def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
-        """Declare a flat buffer argument; what an iteration writes to scratch, that iteration alone reads."""
+    def buffer(self, name: str, element: str, length: int, *, note: str = "") -> Buffer:
+        """Declare a flat buffer argument, with what is known of it."""
+        name = self._argument_name(name)
         found = Buffer(f"%{name}", element, length)
-        attributes = " {qnn.scratch}" if is_scratch else ""
-        self._arguments.append(f'{found.name}: {found.type}{attributes} loc("{name}")')
-        self._seen[found] = set()
+        attributes = f" {{{note}}}" if note else ""
+        self._header.arguments[name] = f'{found.name}: {found.type}{attributes} loc("{name}")'
+        self._header.seen[found] = set()
+        return found
+
+    def moved(self, buffer: Buffer, start: Value) -> Buffer:
+        """`buffer` as it is seen from the element at the index `start` on."""
+        found = replace(buffer, start=self.sum(buffer.start, start) if buffer.start else start)
+        self._header.seen[found] = set()
+        return found
+
+    def as_numbers(self, buffer: Buffer, element: str, length: int) -> Buffer:
+        """A buffer of bytes as one of `length` numbers of another type."""
+        found = Buffer(f"%m{next(self._header.numbers)}", element, length)
+        start = buffer.start or self.constant(0, "index")
+        self._lines.append(f"{found.name} = memref.view {buffer.name}[{start}][] : {buffer.type} to {found.type}")
+        self._header.seen[found] = set()
         return found
 
     def scalar(self, name: str, type_: str) -> Value:
         """Declare a scalar argument."""
-        self._arguments.append(f'%{name}: {type_} loc("{name}")')
+        name = self._argument_name(name)
+        self._header.arguments[name] = f'%{name}: {type_} loc("{name}")'
         return Value(f"%{name}", type_)
+
+    def _argument_name(self, name: str) -> str:
+        """`name`, with a number behind it where another part of the function has an argument of this name."""
+        taken = self._header.arguments
+        return name if name not in taken else f"{name}_{len(taken)}"
 
     def constant(self, value: float, type_: str) -> Value:
         """A constant of the function."""
         literal = number_text(value, type_)
-        if (literal, type_) not in self._constants:
-            self._constants[literal, type_] = f"%c{len(self._constants)}"
-        return Value(self._constants[literal, type_], type_)
+        constants = self._header.constants
+        if (literal, type_) not in constants:
+            constants[literal, type_] = f"%c{len(constants)}"
+        return Value(constants[literal, type_], type_)
 
     @contextmanager
     def loop(self, count: int) -> Generator[Value]:
@@ -156,7 +195,7 @@ class KernelText:
 
     def entry(self, table: Buffer, index: Value) -> Value:
         """The entry of a constant table at a loop's index."""
-        self._seen[table].add(None)
+        self._header.seen[table].add(None)
         return self._define(f"memref.load {table.name}[{index}] : {table.type}", table.element)
 
     def position(self, table: Buffer, index: Value) -> Value:
@@ -184,7 +223,7 @@ class KernelText:
 
     def address(self, buffer: Buffer) -> Value:
         """Where a buffer starts, as an i64; whoever gets it may read and write all of the buffer."""
-        self._seen[buffer].add(None)
+        self._header.seen[buffer].add(None)
         start = self._define(f"memref.extract_aligned_pointer_as_index {buffer.name} : {buffer.type} -> index", "index")
         return self._define(f"arith.index_cast {start} : index to i64", "i64")
 
@@ -194,7 +233,7 @@ class KernelText:
 
     def put(self, table: Buffer, index: int, value: Value) -> None:
         """Write an entry of a table."""
-        self._seen[table].add(None)
+        self._header.seen[table].add(None)
         self._lines.append(f"memref.store {value}, {table.name}[{self.constant(index, 'index')}] : {table.type}")
 
     @contextmanager
@@ -220,12 +259,12 @@ class KernelText:
 
     def read(self, buffer: Buffer, view: View, start: Value | None = None) -> Tensor:
         """The tensor behind a view of an input buffer; `start` is an index that replaces the view's offset."""
-        return self._tensor_of(buffer, view, "restrict", start)
+        return self._tensor_of(buffer, view, "restrict", start)[0]
 
     def flat_tensor(self, buffer: Buffer) -> Tensor:
         """All elements of an input buffer, a tensor of one dimension."""
         tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
-        self._seen[buffer].add(None)
+        self._header.seen[buffer].add(None)
         self._lines.append(
             f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
         )
@@ -233,15 +272,17 @@ class KernelText:
 
     def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
-        tensor = self._tensor_of(buffer, view, "restrict writable", start)
-        return tensor, f"%m{self._count - 1} : {_view_type(buffer, view, start)}"
+        tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
+        return tensor, view_text
 
-    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> Tensor:
+    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> tuple[Tensor, str]:
+        """The tensor behind a view, and the name of the view with its type."""
+        if buffer.start:
+            start = self.sum(buffer.start, start or self.constant(view.offset, "index"))
         type_ = _view_type(buffer, view, start)
         # A view that moves is taken to go everywhere.
-        self._seen[buffer].add(None if start else view)
-        self.fresh()
-        memref_name = f"%m{self._count}"
+        self._header.seen[buffer].add(None if start else view)
+        memref_name = f"%m{next(self._header.numbers)}"
         sizes, strides = list(view.sizes), list(view.strides)
         self._lines.append(
             f"{memref_name} = memref.reinterpret_cast {buffer.name} to offset: [{start or view.offset}], "
@@ -249,7 +290,7 @@ class KernelText:
         )
         tensor = Tensor(self.fresh(), view.sizes, buffer.element)
         self._lines.append(f"{tensor.name} = bufferization.to_tensor {memref_name} {how} : {type_} to {tensor.type}")
-        return tensor
+        return tensor, f"{memref_name} : {type_}"
 
     def store(self, result: Tensor, destination: str) -> None:
         """Write `result` where `write` said."""
@@ -261,13 +302,23 @@ class KernelText:
 
     def touched(self) -> list[tuple[Buffer, int]]:
         """How many elements of each buffer are read or written; what two views share is counted twice."""
-        return [(buffer, _covered(buffer, views)) for buffer, views in self._seen.items()]
+        return [(buffer, _covered(buffer, views)) for buffer, views in self._header.seen.items()]
 
     def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
         """A tensor whose elements are still to be written."""
         tensor = Tensor(self.fresh(), sizes, element)
         self._lines.append(f"{tensor.name} = tensor.empty() : {tensor.type}")
         return tensor
+
+    def slice(self, tensor: Tensor, offsets: Sequence[int | Value], sizes: Sequence[int], dropped: int = 0) -> Tensor:
+        """The part of `tensor` from `offsets` on, without its first `dropped` dimensions, whose size is 1."""
+        found = Tensor(self.fresh(), tuple(sizes[dropped:]), tensor.element)
+        at, extents, ones = (", ".join(map(str, values)) for values in (offsets, sizes, [1] * len(sizes)))
+        self._lines.append(
+            f"{found.name} = tensor.extract_slice {tensor.name}[{at}] [{extents}] [{ones}] "
+            f": {tensor.type} to {found.type}"
+        )
+        return found
 
     def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
         """A tensor of one value, the start of an accumulation."""
@@ -316,9 +367,11 @@ class KernelText:
 
     def render(self, name: str) -> str:
         """The function's text under `name`."""
-        constants = [f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._constants.items()]
+        constants = [
+            f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()
+        ]
         lines = "\n  ".join([*constants, *self._lines, "return"])
-        return f"func.func private @{name}({', '.join(self._arguments)}) {{\n  {lines}\n}}"
+        return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
 
 
 def _covered(buffer: Buffer, views: Set[View | None]) -> int:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
-from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
+from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
+from qdialect.lowering.pair_sums import sums_fit
 from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
@@ -97,28 +98,40 @@ class Kernel(KernelText):
     """A kernel under construction: declaring a parameter also says what this call hands to it."""
 
     def __init__(self, program: Program) -> None:
-        super().__init__()
+        super().__init__(program.whole)
         self.program = program
-        self.actuals: list[Actual] = []
+        self.actuals: list[Actual] = program.whole.actuals if program.whole else []
 
     def slot(self, name: str, slot: BufferSlot) -> Buffer:
-        """A parameter for the buffer of `slot`."""
+        """A parameter for the buffer of `slot`, or what the kernel that it is a part of has for it."""
+        known = self.program.known_buffer(slot)
+        if known is None:
+            return self.parameter(name, slot)
+        element, length = slot.storage.element, slot.storage.length
+        return known if known.element == element else self.as_numbers(known, element, length)
+
+    def parameter(self, name: str, slot: BufferSlot, *, note: str = "") -> Buffer:
+        """A parameter for the buffer of `slot`, with what is known of it."""
         self.actuals.append(slot)
-        return self.buffer(name, slot.storage.element, slot.storage.length)
+        return self.buffer(name, slot.storage.element, slot.storage.length, note=note)
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
         """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
         slot = self.program.buffer(storage)
-        self.actuals.append(slot)
-        return self.buffer(name, storage.element, storage.length, is_scratch=True)
+        return self.program.known_buffer(slot) or self.parameter(name, slot, note=SCRATCH)
 
-    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False) -> Buffer:
-        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them."""
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them.
+
+        `in_pairs` are multiplied in pairs whose sums must fit 16 bits; raises `ValueError` where one of them may not.
+        """
+        if in_pairs and not sums_fit(array):
+            raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
         found = self.program.constant(array)
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        return self.buffer(name, found.element, found.length)
+        return self.buffer(name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else "")
 
     def number(self, name: str, value: float, type_: str) -> Value:
         """A parameter for a number."""
@@ -148,6 +161,8 @@ class Program:
     """The target of each function of another library."""
     words: int = 0
     """How many i64 the working memory begins with: those by which external functions are called."""
+    whole: Kernel | None = None
+    """The kernel whose parts the kernels of this program are; None where each is one of its own."""
     _arena: list[Storage] = field(default_factory=list[Storage])
     _constants: bytearray = field(default_factory=bytearray)
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
@@ -171,6 +186,10 @@ class Program:
         """A new buffer of the arena."""
         self._arena.append(storage)
         return BufferSlot("arena", len(self._arena) - 1, storage)
+
+    def known_buffer(self, slot: BufferSlot) -> Buffer | None:
+        """What a kernel has for `slot` already, where kernels are parts of another."""
+        return None
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
         """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""

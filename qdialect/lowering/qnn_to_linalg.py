@@ -13,7 +13,7 @@ from qdialect.lowering.functions import has_body
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.lowered import Lowered
 from qdialect.lowering.program import Program
-from qdialect.lowering.storage import STORAGE_ELEMENTS
+from qdialect.lowering.storage import STORAGE_ELEMENTS, dense_storage_of
 from qdialect.lowering.strategy import strategy_of
 from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target
@@ -32,7 +32,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, strategy_of(target), handed_off(module)).run()
+        program = GraphLowering(function, _program(function, target), handed_off(module)).run()
         text, arena = program.render(clocked)
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
@@ -52,6 +52,14 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
         externals=tuple((data.offset, data.length) for data in program.externals),
     )
     lowered.write(found, target.name)
+
+
+def _program(function: ir.Operation, target: Target) -> Program:
+    """An empty program with the arrays of `function`."""
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operands
+    inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
+    return Program(inputs, outputs, strategy_of(target), location=function.location)
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:

@@ -2,9 +2,10 @@
 
 A tile of R rows and V vectors of channels takes, for a K group of four taps,
 
-  products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes
+  products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes;
+            or, of pairs of bytes, 2 R V products and R V additions
   loads     R + V of bytes, or R + 2 V where weights are words
-  weights   4 V bytes for each lane, or 8 V, from where they lie
+  weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
 in cycles: products / the machine's dot products a cycle, all its instructions / instructions a cycle, loads / loads a
@@ -16,7 +17,11 @@ bandwidth, as data and results share it, and from beyond at a quarter.  A quarte
 free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
-operands, and a weight, a product and a mask.
+operands, and a weight, a product and a mask; or for pairs V weights, a broadcast row, a product and ones.
+
+Pairs are for weights that keep the bound of `qdialect.lowering.pair_sums`.  Those that do not need K groups of their
+own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no more
+than those of words.  Weights that meet few rows are widened in registers, 3 instructions for each vector of theirs.
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
@@ -26,7 +31,8 @@ meanwhile: two accumulators for each cycle that a product takes to arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from qdialect.machine import Machine
 
@@ -37,7 +43,21 @@ _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MOST_ROWS = 16
 """A single vector is bound by broadcasts: more rows gain nothing."""
-_WORDS_BESIDE = 3
+_BESIDE = 3
+"""Registers beside the operands of words, and beside those of pairs."""
+_WIDENING = 3
+"""Instructions for a vector of weights that are widened in registers."""
+
+
+class Products(Enum):
+    """How products of bytes are summed up."""
+
+    BYTES = auto()
+    """Four at a time."""
+    WORDS = auto()
+    """Two at a time, of words that bytes are widened to."""
+    PAIRS = auto()
+    """Two at a time to words, and two of these."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,8 @@ class Tiles:
     rows: Mapping[int, int]
     taps: int = _ANY
     size: int = _ANY
+    cost: float = field(default=0.0, compare=False)
+    """Cycles of the best tile for a vector of sums and a K group."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +104,7 @@ class Choice:
         """The rows of the best tile, and of narrower ones for the channels that are left."""
         widest = self.candidates[0].vectors
         rows = {one.vectors: one.rows for one in self.candidates if one.vectors <= widest}
-        return Tiles(dict(sorted(rows.items(), reverse=True)), self.taps, self.size)
+        return Tiles(dict(sorted(rows.items(), reverse=True)), self.taps, self.size, self.candidates[0].cost)
 
 
 @dataclass(frozen=True)
@@ -91,13 +113,17 @@ class TileModel:
 
     machine: Machine
     lanes: int
-    multiplies_words: bool
+    products: Products = Products.BYTES
+
+    def widening(self, rows: int) -> float:
+        """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
+        return _WIDENING / self.machine.vector_instructions / rows
 
     def choices(self) -> Iterator[Choice]:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.l2_bytes // 4
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
-        if not self.multiplies_words:
+        if self.products is Products.BYTES:
             accumulators = 2 * self.machine.dot_latency
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
             yield self._choice("short", second, accumulators, _SHORT)
@@ -114,11 +140,11 @@ class TileModel:
         machine, rows = self.machine, min(self._fitting_rows(vectors), _MOST_ROWS)
         if accumulators is not None:
             rows = min(rows, -(-accumulators // vectors))
-        sums, words = rows * vectors, self.multiplies_words
-        products = 2 * sums if words else sums
-        instructions = 4 * sums + 2 * rows if words else sums
+        sums, words = rows * vectors, self.products is Products.WORDS
+        products = sums if self.products is Products.BYTES else 2 * sums
+        instructions = {Products.BYTES: sums, Products.WORDS: 4 * sums + 2 * rows, Products.PAIRS: 3 * sums}
         cycles = {
-            "products": max(products / machine.dot_products, instructions / machine.vector_instructions),
+            "products": max(products / machine.dot_products, instructions[self.products] / machine.vector_instructions),
             "loads": (rows + (2 if words else 1) * vectors) / machine.loads,
             "weights": (8 if words else 4) * self.lanes * vectors / bandwidth,
             "latency": float(machine.dot_latency),
@@ -127,17 +153,25 @@ class TileModel:
 
     def _fitting_rows(self, vectors: int) -> int:
         registers = self.machine.vector_registers
-        if self.multiplies_words:
-            return (registers - _WORDS_BESIDE) // (vectors + 2)
-        return (registers - vectors - 1) // vectors
+        if self.products is Products.WORDS:
+            return (registers - _BESIDE) // (vectors + 2)
+        beside = _BESIDE if self.products is Products.PAIRS else 1
+        return (registers - vectors - beside) // vectors
 
 
 def explained(model: TileModel) -> str:
     """The candidates of each choice with their cycles for a K group, as text; the best one stands first."""
-    return "\n".join(line for choice in model.choices() for line in (_title(choice), *map(_line, choice.candidates)))
+    lines = ((_title(choice, model.products), *map(_line, choice.candidates)) for choice in model.choices())
+    return "\n".join(line for some in lines for line in some)
 
 
-def _title(choice: Choice) -> str:
+def _title(choice: Choice, products: Products) -> str:
+    if products is not Products.BYTES:
+        return f"{products.name.lower()}, {_condition(choice)}"
+    return _condition(choice)
+
+
+def _condition(choice: Choice) -> str:
     taps = f", up to {choice.taps} taps" if choice.taps < _ANY else ""
     return f"{choice.title}{taps}" + (f", below {choice.size} bytes" if choice.size < _ANY else "")
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qdialect.lowering.register_tiles import TileModel, Tiles
+from qdialect.lowering.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
@@ -18,10 +19,12 @@ _LONG = 8
 
 _ROWS_FOR_WORDS = 4
 # Of 32 registers of 16 lanes.
-_DEPTHWISE_PIXELS, _INTERLEAVED_ROWS, _WIDE = 8, 3, 16
+_DEPTHWISE_PIXELS, _WIDE = 8, 16
+# A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
+_MOST_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
 
 LANES = 64
-"""Bytes of the widest vector."""
+"""Bytes of the widest vector of any target."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,21 @@ class ChannelBlock:
     vectors: int
     lanes: int
     rows: int = 1
+    in_pairs: bool = False
+    """Whether products are summed in pairs to words, see `qdialect.lowering.pair_sums`."""
 
     @property
     def channels(self) -> int:
         """Channels of the block."""
         return self.tiles * self.vectors * self.lanes
+
+
+@dataclass(frozen=True)
+class Swept:
+    """An operand of a contraction: its bytes, and the tiles that it is cut into."""
+
+    size: int
+    tiles: int
 
 
 @dataclass(frozen=True)
@@ -71,31 +84,68 @@ class Strategy:
     """Depthwise by taps: whether weights are words, so that `vpmaddwd` multiplies them and not `vpmulld`."""
     multiplies_words: bool = False
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
+    near_bytes: int = 128 << 10
+    """Contraction: what stays in the second level while other data passes through."""
+    pair_model: TileModel | None = None
+    """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    matrix_machine: Machine | None = None
+    """The core whose matrix tiles multiply; None where the target has none."""
+
+    def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
+        """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
+
+        `remainder` is the share of K groups that are multiplied once more.
+        """
+        if self.pair_model is None:
+            return False
+        words, pairs = (self._chosen(lanes_total, taps, in_pairs).cost for in_pairs in (False, True))
+        widening = 0.0 if self.are_words(rows) else self.pair_model.widening(rows)
+        return pairs * (1 + remainder) <= words + widening
+
+    def _chosen(self, lanes_total: int, taps: int, in_pairs: bool) -> Tiles:
+        """The tiles of the first choice that holds for channels of `taps` taps each."""
+        tiles = [choice.tiles for choice in self.pair_model.choices()] if in_pairs and self.pair_model else self.tiles
+        return next(one for one in tiles if taps <= one.taps and lanes_total * taps < one.size)
 
     def are_words(self, rows: int) -> bool:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
+    def sweeps_pixels(self, weights: Swept, data: Swept) -> bool:
+        """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
+
+        The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What exceeds
+        `near_bytes` comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of
+        them, an order fetches
+
+          all channels for each tile of pixels   D + W (T_d if W > near, else 1)
+          all pixels for each tile of channels   W + D (T_w if D > near, else 1)
+
+        The first is taken where both are equal: the data of a tile is then in the first level.
+        """
+        channels_inside = data.size + weights.size * (data.tiles if weights.size > self.near_bytes else 1)
+        pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
+        return pixels_inside < channels_inside
+
+    def channel_blocks(self, lanes_total: int, depth: int, *, in_pairs: bool = False) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
-        `depth` is the number of taps of each channel.
+        `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so.
         """
-        size = lanes_total * depth
-        rows = next(tiles.rows for tiles in self.tiles if depth <= tiles.taps and size < tiles.size)
+        rows = self._chosen(lanes_total, depth, in_pairs).rows
         lanes = self.lanes
         if lanes_total < lanes:
-            return [ChannelBlock(0, 1, 1, lanes_total, rows[1])]
+            return [ChannelBlock(0, 1, 1, lanes_total, rows[1], in_pairs)]
         widest = max(rows)
         vectors, tail = divmod(lanes_total, lanes)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest]))
+            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest], in_pairs))
         if rest:
-            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest]))
+            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest], in_pairs))
         if tail:
-            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1]))
+            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], in_pairs))
         return blocks
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
@@ -117,15 +167,19 @@ def strategy_of(target: Target) -> Strategy:
     if model is None or instructions is None:
         return _GENERIC
     registers = target.machine.vector_registers
+    interleaved = min(_MOST_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
         tuple(choice.tiles for choice in model.choices()),
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
         depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
         sum_rows=registers // 2,
-        interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
+        interleaved_rows=interleaved if instructions.interleaves else 0,
         lanes=instructions.lanes,
-        weighs_taps_by_words=not instructions.interleaves,
-        multiplies_words=model.multiplies_words,
+        weighs_taps_by_words=instructions.lanes != _WIDE,
+        multiplies_words=instructions.multiplies_words,
+        pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        matrix_machine=target.machine if instructions.has_tiles else None,
+        near_bytes=target.machine.l2_bytes // 2,
     )
 
 
@@ -134,7 +188,8 @@ def tile_model(target: Target) -> TileModel | None:
     instructions = instruction_set_of(target)
     if instructions is None:
         return None
-    return TileModel(target.machine, instructions.lanes, instructions.multiplies_words)
+    products = Products.WORDS if instructions.multiplies_words else Products.BYTES
+    return TileModel(target.machine, instructions.lanes, products)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
@@ -144,22 +199,22 @@ def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
     return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
 
 
-def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]:
-    """Split the lanes of a row of `width` pixels into vectors of 64; none where they fill no vector.
+def lane_blocks(lanes_total: int, width: int, *, merge: bool, vector: int = LANES) -> list[LaneBlock]:
+    """Split the lanes of a row of `width` pixels into vectors of `vector` bytes; none where they fill no vector.
 
     Where the pixels of a row `merge`, their lanes lie side by side and fill vectors together.  Else what is left of a
     pixel is cut into powers of two, of as many pixels as fill a vector, or the last vector reaches back.
     """
-    pixels = LANES // math.gcd(lanes_total, LANES)
+    pixels = vector // math.gcd(lanes_total, vector)
     if merge and pixels <= width:
-        return [LaneBlock(0, pixels * lanes_total // LANES, pixels, lanes_total)]
-    tiles, rest = divmod(lanes_total, LANES)
-    whole = [LaneBlock(0, tiles, 1, tiles * LANES)] if tiles else []
+        return [LaneBlock(0, pixels * lanes_total // vector, pixels, lanes_total)]
+    tiles, rest = divmod(lanes_total, vector)
+    whole = [LaneBlock(0, tiles, 1, tiles * vector)] if tiles else []
     powers = [power for power in (32, 16, 8, 4) if rest & power]
-    if (whole and rest > LANES // 2) or any(LANES // power > width for power in powers):
-        return [*whole, LaneBlock(lanes_total - LANES, 1, 1, LANES)] if whole else []
+    if (whole and rest > vector // 2) or any(vector // power > width for power in powers):
+        return [*whole, LaneBlock(lanes_total - vector, 1, 1, vector)] if whole else []
     starts = [lanes_total - (rest & (2 * power - 1)) for power in powers]
-    return whole + [LaneBlock(start, 1, LANES // power, power) for start, power in zip(starts, powers, strict=True)]
+    return whole + [LaneBlock(start, 1, vector // power, power) for start, power in zip(starts, powers, strict=True)]
 
 
 def rows_for(extent: int, maximum: int) -> int:

@@ -18,6 +18,8 @@ from qdialect.lowering.x86.instructions.instruction import portable_emission
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
+from qdialect.lowering.x86.tile_chain import contract_in_tiles
+from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
@@ -25,9 +27,11 @@ from qdialect.target import Target
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
+        contract_in_tiles(module, target)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
-        flatten_lanes(module)
+        if instructions := instruction_set_of(target):
+            flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
         lower_gathers(module)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import InputError
 from qdialect.files import write_files
 from qdialect.interface import KernelCall, Port
-from qdialect.runtime.result_forms import converter
+from qdialect.runtime.result_forms import NUMPY, converter
 
 Array = NDArray[Any]
 
@@ -95,7 +95,7 @@ class Executable(ABC):
     @overload
     def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any: ...
 
-    def __call__(self, *arrays: object, out: object = None, returns: str = "numpy") -> Any:
+    def __call__(self, *arrays: object, out: object = None, returns: str = NUMPY) -> Any:
         """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
 
         It is written into `out`, an array or a sequence of several, where that is given, and returned in the form that
@@ -105,11 +105,12 @@ class Executable(ABC):
         if out is not None:
             self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
             return out
-        convert = converter(returns)
-        outputs = [convert(output) for output in self.results(arrays)]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        outputs = self.results(arrays)
+        if returns != NUMPY:
+            outputs = tuple(map(converter(returns), outputs))
+        return outputs[0] if len(outputs) == 1 else outputs
 
-    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         """A new array for each output; `arrays` are those of a call."""
         outputs = tuple(map(empty, self.outputs))
         self.run(arrays, outputs)

@@ -71,9 +71,9 @@ class BatchedExecutable(Executable):
     def workspaces(self) -> int:
         return self._pool.limit
 
-    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs, batch = self._inputs_of(arrays)
-        outputs = tuple(map(empty, self._ports(batch)[1]))
+        outputs = tuple(map(empty, self.ports(batch)[1]))
         self._run(inputs, outputs, batch)
         return outputs
 
@@ -88,6 +88,10 @@ class BatchedExecutable(Executable):
         starts = arrays.starts(read, outputs, kept)
         arrays.check_bindable(read)
         return Binding(read, arrays.views(outputs, len(read)), partial(self._code.caller().call, starts, batch))
+
+    def batch_of(self, inputs: Sequence[object]) -> int:
+        """How many entries `inputs` have; raises `InputError` where the first that has the batch does not fit."""
+        return self._inputs_of(inputs)[1]
 
     def _run(self, inputs: Sequence[Array], outputs: Sequence[object], batch: int) -> None:
         kept: list[Array] = []
@@ -117,10 +121,11 @@ class BatchedExecutable(Executable):
         if found is None:
             if len(self._known) >= _KNOWN_SIZES:
                 self._known = {}
-            found = self._known[batch] = CallArrays(*self._ports(batch))
+            found = self._known[batch] = CallArrays(*self.ports(batch))
         return found
 
-    def _ports(self, batch: int) -> tuple[list[Port], list[Port]]:
+    def ports(self, batch: int) -> tuple[list[Port], list[Port]]:
+        """The inputs and outputs of a batch of this size."""
         inputs, outputs = (
             [
                 replace(port, shape=(batch * factor, *port.shape[1:])) if factor else port

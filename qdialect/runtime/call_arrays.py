@@ -28,6 +28,7 @@ class CallArrays:
         self._slots = slots
         # In the form in which a call takes the least time to go through them.
         self._start_of = list(enumerate(slot.start for slot in slots))
+        self._input_starts = self._start_of[: len(inputs)]
         self._pairs = [(i, j, slots[i].size, slots[j].size) for j in range(len(inputs), len(slots)) for i in range(j)]
 
     def starts(self, inputs: Sequence[object], outputs: Sequence[object], kept: list[Array]) -> list[int]:
@@ -46,6 +47,12 @@ class CallArrays:
                 raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
         return starts
 
+    def starts_of_inputs(self, inputs: Sequence[object], kept: list[Array]) -> list[int]:
+        """The same for the inputs of a call whose outputs are new arrays."""
+        if len(inputs) != self._counts[0]:
+            check_count("input", len(inputs), self._counts[0])
+        return [start(inputs[index], kept) for index, start in self._input_starts]
+
     def check_bindable(self, inputs: Sequence[Array]) -> None:
         """Raise `InputError` where one of `inputs` would be copied: the copy would not show later changes."""
         for slot, array in zip(self._slots, inputs, strict=False):
@@ -55,6 +62,15 @@ class CallArrays:
     def views(self, arrays: Sequence[object], first: int = 0) -> tuple[Array, ...]:
         """Arrays over the memory of objects, which are those from number `first` on."""
         return tuple(slot.view(one) for slot, one in zip(self._slots[first:], arrays, strict=False))
+
+
+def address_of(array: Array) -> int:
+    """Where the memory of a new array starts, by the fastest way there is."""
+    try:
+        return addressof(_CHAR_AT(array))
+    except ValueError:
+        # An array without elements is no buffer.
+        return array.ctypes.data
 
 
 class _Slot:

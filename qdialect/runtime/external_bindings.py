@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.externals.function import ExternalCall, ExternalFunction
+from qdialect.externals.external_call import ExternalCall
+from qdialect.externals.function import ExternalFunction
 from qdialect.interface import Port
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.external_calls import ExternalCalls

@@ -10,9 +10,9 @@ from functools import partial
 from qdialect.diagnostics import CompileError
 from qdialect.limits import exceeded_limit, memory_limit
 from qdialect.runtime import memory
-from qdialect.runtime.base import NATIVE, Array, Executable, Region
+from qdialect.runtime.base import NATIVE, Array, Executable, Region, empty
 from qdialect.runtime.bound_call import BoundCall
-from qdialect.runtime.call_arrays import CallArrays
+from qdialect.runtime.call_arrays import CallArrays, address_of
 from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.workspace_pool import WorkspacePool
 
@@ -49,6 +49,14 @@ class NativeExecutable(Executable):
     def workspaces(self) -> int:
         """How many calls may run at the same time."""
         return self._pool.limit
+
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
+        kept: list[Array] = []
+        starts = self._arrays.starts_of_inputs(arrays, kept)
+        outputs = tuple(map(empty, self.outputs))
+        starts.extend(map(address_of, outputs))
+        self.run_at(starts)
+        return outputs
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         kept: list[Array] = []

@@ -78,7 +78,7 @@ class PartitionedExecutable(Executable):
     def workspaces(self) -> int:
         return self._workspaces
 
-    def results(self, arrays: Sequence[object]) -> Sequence[Array]:
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = self._inputs_of(arrays)
         values = self._compute(inputs, {}, [])
         taken = [*inputs, *self._constants.values()]
@@ -88,7 +88,7 @@ class PartitionedExecutable(Executable):
             # Each result is an array of the caller's alone.
             outputs.append(np.array(value) if any(value is other for other in taken) else value)
             taken.append(value)
-        return outputs
+        return tuple(outputs)
 
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         self._write(*self._arrays_of(inputs, outputs))

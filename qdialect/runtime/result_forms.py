@@ -10,20 +10,17 @@ from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
 
-FORMS = ("numpy", "torch")
+NUMPY, _TORCH = "numpy", "torch"
 
 
 def converter(form: str) -> Callable[[NDArray[Any]], Any]:
-    """What makes a result of an array, over the same memory; raises `InputError` for a form that is not there."""
-    if form == "numpy":
-        return _same
-    if form != "torch":
-        raise InputError(f"returns must be {' or '.join(FORMS)}, but got '{form}'")
+    """What makes a result in another form than `NUMPY` of an array, over the same memory.
+
+    Raises `InputError` for a form that is not there.
+    """
+    if form != _TORCH:
+        raise InputError(f"returns must be {NUMPY} or {_TORCH}, but got '{form}'")
     try:
         return import_module("torch").from_numpy
     except ImportError as error:
         raise InputError(f"returns='torch' needs PyTorch, which cannot be imported: {error}") from error
-
-
-def _same(array: NDArray[Any]) -> NDArray[Any]:
-    return array

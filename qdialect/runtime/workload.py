@@ -1,4 +1,4 @@
-"""How much a network computes, how fast an executable does it, and random inputs to do it on."""
+"""How much a network computes, and how fast an executable does it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.interface import Port
 from qdialect.runtime.base import Executable
 from qdialect.runtime.peak import dot_product_rate, loop_title, with_dot_products
 from qdialect.target import Target
@@ -25,12 +24,6 @@ Array = NDArray[Any]
 _CONTRACTIONS = ("conv2d", "dense", "conv_transpose2d", "matmul")
 _WARM_UP_CALLS = 3
 _ROUNDS = 5
-
-
-def random_inputs(ports: Sequence[Port], seed: int) -> list[Array]:
-    """Arrays that fit `ports`: integers over their whole range, floats of a standard normal distribution."""
-    rng = np.random.default_rng(seed)
-    return [_random(rng, port) for port in ports]
 
 
 def multiply_accumulates(module: ir.Module) -> int:
@@ -107,12 +100,3 @@ def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], objec
     if any(min(port.shape, default=0) < 0 for port in executable.outputs):
         return lambda: executable(*inputs)
     return executable.bind(inputs, [np.empty(port.shape, port.dtype) for port in executable.outputs])
-
-
-def _random(rng: np.random.Generator, port: Port) -> Array:
-    if port.dtype.kind == "f":
-        return np.asarray(rng.normal(size=port.shape), dtype=port.dtype)
-    if port.dtype.kind == "b":
-        return rng.integers(0, 2, port.shape).astype(port.dtype)
-    low, high = np.iinfo(port.dtype.name).min, np.iinfo(port.dtype.name).max
-    return np.asarray(rng.integers(low, high, port.shape, dtype=port.dtype.name, endpoint=True))

@@ -75,10 +75,17 @@ class WorkspacePool(Generic[W]):
 
     def give_back(self, workspace: W | None) -> None:
         """Return what `take` gave."""
-        with contextlib.suppress(ValueError):
-            self._callers.remove(get_ident())
+        caller = get_ident()
+        if caller in self._callers:
+            self._callers.remove(caller)
         if workspace is None or workspace.is_spare:
             return
+        if not self._waiting:
+            self._idle.append(workspace)
+            return
+        self._hand_over(workspace)
+
+    def _hand_over(self, workspace: W) -> None:
         try:
             # The one that waits longest gets it, and not the one that happens to be faster.
             self._waiting.popleft().put(workspace)

@@ -16,7 +16,9 @@ from qdialect import target
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
-FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (3, 8, 20))
+FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (9, 20))
+# Every second example is divided among threads.
+THREADS = st.sampled_from((1, 1, 1, 1, 2, 3, 5, 8))
 
 
 @pytest.fixture(scope="module")
@@ -69,29 +71,22 @@ def test_known_cases(runner: GuardedRunner, case: str, name: str) -> None:
 
 @pytest.mark.parametrize("kind", CONTRACTIONS)
 def test_contractions(runner: GuardedRunner, kind: str) -> None:
-    @MANY
-    @given(CONTRACTIONS[kind], st.sampled_from(TARGETS), st.integers(0, 999))
-    def check(text: str, name: str, seed: int) -> None:
-        _check(runner, text, name, seed)
-
-    check()
+    _check_drawn(runner, CONTRACTIONS[kind], MANY)
 
 
 @pytest.mark.parametrize("kind", [*OTHERS, *F32_VALUES, *I16_VALUES])
 def test_other_ops(runner: GuardedRunner, kind: str) -> None:
-    @FEW
-    @given((OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
-    def check(text: str, name: str, seed: int) -> None:
-        _check(runner, text, name, seed)
+    _check_drawn(runner, (OTHERS | F32_VALUES | I16_VALUES)[kind], FEW)
+
+
+def _check_drawn(runner: GuardedRunner, texts: st.SearchStrategy[str], examples: settings) -> None:
+    divided: set[bool] = set()
+
+    @examples
+    @given(texts, st.sampled_from(TARGETS), st.integers(0, 999), THREADS)
+    def check(text: str, name: str, seed: int, threads: int) -> None:
+        _check(runner, text, name, seed, threads)
+        divided.add(threads > 1)
 
     check()
-
-
-@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *F32_VALUES, *I16_VALUES])
-def test_threads(runner: GuardedRunner, kind: str) -> None:
-    @FEWEST
-    @given((CONTRACTIONS | OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
-    def check(text: str, threads: int, seed: int) -> None:
-        _check(runner, text, TARGETS[-1], seed, threads)
-
-    check()
+    assert divided == {True, False}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import random
-import resource
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pytest
 from deadline import deadline
+from memory_bound import memory_at_most
 from torch_archives import CONSTANTS, PROGRAM, WEIGHTS, Members, content_of, directory, good_content, members_of, packed
 from torch_models import network
 
@@ -51,11 +51,8 @@ def outcome(content: bytes) -> str:
 
 
 def outcomes(contents: Iterable[bytes]) -> set[str]:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = {outcome(content) for content in contents}
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (after - before) * 1024 < MAX_MEMORY
-    return found
+    with memory_at_most(MAX_MEMORY):
+        return {outcome(content) for content in contents}
 
 
 MOSTLY = 0.95

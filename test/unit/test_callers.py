@@ -121,7 +121,7 @@ def forks(_):
         if not child:
             code = 1
             try:
-                signal.alarm(20)
+                signal.alarm(900)
                 for index in range(8):
                     check(index)
                 code = 0
@@ -147,8 +147,7 @@ def busy():
 others = [threading.Thread(target=busy) for _ in range(2)]
 for thread in others:
     thread.start()
-end = time.monotonic() + 1
-while time.monotonic() < end:
+while len(calls) < 300:
     try:
         signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + len(calls) % 50))
         for _ in range(20):
@@ -159,7 +158,6 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 stop.set()
 for thread in others:
     thread.join()
-assert len(calls) > 20, len(calls)
 in_threads(lambda index: [check(index) for _ in range(20)])
 """
 

@@ -22,7 +22,7 @@ from qdialect.passes.pass_base import Pass
 from qdialect.runtime.comparison import first_difference
 from qdialect.runtime.phase_comparison import compare_phases
 from qdialect.runtime.phase_runs import RUNS
-from qdialect.runtime.workload import random_inputs
+from qdialect.runtime.random_inputs import random_inputs
 from qdialect.target import GENERIC, TARGETS, Target
 
 # Runs anywhere, and is not the target that stands for "any CPU".

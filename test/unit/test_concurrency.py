@@ -34,7 +34,7 @@ def in_threads(count, work):
         thread.join()
     assert not failures, failures
 
-def child_ends(work, seconds=20):
+def child_ends(work, seconds=900):
     pid = os.fork()
     if not pid:
         code = 1
@@ -227,7 +227,7 @@ def work():
     assert found.tolist() == [-5] * 4 + list(range(-4, 8)), found
 thread = threading.Thread(target=work)
 thread.start()
-assert reached.wait(20)
+assert reached.wait(900)
 ended = child_ends(work)
 thread.join()
 assert ended
@@ -256,14 +256,14 @@ def handler(*_):
     assert (inner == 3).all()
     calls += 1
 signal.signal(signal.SIGALRM, handler)
-end = time.monotonic() + 1
-while time.monotonic() < end:
-    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + int(time.monotonic() * 1e6) % 50))
+rounds = 0
+while calls < 1000:
+    rounds += 1
+    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + rounds % 50))
     executable.run([array], [output])
     assert (output == 0).all()
     output[:] = 9
 signal.setitimer(signal.ITIMER_REAL, 0)
-assert calls > 100, calls
 
 # And where the handler's own call is interrupted in turn.
 def failing(*_):

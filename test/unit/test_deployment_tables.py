@@ -27,6 +27,7 @@ def test_tables_are_measured(tool: Any) -> None:
     network = tool.Network("small", qdialect.parse(tool.dense_layers((8, 4))))
     callers = tool.callers_table([network], 0.02).splitlines()
     assert callers[2].startswith("| small | ")
+    assert {line.count("|") for line in callers} == {7}
     assert len(callers) == 3
     batches = tool.batches_table([network], 0.02).splitlines()
     assert [line.split(" | ")[1] for line in batches[2:]] == ["1", "8", "64"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deadline import HANG
 from external_networks import Array, branched, handed_off, interpreted
 from graphs import graph, random_inputs
 from quantized_layers import add, fused, requantize
@@ -230,7 +231,7 @@ def test_other_threads_of_python_run_meanwhile(called: ir.Module) -> None:
     def waiting(function: ExternalFunction, *arrays: Array) -> Array:
         worker = threading.Thread(target=other.set)
         worker.start()
-        worker.join(10)
+        worker.join(HANG)
         assert other.is_set()
         return compute(function, *arrays)
 

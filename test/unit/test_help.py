@@ -15,6 +15,7 @@ import torch_archives
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
+import qdialect
 from qdialect.cli import bench_arguments, cache, compile, import_model, opt, run
 
 MODULE = """
@@ -62,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.tflite").write_bytes(small_network())
     np.save(tmp_path / "image.npy", np.zeros((1, 2, 2, 2), np.int8))
     (tmp_path / "model.mlir").write_text(MODULE)
+    qdialect.compile(tmp_path / "model.mlir").save(tmp_path / "model.so")
     np.save(tmp_path / "a.npy", np.zeros((2, 3), np.int8))
     np.save(tmp_path / "b.npy", np.zeros(2, np.int8))
     (tmp_path / "test.mlir").write_text(WITH_EXPECTATION)

@@ -14,7 +14,14 @@ from qdialect.lowering.x86.instructions.instruction import Instruction, Lanes, p
 from qdialect.runtime.jit import MachineCode
 
 FAMILIES = (
-    *(dot_products.VPDPBUSD, dot_products.VPDPWSSD, dot_products.VPMADDWD, packs.PACK_WORDS, packs.PACK_BYTES),
+    *(
+        dot_products.VPDPBUSD,
+        dot_products.VPDPWSSD,
+        dot_products.VPMADDWD,
+        dot_products.VPMADDUBSW,
+        packs.PACK_WORDS,
+        packs.PACK_BYTES,
+    ),
     *(permutes.VPERMD, permutes.VPSHUFB, conversions.VCVTPS2DQ, {64: permutes.VPERMI2B}),
 )
 INSTRUCTIONS = [instruction for family in FAMILIES for instruction in family.values()]

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from deadline import HANG
 
 from qdialect.cli.opt import main
 
@@ -99,7 +100,7 @@ def test_an_interrupt_ends_it_quietly() -> None:
         assert process.stderr
         wait_for_a_sleeper(process.pid)
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(HANG) == 130
         assert process.stderr.read() == b""
 
 

@@ -18,7 +18,7 @@ from qdialect.lowering.pipeline import Phase, compile_to, lower
 from qdialect.module_text import Printing, bytecode
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.workload import random_inputs
+from qdialect.runtime.random_inputs import random_inputs
 from qdialect.target import GENERIC, TARGETS
 
 PROGRAMS = [phase for phase in Phase if phase.number >= Phase.LINALG.number]

@@ -8,7 +8,9 @@ import pytest
 from graphs import graph
 from numpy.typing import NDArray
 from quantized_layers import clip, fused
+from subprocesses import output_of
 
+import qdialect
 from qdialect.cli import run, table
 from qdialect.dialect import DequantizeOp, build
 from qdialect.reference import interpreter
@@ -97,3 +99,52 @@ def test_an_archive_is_no_input(layer: str, tmp_path: Path, capsys: pytest.Captu
 def test_tables_are_aligned() -> None:
     text = table.render(("name", "n", ""), [("a", "10", "x"), ("longer", "5", "")], right=(1,))
     assert text == "name     n\na       10  x\nlonger   5"
+
+
+def test_a_network_that_was_compiled_before_runs_without_mlir(
+    layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = """
+import sys
+from qdialect.cli import run
+code = run.main(sys.argv[1:])
+print("imported:", *sorted({name for name in sys.modules if name.startswith(("torch_mlir", "qdialect._mlir"))}))
+sys.exit(code)
+"""
+    library = tmp_path / "layer.so"
+    qdialect.compile(layer, cache=False).save(library)
+    monkeypatch.setenv("QDIALECT_CACHE", str(tmp_path / "cache"))
+    first, again, loaded = (output_of(program, model) for model in (layer, layer, str(library)))
+    assert "imported: qdialect._mlir" in first
+    assert again.splitlines()[-1] == loaded.splitlines()[-1] == "imported:"
+    assert again.splitlines()[3:5] == loaded.splitlines()[3:5] == first.splitlines()[3:5]
+
+
+def test_a_library_runs_and_is_measured(layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = str(tmp_path / "layer.so")
+    qdialect.compile(layer, cache=False).save(library)
+    assert run.main([library, "--benchmark"]) == 0
+    assert "million multiply-accumulates" in capsys.readouterr().out
+    refused = {
+        "--reference": "--reference must be given with a model, but got the library",
+        "--threads=2": "--threads must be given with a model, but got the library",
+        "--batch=2": "--batch must be given with a model, but got the library",
+        "--no-cache": "--no-cache must be given with a model, but got the library",
+        "--target=generic": "--target must be given with a model, but got the library",
+    }
+    for option, said in refused.items():
+        assert run.main([library, option]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_dynamic_batch_takes_the_batch_of_its_inputs(
+    layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.ones((5, 4, 4, 3), np.uint8))
+    assert run.main([layer, "--batch", "dynamic", "--input", str(tmp_path / "x.npy"), "--benchmark"]) == 0
+    said = capsys.readouterr().out
+    assert " 5x4x4x5 " in said
+    assert run.main([layer, "--batch", "dynamic"]) == 0
+    assert " 1x4x4x5 " in capsys.readouterr().out
+    assert run.main([layer, "--batch", "dynamic", "--reference"]) == 1
+    assert "--reference must be given with a batch of one size, but got --batch dynamic" in capsys.readouterr().err

@@ -54,6 +54,8 @@ CASES = (
     Case(("i8", "ui8"), (1, 6, 7, 6), (9, 2, 3, 6), (-128, tuple(range(100, 109))), (1, 2), (1, 0, 0, 1), (2, 1), 3),
     Case(("i8", "i8"), (1, 4, 3, 17), (19, 1, 1, 17), (7, (-5,))),
     Case(("ui8", "i8"), (1, 3, 3, 1), (2, 3, 3, 1), (255, (-128, 127)), padding=(2, 2, 2, 2)),
+    # The weights of one tap suit the first cache, those of all taps do not: tiles follow all of them.
+    Case(("ui8", "i8"), (1, 3, 3, 192), (160, 3, 3, 192), (3, (5,))),
 )
 
 

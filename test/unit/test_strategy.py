@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.cpu_names import CPUS
-from qdialect.lowering.register_tiles import Tiles, explained
+from qdialect.lowering.register_tiles import Products, Tiles, explained
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
-    LANES,
     ChannelBlock,
     Strategy,
+    Swept,
     depthwise_blocks,
     lane_blocks,
     row_tiles,
@@ -150,9 +150,28 @@ def test_register_tiles_of_zen_4() -> None:
         interleaved_rows=3,
         lanes=16,
         multiplies_words=False,
+        near_bytes=1 << 19,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver5"))
+
+
+@pytest.mark.parametrize(
+    ("weights", "data", "expected"),
+    [
+        # Small weights stay near whatever the order.
+        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
+        # Weights that do not are fetched once, not for each tile of pixels.
+        (Swept(1 << 21, 16), Swept(1 << 17, 4), True),
+        # A single tile of pixels fetches them once either way.
+        (Swept(1 << 21, 16), Swept(1 << 17, 1), False),
+        # Neither stays near: what is fetched again is the smaller one, or the one with fewer tiles on the other side.
+        (Swept(1 << 21, 16), Swept(1 << 21, 100), True),
+        (Swept(1 << 21, 16), Swept(1 << 23, 10), False),
+    ],
+)
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
+    assert AVX512.sweeps_pixels(weights, data) is expected
 
 
 def test_register_tiles_of_words() -> None:
@@ -162,14 +181,32 @@ def test_register_tiles_of_words() -> None:
     assert strategy_of(resolve("skx")).tiles[0].rows == {4: 4, 3: 5, 2: 7, 1: 9}
 
 
+def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
+    haswell, skylake = strategy_of(resolve("haswell")), strategy_of(resolve("skylake"))
+    # One product a cycle takes as long either way; of two a cycle the additions of words are in the way.
+    assert haswell.takes_pairs(256, 256, 100, 0.0)
+    assert not haswell.takes_pairs(256, 256, 100, 0.01)
+    assert skylake.takes_pairs(256, 256, 100, 0.3)
+    assert not skylake.takes_pairs(256, 256, 100, 0.9)
+    # Weights that meet one row would be widened in registers.
+    assert haswell.takes_pairs(256, 256, 1, 0.3)
+    assert not AVX512.takes_pairs(256, 256, 100, 0.0)
+    assert not strategy_of(resolve("x86-64")).takes_pairs(256, 256, 100, 0.0)
+
+
 def test_tiles_fit_the_registers_of_every_machine() -> None:
     for name in (*TARGETS, *CPUS):
         target = resolve(name)
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.multiplies_words else vectors + 1
+                beside = 2 * rows + 3 if model and model.products is Products.WORDS else vectors + 1
                 assert rows * vectors + beside <= target.machine.vector_registers
+        pairs = strategy_of(target).pair_model
+        for choice in pairs.choices() if pairs else ():
+            for vectors, rows in choice.tiles.rows.items():
+                # Weights, a broadcast row, a product and ones.
+                assert rows * vectors + vectors + 3 <= target.machine.vector_registers
 
 
 def test_the_best_candidate_takes_least_for_a_sum() -> None:
@@ -210,13 +247,13 @@ def test_rows_for(extent: int, maximum: int, rows: int) -> None:
     assert rows_for(extent, maximum) == rows
 
 
-@given(CHANNELS, st.integers(1, 30), st.booleans())
-def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool) -> None:
-    blocks = lane_blocks(lanes, width, merge=merge)
+@given(CHANNELS, st.integers(1, 30), st.booleans(), st.sampled_from([64, 32, 16]))
+def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool, vector: int) -> None:
+    blocks = lane_blocks(lanes, width, merge=merge, vector=vector)
     seen: set[int] = set()
     for block in blocks:
         assert block.pixels <= width
-        assert block.tiles * LANES == block.pixels * block.lanes
+        assert block.tiles * vector == block.pixels * block.lanes
         assert block.start + block.lanes <= lanes
         seen |= set(range(block.start, block.start + block.lanes))
     assert seen == (set(range(lanes)) if blocks else set())
@@ -243,7 +280,11 @@ def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tup
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:
-    assert 4 * AVX512.interleaved_rows + 4 + 4 <= 32
+    for name in TARGETS:
+        target = resolve(name)
+        rows = strategy_of(target).interleaved_rows
+        assert 4 * rows + 4 + 4 <= target.machine.vector_registers or rows == 0
+        assert (rows == 0) == (name in ("generic", "x86-64")), "which lack products of bytes"
 
 
 @given(EXTENTS)

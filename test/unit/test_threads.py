@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from deadline import HANG
 from graphs import graph, random_inputs
 from numpy.typing import NDArray
 from quantized_layers import CHANNELS, add, conv, fused, requantize, sigmoid
@@ -121,7 +122,7 @@ def test_a_forked_process_computes() -> None:
     queue = context.SimpleQueue()
     child = context.Process(target=lambda: queue.put(called(executable, inputs)))
     child.start()
-    child.join(60)
+    child.join(HANG)
     alive = child.is_alive()
     if alive:
         child.kill()
@@ -139,10 +140,14 @@ def test_an_interrupt_is_an_exception_of_python() -> None:
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-    try:
+
+    def called_until_the_timer_ends() -> None:
         timer.start()
+        call_for_ever(executable, inputs)
+
+    try:
         with pytest.raises(KeyboardInterrupt):
-            call_for_ever(executable, inputs)
+            called_until_the_timer_ends()
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from deadline import deadline
+from memory_bound import memory_at_most
 from tolerances import assert_within, loosest, tolerance_of
 from torch_archives import Members, argument, call, node, packed, quantization, tensor, with_nodes
 
@@ -23,10 +23,8 @@ MAX_MEMORY = 1 << 30
 
 @pytest.fixture(autouse=True)
 def _bounded() -> Iterator[None]:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with deadline():
+    with deadline(), memory_at_most(MAX_MEMORY):
         yield
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MAX_MEMORY
 
 
 def notes(members: Members) -> list[str]:

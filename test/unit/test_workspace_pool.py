@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from deadline import HANG
 from subprocesses import output_of
 
 from qdialect.diagnostics import CompileError
@@ -63,8 +64,30 @@ def test_many_callers_share_few_and_none_is_shared() -> None:
     found: list[int] = []
     threads = [in_another_thread(lambda: found.extend(used(pool, 1e-4) for _ in range(50))) for _ in range(8)]
     for thread in threads:
-        thread.join(20)
+        thread.join(HANG)
     assert found == [1] * 400
+    assert len(made) <= 3
+
+
+def test_each_of_the_allowed_callers_gets_a_workspace_at_once() -> None:
+    made: list[Memory] = []
+
+    def make() -> Memory:
+        made.append(Memory())
+        return made[-1]
+
+    pool = WorkspacePool(make, 3)
+    all_have_one = threading.Barrier(4)
+
+    def hold() -> None:
+        held = pool.take()
+        all_have_one.wait(HANG)
+        pool.give_back(held)
+
+    threads = [in_another_thread(hold) for _ in range(3)]
+    all_have_one.wait(HANG)
+    for thread in threads:
+        thread.join(HANG)
     assert len(made) == 3
 
 
@@ -80,7 +103,7 @@ def test_a_caller_waits_where_all_are_taken() -> None:
     in_another_thread(second)
     assert not got.wait(0.2)
     pool.give_back(held)
-    assert got.wait(5)
+    assert got.wait(HANG)
 
 
 def test_a_caller_that_waits_is_not_passed_by() -> None:
@@ -98,9 +121,9 @@ def test_a_caller_that_waits_is_not_passed_by() -> None:
 
     thread = in_another_thread(greedy)
     in_another_thread(patient)
-    is_served = got.wait(10)
+    is_served = got.wait(HANG)
     stop.set()
-    thread.join(5)
+    thread.join(HANG)
     assert is_served
 
 

@@ -1,7 +1,7 @@
 """Programs of phase `vector` that an instruction was once put into where it computes something else."""
 
 import numpy as np
-from vector_programs import assert_same_on_every_target, x86_text
+from vector_programs import assert_same_on_targets, x86_text
 
 DOT = """
 func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
@@ -59,7 +59,7 @@ def test_the_order_of_the_result_map() -> None:
     arrays = [RNG.integers(0, 256, (3, 4), np.uint8), RNG.integers(-128, 128, (2, 16, 4), np.int8)]
     for result, shape in (("r, v", (3, 2)), ("v, r", (2, 3))):
         text = DOT.format(result=result, shape="x".join(map(str, shape)), kind="add")
-        assert_same_on_every_target(text, [*arrays, RNG.integers(-1000, 1000, (*shape, 16), np.int32)])
+        assert_same_on_targets(text, [*arrays, RNG.integers(-1000, 1000, (*shape, 16), np.int32)])
 
 
 def test_the_combining_kind() -> None:
@@ -72,15 +72,15 @@ def test_the_combining_kind() -> None:
 def test_the_base_of_a_gather() -> None:
     quantized = RNG.integers(0, 255, 64, np.uint8)
     text = GATHER.format(base=1, mask="true")
-    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
+    assert_same_on_targets(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
 
 
 def test_the_mask_of_a_gather() -> None:
     quantized = RNG.integers(0, 256, 64, np.uint8)
     text = GATHER.format(base=0, mask="false")
-    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
+    assert_same_on_targets(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
 
 
 def test_a_truncation_of_large_values() -> None:
     values = RNG.integers(-70000, 70000, (2, 4, 16), np.int32)
-    assert_same_on_every_target(STORE, [values, np.zeros((2, 4, 16), np.uint8)])
+    assert_same_on_targets(STORE, [values, np.zeros((2, 4, 16), np.uint8)])

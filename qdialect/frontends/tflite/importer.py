@@ -29,11 +29,11 @@ from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
-from qdialect.profiles import TFLITE, TFLITE_XNNPACK
+from qdialect.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
 
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 """What arguments and results of a module may be."""
-PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
+PROFILES = TFLITE_PROFILES
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"
 """On the op that produces a tensor of the model: the tensor's index, an i64."""

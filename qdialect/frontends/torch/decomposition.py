@@ -41,7 +41,7 @@ def decompose(node: Node, tensors: Mapping[str, Output]) -> Decomposition:
     The names of the parts begin with that of the node.  Raises `UnsupportedError` where PyTorch knows no simpler form.
     """
     schema = schema_of(node.kind)
-    if schema is None or not node.kind.startswith("aten.") or is_in_place(node.kind):
+    if schema is None or not node.kind.startswith(("aten.", "torchao.")) or is_in_place(node.kind):
         raise UnsupportedError("operator is not supported")
     names = node.refs()
     module = _traced(node, names, tensors)

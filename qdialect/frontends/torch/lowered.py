@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch.calls import first_line
+from qdialect.frontends.torch.wrapped import Wrapped
 
 _DROPOUTS = frozenset(
     ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout", "rrelu"]
@@ -52,9 +53,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A captured graph in registered operators; behind its results come those that are written to arguments."""
+    """A captured graph in registered operators; behind its results come those that are written to arguments.
+
+    Its arguments, which everything here counts, are plain tensors.
+    """
 
     module: Any
+    wrapped: Wrapped
+    """How the arguments that Dynamo gives are made of these."""
     layouts: tuple[Layout | None, ...]
     """Of the results; None for what is no tensor."""
     written: tuple[int, ...]
@@ -85,16 +91,18 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
     torch: Any = import_module("torch")
     guards: Any = import_module("torch._guards")
     layouts: list[Layout | None] = []
+    wrapped = Wrapped.of(examples)
 
     def run(*given: Any) -> tuple[Any, ...]:
         owners = {_memory(one): position for position, one in enumerate(given) if isinstance(one, torch.Tensor)}
         bases = {position: given[position].storage_offset() for position in owners.values()}
-        results = tuple(_listed(module(*given)))
+        results = tuple(_listed(module(*wrapped.made(given))))
         layouts[:] = [_layout(one, owners, bases) if isinstance(one, torch.Tensor) else None for one in results]
         return (*results, *given)
 
     try:
-        given = [example if isinstance(example, torch.Tensor) else _known(example) for example in examples]
+        plain = wrapped.plain(examples)
+        given = [example if isinstance(example, torch.Tensor) else _known(example) for example in plain]
         pure = functional.dispatch_functionalize(run, functional.FunctionalTensorMode(pre_dispatch=True, export=True))
         # Extents of the trace are known, and no matter of what Dynamo guards.
         with torch.no_grad(), guards.tracing(None):
@@ -102,7 +110,7 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
     except Exception as error:
         # Tracing runs the model's own functions, which raise whatever they do.
         raise ImportModelError(f"model must be traced, but PyTorch says: {first_line(error)}") from error
-    return Lowered(traced, tuple(layouts), _keep_written(traced, len(layouts)))
+    return Lowered(traced, wrapped, tuple(layouts), _keep_written(traced, len(layouts)))
 
 
 def _keep_written(module: Any, count: int) -> tuple[int, ...]:

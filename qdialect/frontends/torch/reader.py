@@ -21,6 +21,7 @@ from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Outpu
 from qdialect.frontends.torch.schemas import element_of, is_check
 from qdialect.frontends.torch.sizes import number, sizes_of
 from qdialect.frontends.torch.symbols import Number
+from qdialect.frontends.torch.wrapped import without_wrappers
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 _UNREADABLE = ("torch.bfloat16",)
@@ -33,6 +34,7 @@ def read_program(program: Any, extents: Extents) -> Graph:
 
     Raises `ImportModelError` for one that changes its buffers, has inputs that are no tensors or an unknown extent.
     """
+    program = without_wrappers(program)
     nodes = {node.name: node for node in program.graph.nodes}
     constants: dict[str, Array] = {}
     given: list[Any] = []

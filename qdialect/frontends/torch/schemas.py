@@ -1,28 +1,33 @@
 """What PyTorch's registry says of an operator: its arguments, their defaults, and whether it writes or shares memory.
 
-An operator is looked up by its name.  Nothing is loaded or run by that, and only the two packages that the front end
-knows are asked.
+An operator is looked up by its name.  Nothing of a program is run by that, and only the packages that the front end
+knows are asked; torchao's operators are there once it is imported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from typing import Any, cast
 
 from qdialect.frontends.torch.model import ELEMENTS, Element
 from qdialect.frontends.torch.package import torch_package
 
-_PACKAGES = ("aten", "quantized_decomposed")
+_PACKAGES = ("aten", "quantized_decomposed", "torchao")
 
 
 @cache
 def schema_of(kind: str) -> Any:
-    """The schema of an operator ``package.operator.overload``, None where it is not one of the known packages."""
+    """The schema of an operator ``package.operator.overload``, None where no known package that is installed has it."""
     package, _, rest = kind.partition(".")
     name, _, overload = rest.partition(".")
     if package not in _PACKAGES:
         return None
+    if package == "torchao":
+        with suppress(ImportError):
+            import_module("torchao.quantization")
     try:
         return torch_package()._C._get_schema(f"{package}::{name}", "" if overload == "default" else overload)
     except RuntimeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from qdialect.lowering.kernel_text import Operand
 from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel, DeclaredColumns, Remainder
@@ -20,17 +19,13 @@ class ConstantColumns:
     def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
         """Declare the packed weights of the micro-kernel's channels."""
         packed = pack_weights(self.weights, micro_kernel.tiles, micro_kernel.axes)
-        are_words = micro_kernel.kernel.program.strategy.are_words(_rows(micro_kernel))
+        strategy, in_pairs = micro_kernel.kernel.program.strategy, micro_kernel.tiles.block.in_pairs
+        are_words = not in_pairs and strategy.are_words(micro_kernel.op.pixel_count)
         own = widened_k_groups(packed.weights) if are_words else packed.weights
         weights = micro_kernel.constant("weights", own, is_weight=True)
         bias = Operand(micro_kernel.constant("bias", packed.bias), micro_kernel.channel_loops)
         remainder = [_declare(micro_kernel, index, k_group) for index, k_group in enumerate(packed.remainder)]
         return DeclaredColumns(weights, bias, packed.correction, remainder, are_words)
-
-
-def _rows(micro_kernel: ContractionMicroKernel) -> int:
-    """Pixels that the weights are multiplied by."""
-    return prod(axis.size for axis in micro_kernel.op.pixel_axes())
 
 
 def _declare(micro_kernel: ContractionMicroKernel, index: int, k_group: PackedRemainder) -> Remainder:

@@ -23,15 +23,17 @@ from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.packed_weights import ContractionWeights
+from qdialect.lowering.kernels.packed_weights import MOST_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
+from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
+from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, tile_blocks
 from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import row_tiles
+from qdialect.lowering.strategy import Strategy, row_tiles
 from qdialect.lowering.views import Axis, collapse
 
 
@@ -79,6 +81,16 @@ class Contraction(SumOfProducts):
         ones = group.taps(np.ones_like(self.weights.values))
         return ReductionAxes(tuple(axis.size for axis in axes), strides, spare, ones)
 
+    def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
+        if strategy.pair_model is None:
+            return False
+        axes = self.reduction_axes(group)
+        k_groups = remainder_k_groups(self._clipped, group, axes)
+        all_k_groups = math.prod(axes.sizes) * axes.k_groups
+        return k_groups <= MOST_K_GROUPS and strategy.takes_pairs(
+            group.lanes, axes.taps, self.pixel_count, k_groups / all_k_groups
+        )
+
     def declare_columns(self, kernel: Kernel) -> Columns:
         return ConstantColumns(self._clipped)
 
@@ -107,9 +119,18 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     summed = kernel.slot("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
+    tiled = tile_blocks(with_sums(pixels))
     for group in op.channel_groups():
-        axes = op.reduction_axes(group)
-        for block in program.strategy.channel_blocks(group.lanes, axes.taps):
+        wide = tiled_axes(op, columns, group, summed)
+        if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
+            scratch = sums_scratch(kernel, group)
+            for block in channel_blocks(group.lanes):
+                tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
+                for part in tiled:
+                    tiles.emit_block(buffers, scratch, part)
+            continue
+        axes, in_pairs = op.reduction_axes(group), op.sums_pairs(program.strategy, group)
+        for block in program.strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs):
             micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
             parts = row_tiles([axis.size for axis in pixels], block.rows)
             for segment in tile_segments(with_sums(pixels), parts):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +22,7 @@ from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import ChannelBlock
+from qdialect.lowering.strategy import ChannelBlock, Strategy, Swept
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
@@ -79,6 +81,11 @@ class SumOfProducts(ABC):
         """Output channels."""
 
     @property
+    def pixel_count(self) -> int:
+        """Pixels that the weights are multiplied by."""
+        return math.prod(axis.size for axis in self.pixel_axes())
+
+    @property
     @abstractmethod
     def macs(self) -> int:
         """Products that are summed up, those with padding included."""
@@ -103,6 +110,11 @@ class SumOfProducts(ABC):
     @abstractmethod
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         """What is summed up for each channel of `group`."""
+
+    def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
+        """Whether the products of `group` are summed in pairs: never, where nothing is known of the weights."""
+        del strategy, group
+        return False
 
     @abstractmethod
     def declare_columns(self, kernel: Kernel) -> Columns:
@@ -143,7 +155,9 @@ class ContractionMicroKernel:
 
     def constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Tensor:
         """A parameter for constants of the block."""
-        data = self.kernel.data(self.name_of(name), np.ascontiguousarray(values), is_weight=is_weight)
+        in_pairs = is_weight and self.tiles.block.in_pairs
+        constants = np.ascontiguousarray(values)
+        data = self.kernel.data(self.name_of(name), constants, is_weight=is_weight, in_pairs=in_pairs)
         return self.kernel.read(data, View(values.shape, row_major(values.shape)))
 
     def name_of(self, name: str) -> str:
@@ -154,10 +168,10 @@ class ContractionMicroKernel:
         """Emit the micro-kernel for one segment of pixels; `buffers` are data, output and perhaps residual."""
         kernel = self.kernel
         micro_kernel = kernel.next_micro_kernel()
-        loops = Loops((*self.groups, *segment.loops, *_TILE))
+        loops, own = self._root_loops(segment), (*self.groups, *segment.loops, *_TILE)
         channel_loops = self.channel_loops
         data = self._data(segment, buffers[0], self.columns.are_words)
-        inputs = [Operand(self._contract(micro_kernel, segment, buffers[0], data), loops.parallel)]
+        inputs = [Operand(self._contract(micro_kernel, segment, buffers[0], data), own)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.zero_points:
             inputs += [
@@ -165,13 +179,29 @@ class ContractionMicroKernel:
                 self._window_sum(micro_kernel, segment, buffers[0], data),
             ]
         if len(buffers) > 2:
-            inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
+            inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), own))
         inputs += self.stages.row_operands(kernel, segment, len(buffers))
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
         body = kernel.body(inputs)
         value = self._epilogue(body, with_residual=len(buffers) > 2)
-        root = Tag(micro_kernel, "root", (*(1 for _ in self.groups), *segment.tiles, 1, 0, 0))
-        kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
+        tiles = dict(zip(segment.loops, segment.tiles, strict=True)) | dict.fromkeys((*self.groups, "nt"), 1)
+        root = Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel))
+        kernel.store(kernel.generic(loops, inputs, Operand(destination, own), body, value, root), where)
+
+    def _root_loops(self, segment: Segment) -> Loops:
+        """The loops over tiles in the order in which the least comes from afar."""
+        pixels, channels = segment.loops, ("nt",)
+        if self._sweeps_pixels(segment):
+            pixels, channels = channels, pixels
+        return Loops((*self.groups, *pixels, *channels, *_TILE[1:]))
+
+    def _sweeps_pixels(self, segment: Segment) -> bool:
+        """Whether all pixels meet one tile of channels before the next."""
+        share = prod(segment.sizes) / prod(axis.size for axis in self.op.pixel_axes())
+        weights = Swept(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
+        tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
+        data = Swept(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
+        return self.kernel.program.strategy.sweeps_pixels(weights, data)
 
     def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
@@ -217,8 +247,11 @@ class ContractionMicroKernel:
     def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.sums is not None:
-            view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
-            return Operand(self.kernel.read(self.sums, view), segment.loops)
+            # Groups with sums of their own come one after the other.
+            count, rows = (self.tiles.group.count,), (prod(axis.size for axis in self.op.pixel_axes()),)
+            groups = (count, rows) if self.groups else ((), ())
+            view = View((*groups[0], *segment.sizes), (*groups[1], *segment.strides(-1)), segment.offsets[-1])
+            return Operand(self.kernel.read(self.sums, view), (*self.groups, *segment.loops))
         per_channel = self.tiles.group.per_block > 1
         own = _TILE if per_channel else ("nl",)
         sizes = self._spread(segment) if per_channel else (*self._spread(segment)[:-3], self.tiles.block.lanes)

@@ -15,9 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
+from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.packing import CenteredWeights, pack_k_groups
+from qdialect.lowering.pair_sums import parts_that_fit
+
+MOST_K_GROUPS = 16
+"""K groups of a remainder of pairs: each one is written out for every register tile."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,27 @@ class PackedWeights:
 
 def pack_weights(weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes) -> PackedWeights:
     """The weights of the channels of `tiles`, whose taps lie along `axes`."""
-    taps, remainder = (axes.ordered(tiles.group.taps(array)) for array in (weights.centered.values, weights.remainder))
+    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.in_pairs)
     return PackedWeights(
         tiles.packed(taps),
         tiles.per_channel(weights.bias),
-        _packed_remainder(remainder, tiles, axes),
+        tuple(k_group for part in remainders for k_group in _packed_remainder(part, tiles, axes)),
         correction_of(weights.centered.zero_points, tiles, axes),
     )
+
+
+def _parts(
+    weights: ContractionWeights, group: ChannelGroup, axes: ReductionAxes, *, in_pairs: bool
+) -> list[NDArray[np.int8]]:
+    """Weights [channels of the groups, extents...] and the remainders that add up with them to what they were."""
+    parts = [axes.ordered(group.taps(array)) for array in (weights.centered.values, weights.remainder)]
+    return parts_that_fit(parts[0].astype(np.int16) + parts[1]) if in_pairs else parts
+
+
+def remainder_k_groups(weights: ContractionWeights, group: ChannelGroup, axes: ReductionAxes) -> int:
+    """K groups that are multiplied once more where products are summed in pairs."""
+    _, *remainders = _parts(weights, group, axes, in_pairs=True)
+    return sum(len(remainder_groups(part, axes.strides)) for part in remainders)
 
 
 def correction_of(

@@ -22,11 +22,14 @@ class ReductionAxes:
     """[channels, KH, KW, IC]: one where a tap belongs to the channel, else zero."""
     k_group: int = 4
     """Taps of a K group: what fills 32 bits."""
+    padding: int = 0
+    """Taps behind the contiguous reduction that are read and multiplied by 0, beside those that fill a K group."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
         spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare)))
-        return spread.reshape(taps.shape[0], *self.extents)
+        ordered = spread.reshape(taps.shape[0], *self.extents)
+        return np.pad(ordered, [*[(0, 0)] * (ordered.ndim - 1), (0, self.padding)]) if self.padding else ordered
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -41,7 +44,7 @@ class ReductionAxes:
     @property
     def k_groups(self) -> int:
         """K groups of the contiguous reduction, the last one padded."""
-        return -(-self.extents[-1] // self.k_group)
+        return -(-(self.extents[-1] + self.padding) // self.k_group)
 
     @property
     def outer(self) -> tuple[str, ...]:

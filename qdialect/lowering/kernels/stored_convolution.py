@@ -24,8 +24,9 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
 )
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.kernels.groups import ChannelGroup
+from qdialect.lowering.kernels.matrix_packing import Matrices, emit_packing, emit_start, packed_view
 from qdialect.lowering.kernels.packed_weights import correction_of
-from qdialect.lowering.kernels.product import Matrices, PackedMatrices, emit_packing, emit_start, packed_view
+from qdialect.lowering.kernels.product import PackedMatrices
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.transposition import emit_transposition
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Window
@@ -143,10 +144,10 @@ def emit_taps(
     else:
         emit_transposition(kernel, extents, source, target)
     program.call(kernel, "weights")
-    taps = Matrices(slot, (Axis(rows * columns, (column,)),), lane, inputs, channels)
-    whole = Matrices(slot, (), lane, rows * columns * inputs, channels)
-    start = emit_start(program, whole, bias, data_zero_point, zero_points)
-    return PackedMatrices(taps, emit_packing(program, taps), start)
+    taps = Matrices(slot, (Axis(rows * columns, (column,)),), lane, inputs, channels, are_taps=True)
+    packed = emit_packing(program, taps)
+    start = emit_start(program, taps, packed, bias, (data_zero_point, zero_points))
+    return PackedMatrices(taps, packed, start)
 
 
 def _emit_zero_points(program: Program, slot: BufferSlot, zero_points: NDArray[np.int32]) -> None:

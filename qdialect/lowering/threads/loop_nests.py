@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from qdialect._mlir import ir
+from qdialect.lowering.kernel_text import SCRATCH
 from qdialect.lowering.threads.accesses import Access, accesses, bounds
 from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.division import Work
@@ -63,7 +64,7 @@ def _scratch(function: ir.Operation) -> tuple[int, ...]:
     if "arg_attrs" not in function.attributes:
         return ()
     notes = enumerate(ir.ArrayAttr(function.attributes["arg_attrs"]))
-    return tuple(i for i, note in notes if "qnn.scratch" in ir.DictAttr(note))
+    return tuple(i for i, note in notes if SCRATCH in ir.DictAttr(note))
 
 
 def _loop_nest(op: ir.Operation, writes: list[Access]) -> LoopNest:

@@ -14,19 +14,29 @@ what comes from memory; a single row asks for it as fast as it can come, and fet
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.indexing_maps import at
+from qdialect.lowering.kernel_text import PAIR_SUMS_FIT
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
-from qdialect.lowering.x86.memory import Read
-from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, Side, factors_of, narrow_contraction
+from qdialect.lowering.x86.instructions.dot_products import EmitDot
+from qdialect.lowering.x86.memory import Read, root
+from qdialect.lowering.x86.narrow_contraction import (
+    BYTES,
+    WIDENED,
+    NarrowContraction,
+    Side,
+    factors_of,
+    narrow_contraction,
+)
 from qdialect.passes.pattern import MatchFailure
 
+_PAIR = 2
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
 _INNER = 2
 # The dimension of the weights that counts a step's vectors, before lanes and taps.
@@ -73,7 +83,7 @@ class DotProduct(InstructionPattern[_Dots]):
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
-        emit = found.factors.dots(self._instructions)[match.lanes]
+        emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         if lane not in found.data.loops:
@@ -90,6 +100,27 @@ class DotProduct(InstructionPattern[_Dots]):
                 own = emit(own, *factors)
             result = b.insert(own, result, position) if position else own
         return result
+
+
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
+    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
+        return instructions.pair_dots
+    return found.factors.dots(instructions)
+
+
+def _pair_sums_fit(read: Read) -> bool:
+    """Whether taps are pairs of an argument of which every pair keeps the bound of `qdialect.lowering.pair_sums`."""
+    source, (_, offset) = root(read.buffer), ir.MemRefType(read.buffer.type).get_strides_and_offset()
+    # A pair begins at an even byte; what is not known as an offset is odd.
+    is_aligned = offset % _PAIR == 0 and all(stride % _PAIR == 0 for stride in read.strides[:-1])
+    if not isinstance(source.owner, ir.Block) or not is_aligned:
+        return False
+    function = source.owner.owner
+    if "arg_attrs" not in function.attributes:
+        return False
+    notes = ir.ArrayAttr(function.attributes["arg_attrs"])
+    return PAIR_SUMS_FIT in ir.DictAttr(notes[ir.BlockArgument(source).arg_number])
 
 
 def _taps_problem(found: NarrowContraction) -> str | None:

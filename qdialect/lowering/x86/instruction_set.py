@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from qdialect.lowering.x86.instructions.dot_products import VPDPBUSD, VPDPWSSD, EmitDot, byte_dot, word_dot
+from qdialect.lowering.x86.instructions.dot_products import (
+    VPDPBUSD,
+    VPDPWSSD,
+    VPMADDUBSW,
+    EmitDot,
+    byte_dot,
+    pair_dot,
+    word_dot,
+)
+from qdialect.lowering.x86.instructions.tiles import TDPBUSD
 from qdialect.target import Target
 
 
@@ -20,12 +29,16 @@ class InstructionSet:
     """By lanes: four products of an unsigned by a signed byte, added to each."""
     word_dots: Mapping[int, EmitDot]
     """By lanes: two products of signed words, added to each."""
+    pair_dots: Mapping[int, EmitDot]
+    """By lanes: the same as `byte_dots` in fewer instructions, where `pair_sums` allows; empty where none has fewer."""
     multiplies_words: bool
     """Whether dot products are of words, so that bytes are widened."""
     has_byte_permutes: bool
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
     """Whether `vpshufb` does."""
+    has_tiles: bool = False
+    """Whether `tdpbusd` multiplies matrix tiles."""
 
     @property
     def vector_bytes(self) -> int:
@@ -40,7 +53,7 @@ class InstructionSet:
     @property
     def interleaves(self) -> bool:
         """Whether bytes of four taps are interleaved for dot products lane by lane."""
-        return self.lanes == _ZMM
+        return bool(self.pair_dots) or not self.multiplies_words
 
     @property
     def rounds_to_integers(self) -> bool:
@@ -55,8 +68,8 @@ class InstructionSet:
 
 _ZMM, _YMM, _XMM = 16, 8, 4
 _LANES: Mapping[str, int] = {
-    **dict.fromkeys(("avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
-    **dict.fromkeys(("avxvnni", "avx2"), _YMM),
+    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
+    **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), _YMM),
     **dict.fromkeys(("sse4.1", "x86-64"), _XMM),
 }
 
@@ -74,7 +87,9 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         widest,
         {lanes: VPDPBUSD[lanes].emit if has_vnni else byte_dot(lanes) for lanes in sizes},
         {lanes: VPDPWSSD[lanes].emit if has_vnni else word_dot(lanes) for lanes in sizes},
+        {lanes: pair_dot(lanes) for lanes in sizes if not has_vnni and VPMADDUBSW[lanes].runs_on(kind.code_features)},
         not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
+        TDPBUSD.runs_on(kind.code_features),
     )

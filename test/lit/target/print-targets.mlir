@@ -15,8 +15,10 @@
 // VNNI: haswell,+avxvnni,-fma: code for avxvnni
 // VNNI: rows x 2 vectors
 // WORDS: haswell: code for avx2
-// WORDS: weights in L2, below 65536 bytes
+// WORDS: words, weights in L2, below 65536 bytes
 // WORDS: 2 rows x 4 vectors: 16.0 cycles for 8 sums, 2.00 each, bound by products (products 16.0, loads 5.0, weights 8.0
+// WORDS: pairs, weights in L2, below 65536 bytes
+// WORDS: 2 rows x 4 vectors: 16.0 cycles for 8 sums, 2.00 each, bound by products (products 16.0, loads 3.0, weights 4.0
 // GENERIC: generic: code for generic
 // SIGN: error: feature must be '+' or '-' and one of sse3, {{.*}}, but got 'avxvnni'
 // NAME: qnn.target = "haswell"

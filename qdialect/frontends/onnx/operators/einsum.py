@@ -1,4 +1,4 @@
-"""Einsum of one or two tensors: sums over labels, transposes, and one product of matrices."""
+"""Einsum: sums over labels, transposes, and a product of matrices for each further tensor, from the left."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ class _Operand:
 
 @imports("Einsum")
 def _einsum(call: Call) -> Tensor:
-    call.count(1, 2)
+    call.count(1, len(call.inputs))
     operands, result = _labelled(call)
     operands = [_summed(call, operand, _kept(operands, index, result)) for index, operand in enumerate(operands)]
-    product = operands[0] if len(operands) == 1 else _product(call, operands[0], operands[1], result)
+    product, *others = operands
+    for index, operand in enumerate(others):
+        # What a later operand has must be left for it.
+        needed = result + "".join(other.labels for other in others[index + 1 :])
+        product = _product(call, product, operand, needed)
     return _transposed(call, product, result).tensor
 
 

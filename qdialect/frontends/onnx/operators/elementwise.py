@@ -32,6 +32,7 @@ from qdialect.quant_math import (
     Rounding,
     SubArithmetic,
     activations,
+    torch_activations,
 )
 from qdialect.quant_math.expressions import Expression, Input
 
@@ -143,6 +144,23 @@ def _of_many(call: Call) -> Tensor:
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.f32(index) for index in range(len(call.inputs)))
     return reduce(lambda lhs, rhs: binary(kind, lhs, rhs), others, first)
+
+
+@imports("Mean")
+def _mean(call: Call) -> Tensor:
+    call.count(1, len(call.inputs))
+    count = len(call.inputs)
+    total = reduce(lambda lhs, rhs: binary("Add", lhs, rhs, Kernel.F32), [call.f32(index) for index in range(count)])
+    return Pointwise(total.shape, (total,), _LEFT / float(count))
+
+
+@imports("Mod")
+def _remainder(call: Call) -> Tensor:
+    """Of floats, with the sign of the dividend."""
+    call.count(2)
+    require(call.attribute("fmod", 0) == 1, "fmod must be 1 where the inputs are floats, but got 0")
+    lhs, rhs = call.f32(0), call.f32(1)
+    return Pointwise(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
 
 
 @imports("PRelu")

@@ -2,7 +2,8 @@
 
 ``vpdpbusd`` sums four products of an unsigned by a signed byte, ``vpdpwssd`` and ``vpmaddwd`` two of signed words; all
 are exact modulo 2^32.  Without VNNI, ``vpmaddwd`` and an addition are ``vpdpwssd``, and bytes are widened first: of the
-four bytes of a lane, the even ones make one operand of words and the odd ones another.
+four bytes of a lane, the even ones make one operand of words and the odd ones another.  ``vpmaddubsw`` sums two
+products of bytes to a word, which saturates: it is for weights that keep the bound of `qdialect.lowering.pair_sums`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ EmitDot = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
 """(accumulators, first factors, second factors) -> accumulators."""
 
 _BYTES_PER_LANE, _WORDS_PER_LANE = 4, 2
+_WORD_RANGE = -(2**15), 2**15 - 1
 _VNNI = (frozenset({"avx512vnni"}),)
 _SHORT_VNNI = (frozenset({"avx512vnni", "avx512vl"}), frozenset({"avxvnni"}))
 
@@ -97,6 +99,41 @@ VPMADDWD: Mapping[int, Instruction] = {
 def word_dot(lanes: int) -> EmitDot:
     """``vpdpwssd`` by ``vpmaddwd``."""
     return lambda acc, x, w: arith.addi(acc, VPMADDWD[lanes].emit(x, w))
+
+
+def _saturated_pairs(x: Array, w: Array) -> Array:
+    return np.clip(_pair_sums(x, w), *_WORD_RANGE).astype(np.int16)
+
+
+def _portable_saturated_pairs(x: ir.Value, w: ir.Value) -> ir.Value:
+    total = arith.addi(*_products(x, w, True, _WORDS_PER_LANE))
+    type_ = ir.VectorType(total.type)
+    low, high = (b.splat(type_, limit) for limit in _WORD_RANGE)
+    return arith.trunci(b.vector_type(type_.shape[0], 16), arith.minsi(arith.maxsi(total, low), high))
+
+
+def _multiply_add_bytes(lanes: int, intrinsic: str, feature: str) -> Instruction:
+    operands, sums = (Lanes(4 * lanes, "uint8"), Lanes(4 * lanes, "int8")), Lanes(2 * lanes, "int16")
+    name, needed = f"vpmaddubsw.{lanes * 32}", (frozenset({feature}),)
+    return Instruction(name, intrinsic, needed, operands, sums, _saturated_pairs, _portable_saturated_pairs)
+
+
+VPMADDUBSW: Mapping[int, Instruction] = {
+    16: _multiply_add_bytes(16, "llvm.x86.avx512.pmaddubs.w.512", "avx512bw"),
+    8: _multiply_add_bytes(8, "llvm.x86.avx2.pmadd.ub.sw", "avx2"),
+    4: _multiply_add_bytes(4, "llvm.x86.ssse3.pmadd.ub.sw.128", "ssse3"),
+}
+"""By 32-bit lanes: (unsigned bytes, signed bytes)."""
+
+
+def pair_dot(lanes: int) -> EmitDot:
+    """``vpdpbusd`` by ``vpmaddubsw``, where the sum of every two products fits 16 bits."""
+
+    def emit(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+        sums = VPMADDUBSW[lanes].emit(x, w)
+        return arith.addi(acc, VPMADDWD[lanes].emit(sums, b.splat(ir.VectorType(sums.type), 1)))
+
+    return emit
 
 
 def widened(data: ir.Value) -> tuple[ir.Value, ir.Value]:

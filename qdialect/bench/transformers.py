@@ -1,0 +1,238 @@
+"""Whole transformers with seeded weights: T1 to T4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.traced_graph import Quantized, Real, TracedGraph, Weights, arrays, quantized_weights
+
+KIND = "transformer"
+
+_TOLERANCE = 0.1
+"""A tie that is rounded the other way in one layer moves many elements of the next by a part of a quantized value."""
+_IMAGE, _PATCH, _CLASSES = 224, 16, 1000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The extents of a transformer."""
+
+    layers: int
+    width: int
+    heads: int
+    hidden: int
+    tokens: int
+    """Rows of the input; of a decoder the length of the cache with the new row."""
+
+    @property
+    def head_width(self) -> int:
+        """Columns of a head."""
+        return self.width // self.heads
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A network by name."""
+
+    text: str
+    build: Callable[[Shape, np.random.Generator], tuple[TracedGraph, Sequence[Real | Quantized]]]
+    shape: Shape
+
+
+def transformer_sources() -> list[Source]:
+    """T1 to T4, and as variations those with two layers each."""
+    sources = [Source(name, KIND, partial(prepare, name, load)) for name, load in WORKLOADS.items()]
+    short = {f"{name}_short": replace(load, shape=replace(load.shape, layers=2)) for name, load in WORKLOADS.items()}
+    return sources + [Source(name, KIND, partial(prepare, name, load), False) for name, load in short.items()]
+
+
+def prepare(name: str, workload: Workload, folder: Path) -> Case:
+    """Write the workload into `folder`; its seed is the number in its name."""
+    shape = workload.shape
+    graph, outputs = workload.build(shape, np.random.default_rng(int(name[1:2])))
+    model = folder / f"{name}.onnx"
+    model.write_bytes(graph.content(outputs))
+    data, answer = arrays(graph.inputs), arrays(outputs)
+    form = Form(str(model), save(folder / f"{name}.npz", data, answer))
+    weight_bytes = sum(weights.nbytes for weights in graph.weights)
+    moved = weight_bytes + sum(array.nbytes for array in (*data, *answer))
+    text = f"{workload.text}, {shape.layers} layers of {shape.width}, {shape.tokens} tokens"
+    return Case(name, KIND, text, graph.macs, moved, weight_bytes, {"onnx": form}, tolerance=_TOLERANCE)
+
+
+class _Drawing:
+    """A graph, and the numbers that are drawn for it."""
+
+    def __init__(self, shape: Shape, random: np.random.Generator) -> None:
+        self.graph = TracedGraph()
+        self.shape = shape
+        self.random = random
+
+    def weights(self, inputs: int, outputs: int, factor: float = 1.0) -> Weights:
+        """Weights that keep the spread of their inputs, times `factor`."""
+        values = self.random.standard_normal((inputs, outputs)) * (factor / np.sqrt(inputs))
+        return quantized_weights(values, 0.1 * factor * self.random.standard_normal(outputs))
+
+    def numbers(self, *extents: int, mean: float = 0.0, spread: float = 1.0) -> NDArray[np.float32]:
+        """Normal numbers."""
+        return (mean + spread * self.random.standard_normal(extents)).astype(np.float32)
+
+    def layer_norm(self, source: Real) -> Real:
+        """LayerNormalization with numbers of its own."""
+        width = self.shape.width
+        return self.graph.layer_norm(source, self.numbers(width, mean=1, spread=0.1), self.numbers(width, spread=0.1))
+
+    def projections(self) -> list[Weights]:
+        """Of query, key and value; that of the query has the division by the root of the head's width in it."""
+        width = self.shape.width
+        return [self.weights(width, width, factor) for factor in (self.shape.head_width**-0.5, 1, 1)]
+
+    def heads(self, source: Quantized | Real, order: Sequence[int]) -> Quantized | Real:
+        """[rows, width] as [1, rows, heads, columns of a head], its axes in another order."""
+        shape = self.shape
+        return self.graph.shaped(source, (1, len(source.values), shape.heads, shape.head_width), order)
+
+    def merged(self, source: Quantized | Real) -> Quantized | Real:
+        """[1, heads, rows, columns of a head] as [rows, width]."""
+        rows = source.values.shape[2]
+        return self.graph.shaped(self.graph.transposed(source, (0, 2, 1, 3)), (rows, self.shape.width))
+
+    def rounded(self, source: Real) -> Real:
+        """Quantized and dequantized."""
+        return self.graph.dequantize(self.graph.quantize(source))
+
+    def static_linear(self, source: Quantized, weights: Weights) -> Quantized:
+        """A product whose result is quantized."""
+        return self.graph.quantize(self.graph.linear(source, weights))
+
+    def attend(self, query: Quantized, key: Quantized, value: Quantized) -> Quantized:
+        """[1, heads, rows, columns], the key [1, heads, columns, rows]; every result is quantized."""
+        graph = self.graph
+        scores = self.rounded(graph.product(graph.dequantize(query), graph.dequantize(key)))
+        shares = self.rounded(graph.softmax(scores))
+        return graph.quantize(graph.product(shares, graph.dequantize(value)))
+
+    def static_feed_forward(self, source: Quantized) -> Quantized:
+        """Two products with a Gelu between them."""
+        width, hidden = self.shape.width, self.shape.hidden
+        middle = self.static_linear(source, self.weights(width, hidden))
+        active = self.graph.quantize(self.graph.gelu(self.graph.dequantize(middle)))
+        return self.static_linear(active, self.weights(hidden, width))
+
+    def static_attention(self, source: Quantized) -> Quantized:
+        """Self-attention of all rows."""
+        query, key, value = (self.static_linear(source, weights) for weights in self.projections())
+        orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
+        parts = [self.heads(one, order) for one, order in zip((query, key, value), orders, strict=True)]
+        query, key, value = (one for one in parts if isinstance(one, Quantized))
+        return self.output_projection(self.attend(query, key, value))
+
+    def output_projection(self, context: Quantized) -> Quantized:
+        """The heads side by side, and a product."""
+        merged = self.merged(context)
+        assert isinstance(merged, Quantized)
+        return self.static_linear(merged, self.weights(self.shape.width, self.shape.width))
+
+    def sum(self, left: Quantized, right: Quantized) -> Quantized:
+        """A residual sum, quantized."""
+        return self.graph.quantize(self.graph.add(self.graph.dequantize(left), self.graph.dequantize(right)))
+
+
+def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+    """BERT's encoder: normalization behind each residual sum, every tensor quantized."""
+    drawing = _Drawing(shape, random)
+    graph = drawing.graph
+    state = graph.quantize(graph.input("x", drawing.numbers(shape.tokens, shape.width)))
+    for _ in range(shape.layers):
+        for part in (drawing.static_attention, drawing.static_feed_forward):
+            total = drawing.sum(state, part(state))
+            state = graph.quantize(drawing.layer_norm(graph.dequantize(total)))
+    return graph, [graph.dequantize(state)]
+
+
+def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+    """The same encoder with products by constant weights quantized in each call, and all else float."""
+    drawing = _Drawing(shape, random)
+    graph = drawing.graph
+    state = graph.input("x", drawing.numbers(shape.tokens, shape.width))
+    for _ in range(shape.layers):
+        query, key, value = (graph.dynamic_linear(state, weights) for weights in drawing.projections())
+        orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
+        parts = [drawing.heads(one, order) for one, order in zip((query, key, value), orders, strict=True)]
+        query, key, value = (one for one in parts if isinstance(one, Real))
+        context = drawing.merged(graph.product(graph.softmax(graph.product(query, key)), value))
+        assert isinstance(context, Real)
+        attended = graph.dynamic_linear(context, drawing.weights(shape.width, shape.width))
+        state = drawing.layer_norm(graph.add(state, attended))
+        active = graph.gelu(graph.dynamic_linear(state, drawing.weights(shape.width, shape.hidden)))
+        state = drawing.layer_norm(
+            graph.add(state, graph.dynamic_linear(active, drawing.weights(shape.hidden, shape.width)))
+        )
+    return graph, [state]
+
+
+def _pre_normalized(drawing: _Drawing, state: Quantized, part: Callable[[Quantized], Quantized]) -> Quantized:
+    """``state + part(normalized state)``."""
+    graph = drawing.graph
+    return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.dequantize(state)))))
+
+
+def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+    """ViT on one image: patches, a class token, positions; normalization before each part."""
+    drawing = _Drawing(shape, random)
+    graph = drawing.graph
+    side = _PATCH * round((shape.tokens - 1) ** 0.5)
+    image = graph.quantize(graph.input("x", drawing.numbers(1, 3, side, side)))
+    patches = graph.quantize(graph.convolution(image, drawing.weights(3 * _PATCH**2, shape.width), _PATCH))
+    rows = graph.transposed(graph.shaped(patches, (shape.width, shape.tokens - 1)), (1, 0))
+    token = graph.quantize(graph.constant(drawing.numbers(1, shape.width)), rows.params)
+    positions = graph.constant(drawing.numbers(shape.tokens, shape.width, spread=0.2))
+    state = graph.quantize(graph.add(graph.dequantize(graph.concatenated(token, rows, 0)), positions))
+    for _ in range(shape.layers):
+        for part in (drawing.static_attention, drawing.static_feed_forward):
+            state = _pre_normalized(drawing, state, part)
+    last = graph.quantize(drawing.layer_norm(graph.dequantize(state)))
+    return graph, [graph.dequantize(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))]
+
+
+def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+    """GPT-2 for one new token: uint8 caches of keys and values are inputs, and with a row more outputs."""
+    drawing = _Drawing(shape, random)
+    graph = drawing.graph
+    state = graph.quantize(graph.input("x", drawing.numbers(1, shape.width)))
+    caches: list[Quantized] = []
+
+    def attention(source: Quantized) -> Quantized:
+        query, *new = (drawing.static_linear(source, weights) for weights in drawing.projections())
+        past = (1, shape.heads, shape.tokens - 1, shape.head_width)
+        held: list[Quantized] = []
+        for name, row in zip(("key", "value"), new, strict=True):
+            cache = graph.quantized_input(f"{name}{len(caches) // 2}", drawing.numbers(*past))
+            added = drawing.heads(graph.quantize(graph.dequantize(row), cache.params), (0, 2, 1, 3))
+            assert isinstance(added, Quantized)
+            held.append(graph.concatenated(cache, added, 2))
+        caches.extend(held)
+        rows = drawing.heads(query, (0, 2, 1, 3))
+        assert isinstance(rows, Quantized)
+        context = drawing.attend(rows, graph.transposed(held[0], (0, 1, 3, 2)), held[1])
+        return drawing.output_projection(context)
+
+    for _ in range(shape.layers):
+        for part in (attention, drawing.static_feed_forward):
+            state = _pre_normalized(drawing, state, part)
+    return graph, [graph.dequantize(graph.quantize(drawing.layer_norm(graph.dequantize(state)))), *caches]
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    "T1": Workload("BERT encoder, static", static_encoder, Shape(12, 768, 12, 3072, 128)),
+    "T2": Workload("BERT encoder, dynamic", dynamic_encoder, Shape(12, 768, 12, 3072, 128)),
+    "T3": Workload("ViT-tiny, static", vision_transformer, Shape(12, 192, 3, 768, (_IMAGE // _PATCH) ** 2 + 1)),
+    "T4": Workload("GPT-2 step with caches, static", decoder_step, Shape(12, 768, 12, 3072, 128)),
+}

@@ -1,0 +1,161 @@
+"""The command line of ``qdialect-run``, which is read without importing MLIR."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect.cli import profile_chart
+from qdialect.cli.command_parser import CommandParser
+from qdialect.cli.import_arguments import DYNAMIC, add_fallback_argument, add_import_arguments
+from qdialect.cli.target_arguments import add_target_arguments
+from qdialect.cli.threads_argument import add_threads_argument
+from qdialect.diagnostics import InputError
+from qdialect.model_files import FORMATS
+
+if TYPE_CHECKING:
+    from qdialect.fallback import Fallback
+
+PROGRAM = "qdialect-run"
+LIBRARY = ".so"
+"""What a file ends in that holds a compiled network."""
+
+_EXAMPLES = """\
+Inputs that are not given are random. 'qdialect-import' and 'qdialect-opt' write .mlir files.
+
+examples:
+  qdialect-run model.tflite                               random inputs, a table of the outputs
+  qdialect-run model.tflite --input image.npy             one .npy file for each input, in order
+  qdialect-run model.tflite --seed 7 --reference          compare with the NumPy reference; exit status 1 if they differ
+  qdialect-run model.mlir --input a.npy b.npy --output-dir results
+                                                          write results/output0.npy, results/output1.npy, ...
+  qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
+  qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
+                                                          time of each kernel call, as a table and a chart
+  qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
+  qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
+  qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
+  qdialect-run model.tflite --target generic              code that needs no AVX-512
+  qdialect-run model.tflite --batch dynamic --input image.npy
+                                                          whatever batch image.npy has
+  qdialect-run model.so                                   a network that qdialect-compile wrote
+"""
+
+
+class Arguments(argparse.Namespace):
+    """The command line."""
+
+    model: str
+    inputs: list[str]
+    seed: int
+    reference: bool
+    output_dir: str | None
+    benchmark: bool
+    profile_ops: bool
+    profile_chart: str | None
+    target: str
+    mattr: str | None
+    threads: int
+    fallback: Fallback | None
+    no_cache: bool
+    batch: int | str
+    dim: list[tuple[str, int]]
+    profile: str
+    signature: str
+    trust_pt2: bool
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the network has been compiled into a file."""
+        return Path(self.model).suffix == LIBRARY
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line."""
+    made = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
+    made.add_argument(
+        "model",
+        help=f"a {', '.join(FORMATS)} or .mlirbc file, of .mlir and .mlirbc any phase, or a {LIBRARY} that "
+        "qdialect-compile wrote",
+    )
+    made.add_argument(
+        "--input",
+        dest="inputs",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="a .npy file for each input, in the model's order; without any, inputs are random",
+    )
+    add_import_arguments(made, takes_any_batch=True)
+    made.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
+    made.add_argument(
+        "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
+    )
+    made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
+    made.add_argument(
+        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction beside it"
+    )
+    made.add_argument(
+        "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
+    )
+    made.add_argument(
+        "--profile-chart",
+        metavar="FILE",
+        help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
+    )
+    add_target_arguments(made.add_argument)
+    add_threads_argument(made.add_argument)
+    add_fallback_argument(made, "the framework, where it is installed; a line on stderr says what it runs")
+    made.add_argument(
+        "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
+    )
+    return made
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, but got '{text}'")
+    return int(text)
+
+
+def check(options: Arguments) -> None:
+    """Raise `InputError` for options that do not go together."""
+    if options.is_library:
+        _check_library(options)
+    is_dynamic = options.batch == DYNAMIC
+    for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
+        if is_given and is_dynamic:
+            raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
+    if options.profile_ops and not options.benchmark:
+        raise InputError("--profile-ops must be given with --benchmark")
+    if options.profile_ops and options.threads > 1:
+        raise InputError("--profile-ops measures one thread, and must be given without --threads")
+    path = options.profile_chart
+    if path is not None and not options.profile_ops:
+        raise InputError("--profile-chart must be given with --profile-ops")
+    if path is not None and Path(path).suffix not in profile_chart.SUFFIXES:
+        wanted = " or ".join(profile_chart.SUFFIXES)
+        raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
+
+
+def _check_library(options: Arguments) -> None:
+    """Refuse what says how a network is read or compiled."""
+    given = {
+        "--reference": options.reference,
+        "--profile-ops": options.profile_ops,
+        "--no-cache": options.no_cache,
+        "--target": options.target != "host",
+        "--mattr": options.mattr is not None,
+        "--threads": options.threads != 1,
+        "--batch": options.batch != 1,
+        "--dim": options.dim,
+        "--profile": options.profile,
+        "--signature": options.signature,
+        "--trust-pt2": options.trust_pt2,
+        "--fallback": options.fallback is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} must be given with a model, but got the library '{options.model}'")

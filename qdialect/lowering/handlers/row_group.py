@@ -1,0 +1,134 @@
+"""A row group as one kernel: a loop over blocks of rows, and in it the kernels of its ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.locations import joined, names_of
+from qdialect.lowering.block_function import block_function
+from qdialect.lowering.block_program import BlockProgram, Moving
+from qdialect.lowering.graph import ROW_GROUP, GraphLowering, lowers_each
+from qdialect.lowering.program import BufferSlot, Program
+from qdialect.lowering.row_groups import RowGroup, Scope
+from qdialect.lowering.row_roles import block_shape
+from qdialect.lowering.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
+
+_BLOCK_BYTES = 8 * 1024
+"""Of the largest tensor of a block: several of them go into a first-level cache."""
+_PRODUCT_BYTES = 64 * 1024
+"""The same where rows are multiplied by matrices, which come from further away for every block."""
+_LABEL = "rows"
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """`count` blocks of `rows` rows from row `first` on."""
+
+    first: int
+    count: int
+    rows: int
+
+
+def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
+    """Append the kernel of `group`: whole blocks, then the rows that are left."""
+    lowering.program.names = names_of(joined([member.location for member in group.members]))
+    lowering.program.location = group.members[-1].location
+    outputs = [lowering.result(value) for value in group.outputs]
+    program = BlockProgram.of(lowering.program)
+    for blocks in _blocks(group):
+        _lower_blocks(lowering, program, group, blocks, outputs)
+    program.finish(_LABEL)
+
+
+lowers_each([ROW_GROUP], _lower_row_group)
+
+
+class _BlockLowering(GraphLowering):
+    """The state of lowering the function of a block."""
+
+    def __init__(
+        self,
+        function: ir.Operation,
+        program: Program,
+        arguments: Sequence[BufferSlot],
+        results: Sequence[BufferSlot],
+        scope: Scope,
+    ) -> None:
+        super().__init__(function, program, scope=scope)
+        self._slots.update(zip(self._arguments, arguments, strict=True))
+        self._results = dict(zip(self._returned, results, strict=True))
+
+    def lower(self) -> None:
+        """Lower every op."""
+        for op in self._operations[:-1]:
+            self._lower_at(op)
+        for value, result in self._results.items():
+            slot = self.slot(value)
+            if slot != result:
+                self.copy(slot, result, shape_of(value.type), "result")
+
+    def result(self, value: ir.Value) -> BufferSlot:
+        """The slot of a new value: that of the block's part of a result, else scratch memory."""
+        slot = self._results.get(value)
+        if slot is None:
+            return super().result(value)
+        self.define(value, slot)
+        return slot
+
+
+def _blocks(group: RowGroup) -> Iterator[_Blocks]:
+    if group.is_of_matrices:
+        yield _Blocks(0, group.rows, 1)
+        return
+    most = _PRODUCT_BYTES if group.products else _BLOCK_BYTES
+    values = [*group.outputs, *(op.results[0] for op in group.members)]
+    row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
+    block = _best_block(group.rows, max(1, min(group.rows, most // row)))
+    whole, rest = divmod(group.rows, block)
+    yield _Blocks(0, whole, block)
+    if rest:
+        yield _Blocks(whole * block, 1, rest)
+
+
+def _best_block(rows: int, most: int) -> int:
+    """Up to `most` rows: those that leave none, unless these are fewer than half as many."""
+    divisor = max(count for count in range(1, most + 1) if rows % count == 0)
+    return divisor if 2 * divisor >= most else most
+
+
+def _lower_blocks(
+    lowering: GraphLowering, program: BlockProgram, group: RowGroup, blocks: _Blocks, outputs: Sequence[BufferSlot]
+) -> None:
+    function = block_function(group, blocks.rows)
+    has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
+    moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
+    moving += [
+        _moving(group, value, lowering.slot(value), blocks) if has_rows[value] else _fixed(lowering.slot(value))
+        for value in function.inputs
+    ]
+    with program.blocks(blocks.count, moving) as slots:
+        results, arguments = slots[: len(outputs)], slots[len(outputs) :]
+        scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
+        _BlockLowering(function.operation, program, arguments, results, scope).lower()
+
+
+def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """A tensor of which each block has its rows; rows of storage lie one after the other."""
+    shape = shape_of(value.type)
+    block = block_shape(shape, group.rows, blocks.rows)
+    pitch = slot.storage.pitch if len(shape) > 1 else block[0]
+    row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
+    storage = Storage(image_shape(block), slot.storage.element, pitch)
+    return Moving(slot, blocks.first * row, blocks.rows * row, storage)
+
+
+def _fixed(slot: BufferSlot) -> Moving:
+    return Moving(slot, 0, 0, slot.storage)
+
+
+def _bytes(value: ir.Value) -> int:
+    return ELEMENT_BYTES[STORAGE_ELEMENTS[element_of(value.type)]]

@@ -1,0 +1,189 @@
+"""The micro-kernel of a contraction in matrix tiles: products of tiles into scratch memory, then the epilogue from it.
+
+Sums stand in scratch as [data tile, pixel, vector of channels, lane], as the results do.  One block of them, at most
+2 x 2 tiles, is 4 KB and stays in the first-level cache.  All
+tiles of a contiguous reduction have as many K groups; what is left of pixels and channels is narrower tiles.  A clipped
+weight remainder is dot products in the epilogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernels.columns import ConstantColumns
+from qdialect.lowering.kernels.contraction_micro_kernel import (
+    Columns,
+    ContractionMicroKernel,
+    SumOfProducts,
+    accumulate,
+)
+from qdialect.lowering.kernels.groups import ChannelGroup
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
+from qdialect.lowering.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.storage import Storage
+from qdialect.lowering.strides import row_major
+from qdialect.lowering.views import View
+
+_PIXELS = ("a", "m")
+_CHANNELS = ("nv", "nl")
+_SUMS = ("a", "nv", "m", "nl")
+_K_GROUP = 4
+# Vectors of a register tile of the epilogue.
+_VECTORS = 8
+
+
+def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> ReductionAxes | None:
+    """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
+
+    Weights must be constant bytes of one block of channels, and all of the epilogue must be able to follow a tile.
+    Zero points of weights need the `sums` of the windows, computed before; tiles that reach behind a window, memory.
+    """
+    if not isinstance(columns, ConstantColumns) or group.count > 1 or op.epilogue.row_parameters():
+        return None
+    axes = op.reduction_axes(group)
+    k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
+    if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
+        return None
+    return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
+
+
+def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
+    """Memory for the sums of a block, of which each thread has its own."""
+    length = (SIDE * ROWS) * (SIDE * LANES)
+    return kernel.scratch(f"tiles_{group.start}", Storage((1, 1, 1, length), "i32", length))
+
+
+@dataclass(frozen=True)
+class _Iteration:
+    """A block of pixels and the indices of the loops around it, `tile` that of the channels."""
+
+    kernel: Kernel
+    block: TileBlock
+    indices: Sequence[Value]
+    tile: Value
+
+    def start(self, operand: int, first: int) -> Value:
+        """Where the block begins in an operand's buffer, whose first pixel stands at `first`."""
+        total = self.kernel.constant(first + self.block.offsets[operand], "index")
+        for axis, index in zip(self.block.axes, self.indices, strict=True):
+            total = self.kernel.sum(total, self.kernel.multiple(index, axis.strides[operand]))
+        return total
+
+    def steps(self, operand: int) -> tuple[int, int]:
+        """Elements from one tile, and from one pixel, to the next."""
+        return self.block.tiles.strides[operand], self.block.rows.strides[operand]
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Tiles, and pixels of each."""
+        return self.block.tiles.size, self.block.rows.size
+
+    def own(self, tensor: Tensor, dropped: int = 1) -> Tensor:
+        """The part of a tensor by channels that belongs to this tile of them."""
+        offsets = (self.tile, *[0] * (len(tensor.sizes) - 1))
+        return self.kernel.slice(tensor, offsets, (1, *tensor.sizes[1:]), dropped)
+
+
+class TileMicroKernel(ContractionMicroKernel):
+    """One block of channels in tiles, for any block of pixels."""
+
+    def emit_block(self, buffers: Sequence[Buffer], scratch: Buffer, block: TileBlock) -> None:
+        """Emit products and epilogue of `block`; `buffers` are data, output and perhaps residual."""
+        kernel, channels = self.kernel, self.tiles.block
+        sizes = (block.tiles.size, block.rows.size, channels.vectors, channels.lanes)
+        sums = View(sizes, row_major(sizes))
+        with ExitStack() as loops:
+            indices = [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
+            iteration = _Iteration(kernel, block, indices, loops.enter_context(kernel.loop(channels.tiles)))
+            self._multiply(buffers[0], scratch, sums, iteration)
+            self._finish(buffers, scratch, sums, iteration)
+
+    def _multiply(self, data: Buffer, scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+        """Products of tiles into scratch."""
+        kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
+        tiles = View(*((a, nv, m, nl) for a, m, nv, nl in (sums.sizes, sums.strides)))
+        total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
+        total = self._accumulate(micro_kernel, data, iteration, total)
+        destination, where = kernel.write(scratch, tiles)
+        root, target = Tag(micro_kernel, "root", (tiles.sizes[0],)), Operand(destination, _SUMS)
+        kernel.store(kernel.copy(Loops(_SUMS), Operand(total, _SUMS), target, root), where)
+
+    def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
+        """Add the products of all taps."""
+        kernel, axes = self.kernel, self.axes
+        sizes = (*iteration.pixels, *axes.sizes, axes.k_groups, axes.k_group)
+        view = View(sizes, (*iteration.steps(0), *axes.strides, axes.k_group, 1))
+        inputs = (
+            Operand(kernel.read(data, view, self._first(iteration)), (*_PIXELS, *axes.loops)),
+            Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
+        )
+        tag = Tag(micro_kernel, "contraction", (*[1] * len(axes.sizes), k_tile(axes.k_groups), 0))
+        return accumulate(kernel, tag, Loops(_SUMS, axes.loops), inputs, total)
+
+    def _first(self, iteration: _Iteration) -> Value:
+        """Where the first window begins."""
+        return iteration.start(0, self.op.start(0) + self.tiles.group.start_in)
+
+    def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
+        """The sums plus bias and the products of the clipped weight remainder."""
+        kernel = self.kernel
+        loops = Loops((*_PIXELS, *_CHANNELS))
+        inputs = Operand(sums, loops.parallel), Operand(iteration.own(self.columns.bias.tensor), _CHANNELS)
+        empty = Operand(kernel.empty(sums.sizes, "i32"), loops.parallel)
+        body = kernel.body(inputs, empty)
+        tag = Tag(micro_kernel, "bias")
+        total = kernel.generic(loops, inputs, empty, body, body.add(*body.inputs), tag)
+        for number, remainder in enumerate(self.columns.remainder):
+            start = kernel.sum(remainder.offset, self._first(iteration))
+            windows = kernel.read(data, View((*iteration.pixels, _K_GROUP), (*iteration.steps(0), 1)), start)
+            weights = Operand(iteration.own(remainder.weights), (*_CHANNELS, "k4"))
+            operands = Operand(windows, (*_PIXELS, "k4")), weights
+            tag = Tag(micro_kernel, f"remainder{number}", (0,))
+            total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
+        return total
+
+    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+        """The epilogue: sums from scratch plus the bias, to where they are stored."""
+        kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
+        loops = Loops((*_PIXELS, *_CHANNELS))
+        total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
+        parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
+        inputs = [Operand(total, loops.parallel)]
+        inputs += [Operand(iteration.own(parameter), _CHANNELS) for parameter in parameters]
+        if self.zero_points and self.sums:
+            view = View(iteration.pixels, iteration.steps(-1))
+            inputs.append(Operand(kernel.read(self.sums, view, iteration.start(-1, 0)), _PIXELS))
+        if len(buffers) > 2:
+            inputs.append(Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel))
+        destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
+        body = kernel.body(inputs)
+        value = self._value(body, with_residual=len(buffers) > 2)
+        _, pixels, vectors, _ = sums.sizes
+        rows = next(rows for rows in range(_VECTORS // vectors, 0, -1) if pixels % rows == 0)
+        root, output = Tag(micro_kernel, "root", (1, rows)), Operand(destination, loops.parallel)
+        kernel.store(kernel.generic(loops, inputs, output, body, value, root), where)
+
+    def _stored(self, iteration: _Iteration, operand: int) -> tuple[View, Value]:
+        """The channels of output (1) or residual (2) at the iteration's pixels, and where they start."""
+        kernel, block = self.kernel, self.tiles.block
+        first = self.op.start(operand) + self.tiles.group.start + block.start
+        start = kernel.sum(
+            iteration.start(operand, first), kernel.multiple(iteration.tile, block.vectors * block.lanes)
+        )
+        sizes = (*iteration.pixels, block.vectors, block.lanes)
+        return View(sizes, (*iteration.steps(operand), block.lanes, 1)), start
+
+    def _value(self, body: Body, with_residual: bool) -> Value:
+        """From the biased sum to the stored element; inputs are as `_finish` lists them."""
+        value, *rest = body.inputs
+        count = len(self.parameters)
+        parameters, rest = rest[:count], rest[count:]
+        if self.zero_points:
+            zero_point, window_sum, *rest = rest
+            value = body.subtract(value, body.multiply(zero_point, window_sum))
+        return self.stages.emit(body, value, parameters, rest[0] if with_residual else None)

@@ -1,0 +1,116 @@
+"""Contractions in matrix tiles of AMX: how pixels and channels are cut, and where that beats dot products.
+
+A product of tiles adds to 16 x 16 sums, each of 16 K groups: 16384 products of bytes.  It takes `tile_product_cycles`
+whatever the extents, so that narrow tiles waste what they leave out.  With two tiles of data and two of weights, four
+products need four loads of 16 rows:
+
+  products   4 * 16 cycles
+  loads      4 * 16 / 2 cycles, with two loads of 64 bytes a cycle
+
+so that products bound the loop.  Beside it stand, for each tile of sums, its zeros, its way through memory (16 stores
+and as many loads) and the bias.  A contraction gets tiles where all of that is less than its dot products take:
+
+  tiles      (16 K tiles + 48) cycles for each tile of sums, where K tiles count those of all taps
+  dots       pixels * vectors * K groups / dot products a cycle
+
+Figures are those of Intel's optimization manual, chapter on AMX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdialect.lowering.strategy import ChannelBlock
+from qdialect.lowering.views import Axis
+from qdialect.machine import Machine
+
+ROWS = 16
+"""Most rows of a tile: pixels of data and sums, K groups of weights."""
+LANES = 16
+"""Most 32-bit columns of a tile: channels, or K groups of data."""
+SIDE = 2
+"""Most tiles of data, and of weights, that are multiplied with each other."""
+# Zeros, stores, loads and the bias.
+_AROUND_CYCLES = 48
+
+
+@dataclass(frozen=True)
+class TileBlock:
+    """`count` tiles of data with `rows` pixels each, at every pixel of `axes`; all strides by operand."""
+
+    axes: tuple[Axis, ...]
+    """The loops around the block."""
+    tiles: Axis
+    """One or two tiles of data, and the strides from one to the next."""
+    rows: Axis
+    """The pixels of a tile."""
+    offsets: tuple[int, ...]
+    """Of each operand, to the first pixel."""
+
+    @property
+    def sums(self) -> int:
+        """Tiles of sums for one column of channels, all iterations together."""
+        return math.prod(axis.size for axis in self.axes) * self.tiles.size
+
+
+def tile_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
+    """The pixels along `pixels` as blocks of two tiles where there are two, each of at most 16 pixels of the last axis.
+
+    The tiles of a long axis have the same size, but for the last one.
+    """
+    *outer, last = pixels
+    rows = -(-last.size // -(-last.size // ROWS))
+    count, rest = divmod(last.size, rows)
+    whole = Axis(count, tuple(rows * stride for stride in last.strides))
+    found = _paired([*outer, whole], Axis(rows, last.strides), _moved(last, 0))
+    return found + (_paired(outer, Axis(rest, last.strides), _moved(last, count * rows)) if rest else [])
+
+
+def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: Sequence[int]) -> bool:
+    """Whether tiles take fewer cycles than dot products of whole vectors, for each vector of channels.
+
+    `k_groups` are the extents of a channel's taps, the last one in K groups.
+    """
+    if machine is None or not machine.tile_product_cycles:
+        return False
+    *outer, inner = k_groups
+    taps = math.prod(outer)
+    tiles = machine.tile_product_cycles * taps * -(-inner // LANES) + _AROUND_CYCLES
+    sums = sum(block.sums for block in blocks)
+    pixels = sum(block.sums * block.rows.size for block in blocks)
+    return sums * tiles < pixels * taps * inner / machine.dot_products
+
+
+def k_tile(k_groups: int) -> int:
+    """K groups of a tile, the same for all tiles of a contiguous reduction: as few as as many tiles can have."""
+    return -(-k_groups // -(-k_groups // LANES))
+
+
+def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
+    """Split channels (4, or a multiple of 8) into two vectors a block, one for what is left, and a tail."""
+    whole, rest = divmod(lanes_total, SIDE * LANES)
+    found = [ChannelBlock(0, whole, SIDE, LANES)] if whole else []
+    start, vectors, tail = whole * SIDE * LANES, rest // LANES, rest % LANES
+    found += [ChannelBlock(start, 1, 1, LANES)] if vectors else []
+    return found + ([ChannelBlock(start + vectors * LANES, 1, 1, tail)] if tail else [])
+
+
+def _paired(axes: Sequence[Axis], rows: Axis, offsets: tuple[int, ...]) -> list[TileBlock]:
+    """Blocks of two tiles along the last of `axes` that has two pixels, and of one for what is left of it."""
+    axes = [axis for axis in axes if axis.size > 1]
+    if not axes:
+        return [TileBlock((), Axis(1, (0,) * len(offsets)), rows, offsets)]
+    *outer, last = axes
+    pairs, rest = divmod(last.size, SIDE)
+    several = Axis(pairs, tuple(SIDE * stride for stride in last.strides))
+    found = [TileBlock((*outer, several), Axis(SIDE, last.strides), rows, offsets)]
+    if rest:
+        behind = tuple(offset + step for offset, step in zip(offsets, _moved(last, SIDE * pairs), strict=True))
+        found.append(TileBlock(tuple(outer), Axis(1, last.strides), rows, behind))
+    return found
+
+
+def _moved(axis: Axis, steps: int) -> tuple[int, ...]:
+    return tuple(steps * stride for stride in axis.strides)

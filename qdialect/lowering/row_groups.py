@@ -1,0 +1,210 @@
+"""Row groups: ops that one kernel computes block by block of rows, so that what lies between them stays near the core.
+
+A softmax or a normalization of rows is a reduction, element-wise ops of its result and its input, and so on.  Computed
+tensor by tensor each of them goes through memory; block by block of rows they meet in the first-level cache.  Every op
+is computed by the kernel that it has elsewhere too, so results have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import prod
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32SumOp,
+    FusedMatMulOp,
+    MatMulOp,
+    ReshapeOp,
+)
+from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.row_roles import leading, roles
+
+_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
+_MOST_OPS = 64
+"""Of a group: a kernel of more is compiled no faster than several."""
+_F32_BYTES = 4
+_FEWEST_PRODUCTS = 2
+"""Of matrices: what lies between two of them need not leave the caches."""
+
+
+_FAR_BYTES = 256 * 1024
+"""Of a matrix between two products: more does not stay in a second-level cache beside what it is multiplied with."""
+_READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
+"""What every kernel does again that asks for it."""
+
+
+class Scope(Enum):
+    """What the ops of a function compute."""
+
+    NETWORK = auto()
+    MATRICES = auto()
+    """One of several matrices, where rows of a product by the whole of another matrix may join what they meet."""
+    ROWS = auto()
+    """A block of rows, which is not divided further."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Ops that compute `rows` rows apart, in order; `has_rows` says which of the `inputs` have them too."""
+
+    rows: int
+    members: tuple[ir.Operation, ...]
+    inputs: tuple[ir.Value, ...]
+    has_rows: tuple[bool, ...]
+    outputs: tuple[ir.Value, ...]
+    first: ir.Operation
+    """The member in whose place all are computed: what they read is there, and nothing has read their results."""
+
+    @property
+    def products(self) -> int:
+        """How many products of matrices a row has: two in a head of an attention."""
+        return sum(member.name in _PRODUCTS for member in self.members)
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether a row is a matrix."""
+        products = [member for member in self.members if member.name in _PRODUCTS]
+        return bool(products) and leading(shape_of(products[0].operands[1].type)[:-2], self.rows) is not None
+
+
+class RowGroups:
+    """The row groups of a function."""
+
+    def __init__(
+        self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
+    ) -> None:
+        """Only tensors that are stored row after row, as `is_in_rows` says, go into a group or come from one."""
+        self._scope = scope
+        self._order = {op: index for index, op in enumerate(operations)}
+        self._is_in_rows = is_in_rows
+        self._first: dict[ir.Operation, RowGroup] = {}
+        self.computed: set[ir.Operation] = set()
+        """The ops whose results groups alone compute."""
+        self.read: set[ir.Value] = set()
+        """What groups read where it is stored."""
+        if scope is Scope.ROWS:
+            return
+        for op in operations:
+            if op.name in _PRODUCTS and op not in self.computed:
+                self._found(op, self._rows_of_product(op), _FEWEST_PRODUCTS)
+        for op in operations:
+            if op.name in _REDUCTIONS and op not in self.computed:
+                view: Any = op.opview
+                self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
+
+    def starting_at(self, op: ir.Operation) -> RowGroup | None:
+        """The group that is computed in the place of `op`."""
+        return self._first.get(op)
+
+    def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
+        """Take the group of `seed`, where it has at least so many `products`."""
+        if rows == 1 or roles(seed, rows) is None:
+            return
+        group = self._group(rows, self._trimmed(self._grown(rows, seed)))
+        if group is None or len(group.members) == 1 or group.products < products:
+            return
+        members = set(group.members)
+        self.computed |= {op for op in members if not self._is_repeated(op, members)}
+        self.read |= set(group.inputs)
+        self._first[group.first] = group
+
+    def _rows_of_product(self, op: ir.Operation) -> int:
+        """Matrices of a network; rows of one matrix that is large, or of which a large one is made."""
+        shape = shape_of(op.operands[0].type)
+        largest = max(prod(shape), prod(shape_of(op.results[0].type)))
+        is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
+        return prod(shape[:-1] if is_far else shape[:-2])
+
+    def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
+        group, left = {seed}, [seed]
+        while left and len(group) < _MOST_OPS:
+            for op in self._neighbours(left.pop()):
+                if op not in group and self._joins(op, rows) and self._first_of(group | {op}) is not None:
+                    group.add(op)
+                    left.append(op)
+        return group
+
+    def _joins(self, op: ir.Operation, rows: int) -> bool:
+        """Whether `op` computes rows apart; what it would read again for itself must do so too."""
+        found = roles(op, rows)
+        if op in self.computed or op not in self._order or found is None:
+            return False
+        if op.name in _PRODUCTS and self._rows_of_product(op) != rows:
+            return False
+        reads = [owner for owner in map(_owner, op.operands) if owner is not None and owner.name in _READS]
+        return all(roles(read, rows) is not None for read in reads)
+
+    def _trimmed(self, group: set[ir.Operation]) -> set[ir.Operation]:
+        """Without what costs nothing at its ends."""
+        for op in sorted(group, key=self._order.__getitem__, reverse=True):
+            is_last = not any(user in group for user in _users(op))
+            is_reshape = op.name == ReshapeOp.OPERATION_NAME
+            is_end = (is_reshape and _owner(op.operands[0]) not in group) or is_last
+            if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
+                group = group - {op}
+        return group
+
+    def _neighbours(self, op: ir.Operation) -> Iterator[ir.Operation]:
+        yield from (owner for owner in map(_owner, op.operands) if owner is not None)
+        yield from _users(op)
+
+    def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
+        """Whether other kernels do the same for themselves."""
+        return op.name in _READS and any(user not in group for user in _users(op))
+
+    def _outside_users(self, op: ir.Operation, group: set[ir.Operation]) -> list[ir.Operation]:
+        return [] if op.name in _READS else [user for user in _users(op) if user not in group]
+
+    def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
+        """The member in whose place the group can be computed."""
+        owners = [_owner(value) for op in group for value in op.operands]
+        last_source = max((self._index(owner) for owner in owners if owner not in group), default=-1)
+        users = [user for op in group for user in self._outside_users(op, group)]
+        next_user = min((self._order[user] for user in users), default=len(self._order))
+        after = [op for op in group if self._order[op] > last_source and not self._is_repeated(op, group)]
+        return min(after, key=self._order.__getitem__, default=None) if last_source < next_user else None
+
+    def _index(self, owner: ir.Operation | None) -> int:
+        """When what `owner` computes is there; what no kernel computes always is."""
+        return -1 if owner is None or owner.name in CONSTANT_OPS else self._order[owner]
+
+    def _group(self, rows: int, group: set[ir.Operation]) -> RowGroup | None:
+        members = tuple(sorted(group, key=self._order.__getitem__))
+        inputs: dict[ir.Value, bool] = {}
+        for op in members:
+            for value, has_rows in zip(op.operands, roles(op, rows) or (), strict=True):
+                if _owner(value) not in group and inputs.setdefault(value, has_rows) != has_rows:
+                    return None
+        outputs = tuple(op.results[0] for op in members if self._outside_users(op, group))
+        first = self._first_of(group)
+        moving = [*outputs, *(value for value, has_rows in inputs.items() if has_rows)]
+        if first is None or not all(self._is_in_rows(value) and _has_whole_rows(value, rows) for value in moving):
+            return None
+        return RowGroup(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first)
+
+
+def _has_whole_rows(value: ir.Value, rows: int) -> bool:
+    """Whether a row has all of the last dimension, which may end with spare lanes."""
+    shape = shape_of(value.type)
+    return len(shape) == 1 or leading(shape, rows) != len(shape)
+
+
+def _owner(value: ir.Value) -> ir.Operation | None:
+    owner = value.owner
+    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
+
+
+def _users(op: ir.Operation) -> list[ir.Operation]:
+    return [use.owner.operation for use in op.results[0].uses]

@@ -1,0 +1,84 @@
+"""Models whose weights are tensors made of others, as torchao's ``quantize_`` leaves them: exported and captured."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from together import check_compiled
+from tolerances import assert_floats_within
+from torch import Tensor, nn
+from torch_functions import check, drawn
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.torch import import_torch
+from qdialect.reference.interpreter import run
+from qdialect.torch_backend import compile_captured
+
+TORCH: Any = torch
+QUANTIZATION: Any = import_module("torchao.quantization")
+CONFIGURATIONS = {
+    "weights": QUANTIZATION.Int8WeightOnlyConfig,
+    "rows": QUANTIZATION.Int8DynamicActivationInt8WeightConfig,
+    "groups": lambda: QUANTIZATION.Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=TORCH.int4, weight_granularity=QUANTIZATION.PerGroup(32)
+    ),
+}
+
+
+class Block(nn.Module):
+    """A residual block with two dense layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.norm = nn.Linear(32, 64), nn.Linear(64, 32), nn.LayerNorm(32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x + self.last(torch.nn.functional.gelu(self.first(x))))
+
+
+def quantized(kind: str) -> nn.Module:
+    TORCH.manual_seed(0)
+    model = Block().eval()
+    QUANTIZATION.quantize_(model, CONFIGURATIONS[kind]())
+    return model
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
+def test_exported_and_captured(kind: str) -> None:
+    model, x = quantized(kind), drawn(1, 2, 6, 32)
+    wanted = model(x).detach().numpy()
+    module = import_torch(torch.export.export(model, (x,)))
+    (found,) = run(module, [x.numpy()])
+    check_compiled(module, "host", [[x.numpy()]], [[found]])
+    assert_floats_within(found, wanted, "layer")
+    TORCH._dynamo.reset()
+    captured: Any = TORCH.compile(model, backend=compile_captured, options={"fallback": "none", "cache": "off"})
+    assert_floats_within(captured(x).detach().numpy(), wanted, "layer")
+
+
+def test_rows_are_multiplied_as_integers() -> None:
+    module = import_torch(torch.export.export(quantized("rows"), (drawn(1, 2, 6, 32),)))
+    assert str(module).count("qnn.dense") == 2
+
+
+def test_an_archive_of_them_must_be_trusted() -> None:
+    program, file = torch.export.export(quantized("weights"), (drawn(1, 2, 6, 32),)), io.BytesIO()
+    torch.export.save(program, file)
+    with pytest.raises(ImportModelError, match="use_pickle must be false, unless it is trusted"):
+        import_torch(file.getvalue())
+    assert str(import_torch(file.getvalue(), trust=True)) == str(import_torch(program))
+
+
+def test_products_of_integers() -> None:
+    random = np.random.default_rng(3)
+    left, right = (torch.tensor(random.integers(-128, 128, shape, np.int8)) for shape in ((20, 16), (16, 24)))
+
+    def products(x: Tensor) -> Any:
+        return TORCH._int_mm(x, right), TORCH._int_mm(x, x[:16].clone())
+
+    check(products, left)
