@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from qdialect.quant_math.numpy_arithmetic import NumpyArithmetic
+
 V = TypeVar("V")
 
 ROUNDER = 1.5 * 2.0**52
@@ -267,32 +269,12 @@ def _unless_zero(m: Machine[V], x: V, value: V) -> V:
     return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
 
 
-class NumpyMachine:
+class NumpyMachine(NumpyArithmetic):
     """Float64 arrays."""
 
     def constant(self, value: float) -> Any:
         """See `Machine`."""
         return np.float64(value)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a + b
-
-    def subtract(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a - b
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a * b
-
-    def divide(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a / b
-
-    def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
-        """See `Machine`."""
-        return cast("Any", np.where(a < b, then, other))
 
     def where_equal(self, a: Any, b: Any, then: Any, other: Any) -> Any:
         """See `Machine`."""

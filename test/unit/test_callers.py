@@ -1,7 +1,7 @@
 """One executable and many callers: threads, forks, signal handlers and processes that it was sent to."""
 
 import pytest
-from subprocesses import output_of
+from subprocesses import IN_THREADS, output_of
 
 PROLOGUE = """
 import os, signal, sys, tempfile, threading, time
@@ -40,20 +40,6 @@ assert len({one.tobytes() for one, _ in EXPECTED}) == 8
 def check(index):
     for found, wanted in zip(executable(*ROUNDS[index]), EXPECTED[index], strict=True):
         assert (found == wanted).all(), index
-
-def in_threads(work, count=8):
-    failures = []
-    def guarded(index):
-        try:
-            work(index)
-        except BaseException as error:
-            failures.append(repr(error))
-    found = [threading.Thread(target=guarded, args=(index,)) for index in range(count)]
-    for thread in found:
-        thread.start()
-    for thread in found:
-        thread.join()
-    assert not failures, failures
 """
 
 CALLS = """
@@ -166,8 +152,8 @@ TOGETHER = CALLS + ERRORS + BINDS + RESULTS + FORKS
 
 @pytest.mark.parametrize(("threads", "kind"), [("1", "compiled"), ("2", "loaded")])
 def test_callers_do_not_disturb_each_other(threads: str, kind: str) -> None:
-    output_of(PROLOGUE + TOGETHER, threads, kind, "300" if threads == "1" else "30")
+    output_of(IN_THREADS + PROLOGUE + TOGETHER, threads, kind, "300" if threads == "1" else "30")
 
 
 def test_signal_handlers_that_call_and_raise() -> None:
-    output_of(PROLOGUE + HANDLERS, "1", "compiled")
+    output_of(IN_THREADS + PROLOGUE + HANDLERS, "1", "compiled")

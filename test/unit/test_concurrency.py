@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from subprocesses import output_of
+from subprocesses import IN_THREADS, output_of
 
 THREADS, ROUNDS = 8, 50
 
@@ -19,20 +19,6 @@ TEXT = '''func.func @main(%x: tensor<{n}xi8>) -> tensor<{n}xi8> {
 
 def text(n):
     return TEXT.replace("{n}", str(n))
-
-def in_threads(count, work):
-    failures = []
-    def guarded(index):
-        try:
-            work(index)
-        except BaseException as error:
-            failures.append(repr(error))
-    threads = [threading.Thread(target=guarded, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
 
 def child_ends(work, seconds=900):
     pid = os.fork()
@@ -60,7 +46,7 @@ def work(_):
     for _ in range(int(sys.argv[2])):
         found = qdialect.compile(qdialect.parse(text(16)))(array)
         assert (found == array.clip(-5, 9)).all()
-in_threads(int(sys.argv[1]), work)
+in_threads(work, int(sys.argv[1]))
 """
 
 ONE_MODULE = """
@@ -70,7 +56,7 @@ def work(_):
     for _ in range(10):
         assert (qdialect.compile(module)(array) == array.clip(-5, 9)).all()
         assert qdialect.parse(text(4), module.context).context is module.context
-in_threads(8, work)
+in_threads(work)
 """
 
 OTHER_WORK = """
@@ -88,7 +74,7 @@ def work(_):
             assert "900" in str(error)
         else:
             raise AssertionError("no error")
-in_threads(8, work)
+in_threads(work)
 """
 
 GARBAGE = """
@@ -107,7 +93,7 @@ def consume():
         gc.collect(0)
 consumer = threading.Thread(target=consume)
 consumer.start()
-in_threads(4, produce)
+in_threads(produce, 4)
 consumer.join()
 gc.collect()
 """
@@ -124,7 +110,7 @@ path.write_text(TOSA)
 def work(_):
     for _ in range(10):
         assert "qnn.clip" in str(import_tosa(path))
-in_threads(8, work)
+in_threads(work)
 """
 
 BACKEND = """
@@ -139,7 +125,7 @@ def work(index):
         return ops.dequantize_per_tensor.default(values, scale, 3, -128, 127, torch.int8)
     data = torch.arange(-4.0, 4.0)
     assert torch.equal(torch.compile(function, backend=compile_captured)(data), function(data))
-in_threads(4, work)
+in_threads(work, 4)
 """
 
 FROM_A_HANDLER = """
@@ -157,21 +143,21 @@ assert parsed
 
 
 def test_compilations_in_many_threads_neither_crash_nor_differ() -> None:
-    output_of(PROLOGUE + COMPILE, str(THREADS), str(ROUNDS))
+    output_of(IN_THREADS + PROLOGUE + COMPILE, str(THREADS), str(ROUNDS))
 
 
 @pytest.mark.parametrize("program", [ONE_MODULE, OTHER_WORK, GARBAGE, FROM_A_HANDLER])
 def test_contexts_and_modules_in_many_threads(program: str) -> None:
-    output_of(PROLOGUE + program)
+    output_of(IN_THREADS + PROLOGUE + program)
 
 
 def test_imports_in_many_threads(tmp_path: Path) -> None:
-    output_of(PROLOGUE + IMPORT, str(tmp_path / "model.mlir"))
+    output_of(IN_THREADS + PROLOGUE + IMPORT, str(tmp_path / "model.mlir"))
 
 
 def test_the_torch_backend_in_many_threads() -> None:
     pytest.importorskip("torch")
-    output_of(PROLOGUE + BACKEND)
+    output_of(IN_THREADS + PROLOGUE + BACKEND)
 
 
 FORK_IN_A_CALL = """
@@ -313,9 +299,9 @@ assert library.omp_get_max_active_levels() == levels
     "program", [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP]
 )
 def test_forks_and_handlers(program: str) -> None:
-    output_of(PROLOGUE + program)
+    output_of(IN_THREADS + PROLOGUE + program)
 
 
 @pytest.mark.parametrize("name", ["qdialect.runtime", "qdialect.passes.tosa", "torch_mlir.dialects.linalg"])
 def test_a_fork_in_an_import(name: str) -> None:
-    output_of(PROLOGUE + FORK_IN_AN_IMPORT, name)
+    output_of(IN_THREADS + PROLOGUE + FORK_IN_AN_IMPORT, name)

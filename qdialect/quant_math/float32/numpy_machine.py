@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
+from qdialect.quant_math.numpy_arithmetic import NumpyArithmetic
 
 F32Array = NDArray[np.float32]
 
@@ -32,28 +33,12 @@ def multiply_add(a: F32Array, b: F32Array, c: F32Array) -> F32Array:
     return (bits + np.where(is_inexact, towards, 0)).view(np.float64).astype(np.float32)
 
 
-class NumpyMachine:
+class NumpyMachine(NumpyArithmetic):
     """Float32 arrays."""
 
     def constant(self, value: float) -> Any:
         """See `Machine`."""
         return np.float32(value)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a + b
-
-    def subtract(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a - b
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a * b
-
-    def divide(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a / b
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """See `Machine`."""
@@ -66,10 +51,6 @@ class NumpyMachine:
     def with_sign(self, size: Any, a: Any) -> Any:
         """See `Machine`."""
         return np.copysign(size, a)
-
-    def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
-        """See `Machine`."""
-        return cast("Any", np.where(a < b, then, other))
 
     def power_of_two(self, biased: Any) -> Any:
         """See `Machine`."""
