@@ -16,6 +16,7 @@ from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
+from qdialect.lowering.lowered import TARGET
 
 ENTRY = "main"
 
@@ -122,6 +123,8 @@ def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
     ops = dict(_named(module))
     with module.context, ir.Location.unknown():
         apart = ir.Module.create()
+        # How it is compiled depends on its target.
+        apart.operation.attributes[TARGET] = module.operation.attributes[TARGET]
         names: dict[str, str] = {}
         for kernel in kernels:
             own = (kernel.name, *kernel.constants)

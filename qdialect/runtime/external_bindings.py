@@ -51,7 +51,7 @@ class ExternalBindings(ExternalCalls):
         self.symbols = {function.symbol: self._address(function, externals) for function in functions}
         """The address of each C function."""
 
-    def place(self, records: Sequence[int]) -> None:
+    def set_records(self, records: Sequence[int]) -> None:
         """Say at which addresses the records of the functions stand, in their order."""
         self._by_record = dict(zip(records, self._functions, strict=True))
 
