@@ -109,8 +109,8 @@ def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKer
     if fresh:
         group = key(_GROUP_KIND, *(kernel.key for kernel in fresh))
         objects[group] = object_file(_taken_out(module, fresh), fresh[0].symbol)
-        store.put(group, {_OBJECT: objects[group]})
-        for kernel in fresh:
+        is_kept = store.put(group, {_OBJECT: objects[group]})
+        for kernel in fresh if is_kept else ():
             store.put(kernel.key, {_GROUP: group.encode()})
     _rename(module, {kernel.name: kernel.symbol for kernel in kernels})
     openmp_calls.add(module)

@@ -25,7 +25,9 @@ class Request:
     def text(self) -> str:
         """All of it; of a value of another type, which an error awaits, its text."""
         dims = sorted((repr(name), repr(extent)) for name, extent in dict(self.dims).items())
-        others = (self.target, self.threads, self.batch, self.profile, self.signature, self.trust, self.fallback)
+        # By default it is the framework, with a warning: of a network that is kept it runs nothing.
+        fallback = self.fallback or "framework"
+        others = (self.target, self.threads, self.batch, self.profile, self.signature, self.trust, fallback)
         return repr((*others, dims))
 
 

@@ -52,6 +52,11 @@ def test_each_argument_counts(model: Path, kept: Store) -> None:
         assert not missed(compile_, kept), arguments
 
 
+def test_a_framework_that_is_asked_for_is_the_one_by_default(model: Path, kept: Store) -> None:
+    qdialect.compile(model)
+    assert not missed(lambda: qdialect.compile(model, fallback="framework"), kept)
+
+
 def test_each_byte_of_the_model_counts(clip: Path, kept: Store) -> None:
     assert isinstance(found := qdialect.compile(clip)(np.full((2, 3), 100, np.int8)), np.ndarray)
     assert found.max() == 9
