@@ -64,12 +64,12 @@ def _is_constant(value: ir.Value, *, has_rows: bool) -> bool:
 
 
 def _constant(value: ir.Value, rows: int, block: int, *, has_rows: bool) -> ir.Value:
-    array = constant_value(value)
+    array, owner = constant_value(value), value.owner
+    assert isinstance(owner, ir.Operation | ir.OpView)
     assert array is not None, "only constants are written again"
     if not has_rows:
-        return value.owner.operation.clone().results[0]
-    shape = block_shape(array.shape, rows, block)
-    return constant(np.broadcast_to(array[(0,) * array.ndim], shape))
+        return owner.operation.clone().results[0]
+    return constant(np.broadcast_to(array[(0,) * array.ndim], block_shape(array.shape, rows, block)))
 
 
 def _member(op: ir.Operation, values: Mapping[ir.Value, ir.Value], rows: int, block: int) -> ir.Value:

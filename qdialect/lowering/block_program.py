@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import SCRATCH, Buffer
@@ -73,7 +72,8 @@ class BlockProgram(Program):
     def buffer(self, storage: Storage) -> BufferSlot:
         """New scratch memory of the kernel."""
         slot = self.outer.buffer(storage)
-        self._buffers[slot.kind, slot.index] = self.kernel.parameter("scratch", slot, note=SCRATCH)
+        known = self.outer.known_buffer(slot)
+        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, note=SCRATCH)
         return slot
 
     def constant(self, array: NDArray[Any]) -> Data:

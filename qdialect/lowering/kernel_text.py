@@ -153,7 +153,15 @@ class KernelText:
 
     def moved(self, buffer: Buffer, start: Value) -> Buffer:
         """`buffer` as it is seen from the element at the index `start` on."""
-        found = replace(buffer, start=start)
+        found = replace(buffer, start=self.sum(buffer.start, start) if buffer.start else start)
+        self._header.seen[found] = set()
+        return found
+
+    def as_numbers(self, buffer: Buffer, element: str, length: int) -> Buffer:
+        """A buffer of bytes as one of `length` numbers of another type."""
+        found = Buffer(f"%m{next(self._header.numbers)}", element, length)
+        start = buffer.start or self.constant(0, "index")
+        self._lines.append(f"{found.name} = memref.view {buffer.name}[{start}][] : {buffer.type} to {found.type}")
         self._header.seen[found] = set()
         return found
 

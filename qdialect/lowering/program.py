@@ -105,7 +105,10 @@ class Kernel(KernelText):
     def slot(self, name: str, slot: BufferSlot) -> Buffer:
         """A parameter for the buffer of `slot`, or what the kernel that it is a part of has for it."""
         known = self.program.known_buffer(slot)
-        return known or self.parameter(name, slot)
+        if known is None:
+            return self.parameter(name, slot)
+        element, length = slot.storage.element, slot.storage.length
+        return known if known.element == element else self.as_numbers(known, element, length)
 
     def parameter(self, name: str, slot: BufferSlot, *, note: str = "") -> Buffer:
         """A parameter for the buffer of `slot`, with what is known of it."""
@@ -224,7 +227,7 @@ class Program:
         return self._lifetimes([storage.bytes() for storage in self._arena])
 
     def live_bytes(self) -> int:
-        """Size of the values that live at once, where that is most: their elements alone, as the model knows them."""
+        """Size of the values that live at once, at their maximum: their elements alone, as the model knows them."""
         return peak(self._lifetimes([storage.live_bytes() for storage in self._arena]))
 
     def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:

@@ -9,22 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, ReshapeOp
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32SumOp,
+    FusedMatMulOp,
+    MatMulOp,
+    ReshapeOp,
+)
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.row_roles import leading, roles
 
-_SEEDS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
 _MOST_OPS = 64
 """Of a group: a kernel of more is compiled no faster than several."""
+_F32_BYTES = 4
+_FEWEST_PRODUCTS = 2
+"""Of matrices: what lies between two of them need not leave the caches."""
 
 
+_FAR_BYTES = 256 * 1024
+"""Of a matrix between two products: more does not stay in a second-level cache beside what it is multiplied with."""
 _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
 """What every kernel does again that asks for it."""
+
+
+class Scope(Enum):
+    """What the ops of a function compute."""
+
+    NETWORK = auto()
+    MATRICES = auto()
+    """One of several matrices, where rows of a product by the whole of another matrix may join what they meet."""
+    ROWS = auto()
+    """A block of rows, which is not divided further."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +67,26 @@ class RowGroup:
     first: ir.Operation
     """The member in whose place all are computed: what they read is there, and nothing has read their results."""
 
+    @property
+    def products(self) -> int:
+        """How many products of matrices a row has: two in a head of an attention."""
+        return sum(member.name in _PRODUCTS for member in self.members)
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether a row is a matrix."""
+        products = [member for member in self.members if member.name in _PRODUCTS]
+        return bool(products) and leading(shape_of(products[0].operands[1].type)[:-2], self.rows) is not None
+
 
 class RowGroups:
     """The row groups of a function."""
 
-    def __init__(self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool]) -> None:
+    def __init__(
+        self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
+    ) -> None:
         """Only tensors that are stored row after row, as `is_in_rows` says, go into a group or come from one."""
+        self._scope = scope
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
         self._first: dict[ir.Operation, RowGroup] = {}
@@ -52,26 +94,38 @@ class RowGroups:
         """The ops whose results groups alone compute."""
         self.read: set[ir.Value] = set()
         """What groups read where it is stored."""
+        if scope is Scope.ROWS:
+            return
         for op in operations:
-            if op.name in _SEEDS and op not in self.computed:
-                self._found(op)
+            if op.name in _PRODUCTS and op not in self.computed:
+                self._found(op, self._rows_of_product(op), _FEWEST_PRODUCTS)
+        for op in operations:
+            if op.name in _REDUCTIONS and op not in self.computed:
+                view: Any = op.opview
+                self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
 
     def starting_at(self, op: ir.Operation) -> RowGroup | None:
         """The group that is computed in the place of `op`."""
         return self._first.get(op)
 
-    def _found(self, seed: ir.Operation) -> None:
-        view: Any = seed.opview
-        rows = prod(shape_of(view.input.type)[: view.axes[0]])
+    def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
+        """Take the group of `seed`, where it has at least so many `products`."""
         if rows == 1 or roles(seed, rows) is None:
             return
         group = self._group(rows, self._trimmed(self._grown(rows, seed)))
-        if group is None or len(group.members) == 1:
+        if group is None or len(group.members) == 1 or group.products < products:
             return
         members = set(group.members)
         self.computed |= {op for op in members if not self._is_repeated(op, members)}
         self.read |= set(group.inputs)
         self._first[group.first] = group
+
+    def _rows_of_product(self, op: ir.Operation) -> int:
+        """Matrices of a network; rows of one matrix that is large, or of which a large one is made."""
+        shape = shape_of(op.operands[0].type)
+        largest = max(prod(shape), prod(shape_of(op.results[0].type)))
+        is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
+        return prod(shape[:-1] if is_far else shape[:-2])
 
     def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
         group, left = {seed}, [seed]
@@ -84,7 +138,10 @@ class RowGroups:
 
     def _joins(self, op: ir.Operation, rows: int) -> bool:
         """Whether `op` computes rows apart; what it would read again for itself must do so too."""
-        if op in self.computed or op not in self._order or roles(op, rows) is None:
+        found = roles(op, rows)
+        if op in self.computed or op not in self._order or found is None:
+            return False
+        if op.name in _PRODUCTS and self._rows_of_product(op) != rows:
             return False
         reads = [owner for owner in map(_owner, op.operands) if owner is not None and owner.name in _READS]
         return all(roles(read, rows) is not None for read in reads)

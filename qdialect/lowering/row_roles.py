@@ -1,8 +1,8 @@
 """Which ops compute the rows of their results apart, and from which part of their operands.
 
 The leading dimensions of a tensor whose extents multiply up to a number of rows divide it into so many rows, one after
-the other in memory.  A block of rows is a tensor of the same rank: its leading dimensions are 1, the last of them is the
-number of its rows.
+the other in memory.  A block of rows is a tensor of the same rank: of its leading dimensions the last is the number of
+its rows, the others are 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, F32ReduceOp, QuantizeOp, ReshapeOp
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32ReduceOp,
+    FusedMatMulOp,
+    MatMulOp,
+    QuantizeOp,
+    ReshapeOp,
+    SoftmaxOp,
+)
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
@@ -52,7 +62,7 @@ def _broadcast(op: BroadcastOp, rows: int) -> Roles | None:
     aligned = (1,) * (len(after) - len(before)) + before
     if aligned[:count] == (1,) * count:
         return (False,)
-    return (True,) if before[:count] == after[:count] else None
+    return (True,) if aligned[:count] == after[:count] else None
 
 
 def _reduce(op: F32ReduceOp, rows: int) -> Roles | None:
@@ -70,10 +80,36 @@ def _quantization(op: QuantizeOp | DequantizeOp, rows: int) -> Roles | None:
     return (True,) if count is not None and (is_one or op.axis >= count) else None
 
 
+def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
+    count = leading(shape_of(op.input.type), rows)
+    return (True,) if count is not None and op.axis >= count else None
+
+
+def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
+    """Products of as many pairs of matrices; what is known by column has no rows."""
+    operands = [shape_of(value.type) for value in op.operation.operands]
+    counts = [leading(shape[:-2], rows) for shape in operands]
+    if counts[0] is None or counts[1] is None or operands[0][: counts[0]] != operands[1][: counts[1]]:
+        return None
+    return tuple(count is not None for count in counts)
+
+
+def _f32_product(op: F32MatmulOp, rows: int) -> Roles | None:
+    """Also rows of one matrix, each by the whole of the other."""
+    data, matrix = shape_of(op.data.type), shape_of(op.matrix.type)
+    if leading(data, rows) == len(data) - 1 and prod(matrix[:-2]) == 1:
+        return True, False
+    return _product(op, rows)
+
+
 _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
     BroadcastOp: _broadcast,
     DequantizeOp: _quantization,
+    F32MatmulOp: _f32_product,
     F32ReduceOp: _reduce,
+    FusedMatMulOp: _product,
+    MatMulOp: _product,
     QuantizeOp: _quantization,
     ReshapeOp: _reshape,
+    SoftmaxOp: _softmax,
 }

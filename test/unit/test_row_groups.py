@@ -1,11 +1,10 @@
 """Row groups: which ops share a kernel that goes through blocks of rows, and that their results keep every bit."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from row_texts import Text, labels, numbers
 from together import check_compiled, variants_together
 
 from qdialect import target
@@ -14,89 +13,8 @@ from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-Array = NDArray[Any]
-
 TARGETS = dict.fromkeys((target.host().name, "generic"))
 ROWS = "rows"
-
-
-def f32(*shape: int) -> str:
-    return f"tensor<{'x'.join(map(str, shape))}xf32>"
-
-
-class Text:
-    """The text of a function of f32 tensors, op by op."""
-
-    def __init__(self, *arguments: tuple[int, ...]) -> None:
-        self.shapes = {f"%x{i}": shape for i, shape in enumerate(arguments)}
-        self.arguments = dict(self.shapes)
-        self.lines: list[str] = []
-
-    def _new(self, shape: tuple[int, ...], line: str) -> str:
-        name = f"%v{len(self.lines)}"
-        self.shapes[name] = shape
-        self.lines.append(f"{name} = {line}")
-        return name
-
-    def float_op(self, op: str, *operands: str) -> str:
-        shape = self.shapes[operands[0]]
-        return self._new(shape, f"{op} {', '.join(operands)} : {f32(*shape)}")
-
-    def qnn(self, op: str, operand: str, shape: tuple[int, ...], attributes: str) -> str:
-        return self._new(
-            shape, f'"qnn.{op}"({operand}) {{{attributes}}} : ({f32(*self.shapes[operand])}) -> {f32(*shape)}'
-        )
-
-    def reduced(self, op: str, operand: str, axis: int = -1) -> str:
-        """A reduction along an axis, repeated to the shape that it had."""
-        shape = self.shapes[operand]
-        axis %= len(shape)
-        one = self.qnn(
-            op, operand, (*shape[:axis], 1, *shape[axis + 1 :]), f"axes = array<i64: {axis}>, keep_dims = true"
-        )
-        return self.repeated(one, shape)
-
-    def repeated(self, operand: str, shape: tuple[int, ...]) -> str:
-        return self.qnn("broadcast", operand, shape, f"shape = array<i64: {', '.join(map(str, shape))}>")
-
-    def constant(self, value: float, shape: tuple[int, ...]) -> str:
-        return self._new(shape, f"arith.constant dense<{value:e}> : {f32(*shape)}")
-
-    def softmax(self, x: str, axis: int = -1) -> str:
-        powers = self.float_op("math.exp", self.float_op("arith.subf", x, self.reduced("f32_max", x, axis)))
-        return self.float_op("arith.divf", powers, self.reduced("f32_sum", powers, axis))
-
-    def layer_norm(self, x: str) -> str:
-        shape = self.shapes[x]
-        count = self.constant(shape[-1], shape)
-        centred = self.float_op("arith.subf", x, self.float_op("arith.divf", self.reduced("f32_sum", x), count))
-        squares = self.reduced("f32_sum", self.float_op("arith.mulf", centred, centred))
-        variance = self.float_op("arith.addf", self.float_op("arith.divf", squares, count), self.constant(1e-5, shape))
-        return self.float_op("arith.divf", centred, self.float_op("math.sqrt", variance))
-
-    def finish(self, *results: str) -> str:
-        arguments = ", ".join(f"{name}: {f32(*shape)}" for name, shape in self.arguments.items())
-        types = [f32(*self.shapes[name]) for name in results]
-        lines = [*self.lines, f"return {', '.join(results)} : {', '.join(types)}"]
-        body = "\n  ".join(lines)
-        return f"func.func @main({arguments}) -> ({', '.join(types)}) {{\n  {body}\n}}"
-
-
-def labels(text: str) -> list[str]:
-    found = lower(parse(text), target.GENERIC, Phase.LINALG).labels
-    return [label for label in found if not label.startswith(("input", "output"))]
-
-
-def numbers(shape: Sequence[int], seed: int = 0) -> Array:
-    """Numbers of every size; the first rows are masked by minus infinity, in part or as a whole, or have a NaN."""
-    rng = np.random.default_rng(seed)
-    found = rng.normal(size=shape).astype(np.float32) * rng.choice([1, 30], size=shape).astype(np.float32)
-    rows = found.reshape(-1, shape[-1])
-    rows[-1] *= np.float32(1e36)
-    rows[0, : shape[-1] // 2] = -np.inf
-    rows[1 % len(rows), -1:] = np.nan
-    rows[2 % len(rows)] = -np.inf
-    return found
 
 
 def check(text: str, *shapes: Sequence[int], names: Sequence[str] = tuple(TARGETS)) -> None:
@@ -117,7 +35,7 @@ def layer_norm(*shape: int) -> str:
 
 
 @variants_together
-@pytest.mark.parametrize("columns", [1, 7, 15, 16, 17, 33, 513])
+@pytest.mark.parametrize("columns", [1, 7, 15, 17, 513])
 def test_rows_have_the_bits_of_ops_one_by_one(columns: int) -> None:
     rows = 37 if columns == 513 else 5
     for text in (softmax(rows, columns), layer_norm(rows, columns)):
@@ -126,7 +44,7 @@ def test_rows_have_the_bits_of_ops_one_by_one(columns: int) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("shape", [(2, 3, 5, 40), (1, 19, 700), (3, 4, 2, 2, 21)])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 40), (3, 4, 2, 2, 21)])
 def test_rows_of_several_dimensions(shape: tuple[int, ...]) -> None:
     assert labels(softmax(*shape)) == [ROWS]
     check(softmax(*shape), shape)

@@ -13,12 +13,14 @@ from qdialect.lowering.block_function import block_function
 from qdialect.lowering.block_program import BlockProgram, Moving
 from qdialect.lowering.graph import ROW_GROUP, GraphLowering, lowers_each
 from qdialect.lowering.program import BufferSlot, Program
-from qdialect.lowering.row_groups import RowGroup
+from qdialect.lowering.row_groups import RowGroup, Scope
 from qdialect.lowering.row_roles import block_shape
 from qdialect.lowering.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
 
 _BLOCK_BYTES = 8 * 1024
 """Of the largest tensor of a block: several of them go into a first-level cache."""
+_PRODUCT_BYTES = 64 * 1024
+"""The same where rows are multiplied by matrices, which come from further away for every block."""
 _LABEL = "rows"
 
 
@@ -48,12 +50,15 @@ lowers_each([ROW_GROUP], _lower_row_group)
 class _BlockLowering(GraphLowering):
     """The state of lowering the function of a block."""
 
-    has_row_groups = False
-
     def __init__(
-        self, function: ir.Operation, program: Program, arguments: Sequence[BufferSlot], results: Sequence[BufferSlot]
+        self,
+        function: ir.Operation,
+        program: Program,
+        arguments: Sequence[BufferSlot],
+        results: Sequence[BufferSlot],
+        scope: Scope,
     ) -> None:
-        super().__init__(function, program)
+        super().__init__(function, program, scope=scope)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
 
@@ -76,19 +81,23 @@ class _BlockLowering(GraphLowering):
 
 
 def _blocks(group: RowGroup) -> Iterator[_Blocks]:
+    if group.is_of_matrices:
+        yield _Blocks(0, group.rows, 1)
+        return
+    most = _PRODUCT_BYTES if group.products else _BLOCK_BYTES
     values = [*group.outputs, *(op.results[0] for op in group.members)]
     row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
-    block = _best_block(group.rows, max(1, min(group.rows, _BLOCK_BYTES // row)))
+    block = _best_block(group.rows, max(1, min(group.rows, most // row)))
     whole, rest = divmod(group.rows, block)
     yield _Blocks(0, whole, block)
     if rest:
         yield _Blocks(whole * block, 1, rest)
 
 
-def _best_block(rows: int, most: int) -> int:
-    """Up to `most` rows: those that leave none, unless these are fewer than half as many."""
-    divisor = max(count for count in range(1, most + 1) if rows % count == 0)
-    return divisor if 2 * divisor >= most else most
+def _best_block(rows: int, maximum: int) -> int:
+    """Up to `maximum` rows: those that leave none, unless these are fewer than half as many."""
+    divisor = max(count for count in range(1, maximum + 1) if rows % count == 0)
+    return divisor if 2 * divisor >= maximum else maximum
 
 
 def _lower_blocks(
@@ -103,7 +112,8 @@ def _lower_blocks(
     ]
     with program.blocks(blocks.count, moving) as slots:
         results, arguments = slots[: len(outputs)], slots[len(outputs) :]
-        _BlockLowering(function.operation, program, arguments, results).lower()
+        scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
+        _BlockLowering(function.operation, program, arguments, results, scope).lower()
 
 
 def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:

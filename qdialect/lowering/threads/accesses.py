@@ -16,7 +16,7 @@ from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import loops_of
 from qdialect.lowering.strides import static_strides
 
-_VIEWS = ("memref.cast", "memref.reinterpret_cast")
+_VIEWS = ("memref.cast", "memref.reinterpret_cast", "memref.view")
 # Ops that write or read, by the operand they do it to; indices come after it.
 _WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1, "memref.copy": 1}
 _READS = {"vector.transfer_read": 0, "vector.load": 0, "memref.load": 0, "memref.copy": 0}
@@ -184,6 +184,9 @@ def _start_of(buffer: ir.Value) -> _Linear | None:
         return _Linear(0, {})
     if owner.name == "memref.cast":
         return _start_of(owner.operands[0])
+    if owner.name == "memref.view":
+        # Its elements are others than those of the buffer.
+        return None
     offset = ir.DenseI64ArrayAttr(owner.attributes["static_offsets"])[0]
     if offset != _DYNAMIC:
         return _Linear(offset, {})

@@ -53,18 +53,18 @@ def _labelled(call: Call) -> tuple[list[_Operand], str]:
     require(len(terms) == count, f"equation must have {count} terms, but got '{equation}'")
     tensors = [call.tensor(index) for index in range(count)]
     hidden = [len(tensor.shape) - len(term.replace(_ELLIPSIS, "")) for tensor, term in zip(tensors, terms, strict=True)]
-    most = max((own for own, term in zip(hidden, terms, strict=True) if _ELLIPSIS in term), default=0)
+    maximum = max((own for own, term in zip(hidden, terms, strict=True) if _ELLIPSIS in term), default=0)
     operands: list[_Operand] = []
     for tensor, term, own in zip(tensors, terms, hidden, strict=True):
         fits = (0 <= own <= len(_OWN_LABELS)) if _ELLIPSIS in term else own == 0
         require(fits, f"term '{term}' must have a label for each dimension of {list(tensor.shape)}")
-        labels = term.replace(_ELLIPSIS, _OWN_LABELS[most - own : most])
+        labels = term.replace(_ELLIPSIS, _OWN_LABELS[maximum - own : maximum])
         require(len(set(labels)) == len(labels), f"labels of a term must differ, but got '{term}'")
         operands.append(_Operand(tensor, labels))
     _check_extents(operands)
     found = "".join(operand.labels for operand in operands)
     single = "".join(sorted(label for label in set(found) if found.count(label) == 1 and label not in _OWN_LABELS))
-    result = right.replace(_ELLIPSIS, _OWN_LABELS[:most]) if arrow else _OWN_LABELS[:most] + single
+    result = right.replace(_ELLIPSIS, _OWN_LABELS[:maximum]) if arrow else _OWN_LABELS[:maximum] + single
     fits = len(set(result)) == len(result) and set(result) <= set(found)
     require(fits, f"equation must name labels of its operands once in the result, but got '{equation}'")
     return operands, result

@@ -121,8 +121,8 @@ def _shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
     bits = values if element_of(values.type) == "i8" else emitter.convert("tensor.bitcast", values, "i8")
     highest = emitter.broadcast(emitter.constant(np.array(-_OFFSET, np.int8)), shape_of(values.type))
-    turned = emitter.upstream("arith.xori", "i8", bits, highest)
-    return turned if element == "i8" else emitter.convert("tensor.bitcast", turned, element)
+    flipped = emitter.upstream("arith.xori", "i8", bits, highest)
+    return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 
 def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: Kernel = Kernel.OF_GROUP) -> Binary:

@@ -16,7 +16,7 @@ from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.onnx.operators.attention import float_bias
 from qdialect.frontends.onnx.operators.attention_cache import appended, cache_of, heads_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.rotary import angles_at, turned
+from qdialect.frontends.onnx.operators.rotary import angles_at, rotate
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computed, Tensor, known_array
@@ -40,7 +40,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     earlier, total = cache.length, cache.length + steps
     is_causal = call.attribute("causal", 1) != 0
     _check_lengths(call, batch, total, is_ragged=is_causal and not earlier)
-    turn = _turning(call, (batch, steps, width), earlier)
+    turn = _rotation(call, (batch, steps, width), earlier)
     queries = heads_of(call, query, heads, _kept)
     keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
     queries, keys = (_changed(call, one, turn) for one in (queries, keys))
@@ -119,7 +119,7 @@ def _check_lengths(call: Call, batch: int, total: int, *, is_ragged: bool) -> No
     require(holds, f"input 5, seqlens_k, must be constant and {total - 1} for each of {batch} sequences")
 
 
-def _turning(call: Call, shape: Shape, earlier: int) -> Change:
+def _rotation(call: Call, shape: Shape, earlier: int) -> Change:
     """The rotary embedding of [B, N, S, D], where there is one."""
     batch, steps, width = shape
     if call.attribute("do_rotary", 0) == 0:
@@ -134,7 +134,7 @@ def _turning(call: Call, shape: Shape, earlier: int) -> Change:
         cosines, sines = (
             emitter.reshape(emitter.to_channels_first(one), (one.shape[0], 1, steps, half)) for one in (cos, sin)
         )
-        return turned(emitter, value, cosines, sines, is_interleaved)
+        return rotate(emitter, value, cosines, sines, is_interleaved)
 
     return turn
 
