@@ -116,6 +116,7 @@ class DynamicChain:
     """DynamicQuantizeLinear, an integer product, its scale and a bias, as `quantize_dynamic` writes them."""
 
     def __init__(self, kind: str, shape: tuple[int, ...], weight: Array, per_channel: bool, **attributes: Any) -> None:
+        activated: bool = attributes.pop("activated", False)
         rng, model = np.random.default_rng(7), ModelBuilder()
         channels = weight.shape[0] if kind == "ConvInteger" else weight.shape[-1]
         spread = (1, channels, *[1] * (len(shape) - 2)) if kind == "ConvInteger" else (channels,)
@@ -127,7 +128,9 @@ class DynamicChain:
         factor = model.node("Mul", "scale", model.constant(np.asarray(scales)))
         f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
         bias = model.constant(rng.normal(size=spread).astype(np.float32))
-        self.content = model.finish(model.node("Add", f32, bias), dtype=np.float32)
+        added = model.node("Add", f32, bias)
+        self.plain = model.finish(added, dtype=np.float32)
+        self.content = model.finish(model.node("Relu", added), dtype=np.float32) if activated else self.plain
         self.data = rng.normal(size=shape).astype(np.float32)
 
 
@@ -163,6 +166,24 @@ def test_a_convolution_is_one_op(shape: tuple[int, ...], weight: tuple[int, ...]
     names = names_of(chain.content)
     assert names.count("qnn.dynamic_conv2d") == 1
     assert "arith.mulf" not in names
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("kind", "op", "shape", "weight"),
+    [
+        ("MatMulInteger", "qnn.dynamic_dense", (5, 19), (19, 10)),
+        ("ConvInteger", "qnn.dynamic_conv2d", (1, 8, 6, 5), (16, 8, 3, 3)),
+    ],
+)
+def test_an_activation_is_part_of_the_product(
+    kind: str, op: str, shape: tuple[int, ...], weight: tuple[int, ...]
+) -> None:
+    chain = DynamicChain(kind, shape, drawn(weight, np.int8), False, activated=True)
+    (found,) = run(chain.content, chain.data)
+    assert found.min() == 0 < found.max()
+    assert names_of(chain.content) == names_of(chain.plain)
+    assert names_of(chain.content).count(op) == 1
 
 
 def parameters_of(content: bytes, scale: np.float32) -> tuple[Array, np.float32, Array]:

@@ -134,6 +134,15 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
 
 
+def test_elements_of_long_rows_are_gathered() -> None:
+    """The evaluator of onnx takes 64 of them at most."""
+    rows, indices = np.random.default_rng(0).normal(size=(2, 100)), np.array([[99, -1, 70], [0, 80, 3]])
+    builder = ModelBuilder()
+    names = builder.input("x", rows.shape, np.float64), builder.input("i", indices.shape, np.int64)
+    found = builder.node("GatherElements", *names, axis=1)
+    np.testing.assert_array_equal(_truth(builder, found, rows, indices), np.take_along_axis(rows, indices, 1))
+
+
 def test_an_operator_without_an_evaluator_is_named() -> None:
     builder = ModelBuilder()
     found = builder.node(f"{CONTRIB}.FusedMystery", builder.input("x", (2,)))
@@ -172,3 +181,17 @@ def test_pytorch_quantizations_round_the_float64_quotient(tmp_path: Path) -> Non
     exact = np.rint(near_ties.astype(np.float64) / 0.3)
     assert not np.array_equal(exact, np.rint(near_ties / np.float32(0.3)))
     assert found.tolist() == (exact + 3).tolist()
+
+
+class _Spread(nn.Module):
+    """Writes into zeros, whose type it leaves to the default."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros(2, 5).scatter(1, torch.tensor([[3], [0]]), x)
+
+
+def test_zeros_of_a_program_are_as_wide_as_its_numbers(tmp_path: Path) -> None:
+    path, x = tmp_path / "program.pt2", np.random.default_rng(0).normal(size=(2, 1)).astype(np.float32)
+    torch.export.save(torch.export.export(_Spread(), tensors([x])), path)
+    (found,) = truth.load(str(path), ".pt2")([x])
+    assert found[[0, 1], [3, 0]].tolist() == x[:, 0].tolist()

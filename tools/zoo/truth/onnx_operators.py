@@ -61,6 +61,11 @@ class LayerNormalization(OpRun):
         return (normed if beta is None else normed + beta,)
 
 
+class GatherElements(OpRun):
+    def _run(self, x: Array, indices: Array, **attributes: Any) -> Result:
+        return (np.take_along_axis(x, indices, attributes.get("axis") or 0),)
+
+
 class Softmax(OpRun):
     def _run(self, x: Array, **attributes: Any) -> Result:
         axis = attributes.get("axis", -1)
@@ -151,6 +156,6 @@ def _geometry(
 
 OPERATORS = (
     *(DequantizeLinear, QuantizeLinear, DynamicQuantizeLinear, Cast, LayerNormalization, Softmax, Erf, Gelu),
-    *(Conv, MaxPool, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul),
+    *(GatherElements, Conv, MaxPool, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul),
     *CONTRIB_OPERATORS,
 )

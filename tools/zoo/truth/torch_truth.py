@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,22 @@ def load(path: str) -> Runner:
 
     def run(inputs: Sequence[Array]) -> list[Array]:
         arguments = tensors(inputs)
-        with torch.no_grad():
+        with torch.no_grad(), _default_double():
             found: Any = interpreter.run(*(one.double() if one.is_floating_point() else one for one in arguments))
         return [np.asarray(leaf.numpy(), np.float64) for leaf in leaves(found)]
 
     return run
+
+
+@contextmanager
+def _default_double() -> Generator[None]:
+    """Tensors whose type a program leaves to the default, such as zeros, are float64 meanwhile."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 class _InDouble(fx.Interpreter):

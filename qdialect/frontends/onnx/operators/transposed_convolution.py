@@ -21,9 +21,9 @@ from qdialect.frontends.planning.weight import Weight, ordered_weight
 def _conv_transpose(call: Call) -> Contraction:
     """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
     call.count(2, 3)
-    data, weights = data_of(call.quantized(0)), call.quantized(1)
-    rank = len(data.shape)
+    rank = len(call.tensor(0).shape)
     require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
+    data, weights = data_of(call.quantized(0)), call.quantized(1)
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
     size = data.shape[2:]

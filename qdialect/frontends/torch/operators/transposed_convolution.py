@@ -115,7 +115,8 @@ def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
 
 def _layer(call: Call, weight: Array) -> _Layer:
     shape, rank = call.tensor("input").shape, weight.ndim
-    require(len(shape) == rank and rank in (3, 4), f"input must have {rank} dimensions, 3 or 4, but got {len(shape)}")
+    require(len(shape) in (3, 4), f"input must have 3 or 4 dimensions, but got {len(shape)}")
+    require(rank == len(shape), f"weight must have {len(shape)} dimensions, but got {rank}")
     (groups,) = call.integers("groups", 1)
     inputs, share, *kernel = weight.shape
     require(inputs == shape[1], f"weight must have {shape[1]} inputs, but got {inputs}")
