@@ -16,6 +16,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     word_dot,
 )
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 
@@ -37,6 +38,8 @@ class InstructionSet:
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
     """Whether `vpshufb` does."""
+    machine: Machine
+    """The core that code is made for."""
     has_tiles: bool = False
     """Whether `tdpbusd` multiplies matrix tiles."""
 
@@ -91,5 +94,6 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
+        target.machine,
         TDPBUSD.runs_on(kind.code_features),
     )
