@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 _KB = 1 << 10
 _MB = 1 << 20
+_MEMORY_CYCLES = 256
+"""Until memory answers."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,16 @@ class Machine:
     """Bytes that arrive from the second level in a cycle, while loads go on."""
     tile_product_cycles: int = 0
     """Cycles from the start of a product of whole tiles to that of the next; 0 where the core has no tiles."""
+
+    @property
+    def long_stream(self) -> int:
+        """Bytes of weights that do not stay in the second level: a quarter of it is taken to be free for them."""
+        return self.l2_bytes // 4
+
+    @property
+    def fetch_distance(self) -> int:
+        """How many bytes ahead such weights are fetched: what the second level would deliver while memory answers."""
+        return _MEMORY_CYCLES * self.l2_bandwidth
 
 
 _SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)

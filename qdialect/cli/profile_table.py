@@ -5,8 +5,8 @@ from __future__ import annotations
 from qdialect.cli import table
 from qdialect.runtime.profile import CallProfile, Profile
 
-_HEADER = ("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "bytes", "GB/s", "nodes")
-_NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9)
+_HEADER = ("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "bytes", "GB/s", "nodes")
+_NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10)
 _NONE = "-"
 
 
@@ -19,21 +19,25 @@ def profile_table(profile: Profile) -> str:
     )
     if profile.peak is not None:
         lines.append(f"peak: the bare {profile.loop} loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
+    if profile.bound is not None:
+        lines.append("bound: what the instructions need at least on the core's busiest port, at the clock of that loop")
     return "\n".join(lines)
 
 
 def _row(number: int, one: CallProfile, whole: float) -> tuple[str, ...]:
     call = one.call
-    figures = _figures(one.seconds, whole, call.macs, call.bytes_moved, one.peak)
+    figures = _figures(one.seconds, whole, call.macs, call.bytes_moved, one.peak, one.bound)
     return f"{number}", f"{call.kernel}", call.label, *figures, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
-    figures = _figures(profile.seconds, profile.seconds, profile.macs, profile.bytes_moved, profile.peak)
+    figures = _figures(profile.seconds, profile.seconds, profile.macs, profile.bytes_moved, profile.peak, profile.bound)
     return "", "", "total", *figures, ""
 
 
-def _figures(seconds: float, whole: float, macs: int, moved: int, peak: float | None) -> tuple[str, ...]:
+def _figures(
+    seconds: float, whole: float, macs: int, moved: int, peak: float | None, bound: float | None
+) -> tuple[str, ...]:
     """The numbers of a row; a kernel call that the clock does not see has no rates."""
     rate, bandwidth = (macs / seconds, moved / seconds) if seconds else (0.0, 0.0)
     return (
@@ -42,6 +46,7 @@ def _figures(seconds: float, whole: float, macs: int, moved: int, peak: float | 
         f"{macs * 1e-6:.3f}" if macs else _NONE,
         f"{rate * 1e-9:.1f}" if macs and seconds else _NONE,
         f"{100 * rate / peak:.1f} %" if macs and seconds and peak else _NONE,
+        f"{100 * bound / seconds:.1f} %" if bound is not None and seconds else _NONE,
         f"{moved}",
         f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,
     )

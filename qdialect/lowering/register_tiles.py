@@ -121,7 +121,7 @@ class TileModel:
 
     def choices(self) -> Iterator[Choice]:
         """The choice for each kind of reduction, the first that holds counts."""
-        near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.l2_bytes // 4
+        near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
         if self.products is Products.BYTES:
             accumulators = 2 * self.machine.dot_latency

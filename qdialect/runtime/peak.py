@@ -13,6 +13,7 @@ from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.machine import Machine
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.jit import MachineCode
 from qdialect.target import Target
@@ -45,6 +46,26 @@ def loop_title(target: Target) -> str | None:
     return loop.title if loop and target.kind.features <= targets.host_features() else None
 
 
+def bare_vector_bits(target: Target) -> int:
+    """Bits of the vectors that code for `target` multiplies; raises `CompileError` where it has no dot products."""
+    return 32 * _known_loop(target).lanes
+
+
+def products_per_cycle(target: Target, machine: Machine) -> float:
+    """Multiply-accumulates that the loop does in a cycle of `machine`; raises `CompileError` where there is none."""
+    loop = _known_loop(target)
+    # An addition goes with each product of words.
+    dots = machine.dot_products if loop.taps > 2 else min(machine.dot_products, machine.vector_instructions / 2)
+    return dots * loop.lanes * loop.taps
+
+
+def _known_loop(target: Target) -> _Loop:
+    loop = _loop_of(target)
+    if loop is None:
+        raise CompileError(f"target '{target.name}' has no dot products, whose rate could be measured")
+    return loop
+
+
 def with_dot_products(target: Target) -> Target:
     """The target whose loop code for `target` is measured against: vector code alone may use all that this CPU has."""
     return targets.host() if target.is_generic or target.is_portable else target
@@ -55,9 +76,7 @@ def dot_product_rate(target: Target) -> float:
 
     Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks them, or the target has none.
     """
-    loop = _loop_of(target)
-    if loop is None:
-        raise CompileError(f"target '{target.name}' has no dot products, whose rate could be measured")
+    loop = _known_loop(target)
     missing = target.kind.features - targets.host_features()
     if missing:
         raise CompileError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall
+from qdialect.lowering.bound import kernel_bounds
+from qdialect.lowering.lowered import phase_of
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
+from qdialect.machine import host_machine
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
-from qdialect.runtime.peak import dot_product_rate, loop_title, with_dot_products
+from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
 from qdialect.target import Target
 
 Array = NDArray[Any]
@@ -36,6 +41,8 @@ class CallProfile:
     """Mean of the middle half of many calls."""
     peak: float | None
     """Multiply-accumulates per second of bare `vpdpbusd`; None where the CPU lacks it."""
+    bound: float | None = None
+    """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
 
     @property
     def rate(self) -> float:
@@ -51,6 +58,11 @@ class CallProfile:
     def share_of_peak(self) -> float | None:
         """The rate as a share of the bare instruction's; None for a call without products."""
         return self.rate / self.peak if self.peak and self.call.macs else None
+
+    @property
+    def share_of_bound(self) -> float | None:
+        """What its instructions need at least as a share of what it takes; None where that is not known."""
+        return self.bound / self.seconds if self.bound is not None and self.seconds else None
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,12 @@ class Profile:
     def seconds(self) -> float:
         """What the calls take together."""
         return sum(one.seconds for one in self.calls)
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds that the instructions of all calls need at least; None where that is not known."""
+        found = [one.bound for one in self.calls if one.bound is not None]
+        return sum(found) if found else None
 
     @property
     def macs(self) -> int:
@@ -107,8 +125,22 @@ def profile_ops(
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
     times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
-    calls = (CallProfile(call, float(one), peak) for call, one in zip(executable.calls, times, strict=True))
+    bounds = _bounds(module, targets.resolve(target), peak)
+    calls = (
+        CallProfile(call, float(one), peak, bounds.get(call.kernel))
+        for call, one in zip(executable.calls, times, strict=True)
+    )
     return Profile(tuple(calls), len(cycles), peak, title)
+
+
+def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, float]:
+    """Seconds that each kernel's instructions need at least; none where the clock's rate or the code is not known."""
+    if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
+        return {}
+    machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
+    rate = peak / products_per_cycle(target, machine)
+    lowered = lower(module, target, Phase.X86).module
+    return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}
 
 
 def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

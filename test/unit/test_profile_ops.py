@@ -21,7 +21,7 @@ NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fus
 PROFILE = Profile(
     (
         CallProfile(KernelCall("halo", 0, (), 0, 100), 1e-6, 2e11),
-        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11),
+        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
         CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
     ),
@@ -41,6 +41,8 @@ def test_every_step_is_there_once(name: str) -> None:
     assert found.bytes_moved == sum(one.call.bytes_moved for one in found.calls)
     assert all(one.seconds >= 0 for one in found.calls)
     assert (found.peak is not None) == target.host().has_vnni
+    assert (found.bound is not None) == (target.host().has_vnni and name == "host")
+    assert all(one.bound is None or one.bound >= 0 for one in found.calls)
 
 
 def test_the_clock_changes_no_result() -> None:
@@ -90,14 +92,15 @@ def test_rates_and_shares() -> None:
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# kernel op time us of call MMAC GMAC/s of peak bytes GB/s nodes",
-        "0 0 halo 1.00 10.0 % - - - 100 0.1",
-        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 4000 0.7 first",
-        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % 4000 1.3 a<b>&\\x07c, second",
-        "3 2 nothing 0.00 0.0 % - - - 0 -",
-        "total 10.00 100.0 % 0.900 90.0 45.0 % 8100 0.8",
+        "# kernel op time us of call MMAC GMAC/s of peak of bound bytes GB/s nodes",
+        "0 0 halo 1.00 10.0 % - - - - 100 0.1",
+        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 4000 0.7 first",
+        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - 4000 1.3 a<b>&\\x07c, second",
+        "3 2 nothing 0.00 0.0 % - - - - 0 -",
+        "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
+        "bound: what the instructions need at least on the core's busiest port, at the clock of that loop",
     ]
 
 

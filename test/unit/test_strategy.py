@@ -174,6 +174,11 @@ def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, da
     assert AVX512.sweeps_pixels(weights, data) is expected
 
 
+def test_what_is_fetched_ahead_on_zen_4() -> None:
+    machine = resolve("znver4").machine
+    assert (machine.long_stream, machine.fetch_distance) == (1 << 18, 1 << 13)
+
+
 def test_register_tiles_of_words() -> None:
     haswell = strategy_of(resolve("haswell"))
     assert (haswell.lanes, haswell.multiplies_words) == (8, True)

@@ -34,6 +34,7 @@ from qdialect.lowering.x86.narrow_contraction import (
     factors_of,
     narrow_contraction,
 )
+from qdialect.machine import Machine
 from qdialect.passes.pattern import MatchFailure
 
 _PAIR = 2
@@ -42,9 +43,6 @@ _INNER = 2
 # The dimension of the weights that counts a step's vectors, before lanes and taps.
 _VECTOR = 3
 _FIRST_LEVEL, _SECOND_LEVEL = 3, 2
-# Bytes of weights that do not stay in the second-level cache, and how far ahead they are fetched: a microsecond or two.
-_LONG_STREAM = 1 << 18
-_AHEAD = 1 << 13
 # A loop so short is at its end before anything arrives.
 _FEW_STEPS = 32
 
@@ -89,7 +87,7 @@ class DotProduct(InstructionPattern[_Dots]):
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         if lane not in found.data.loops:
-            _prefetch_ahead(found)
+            _prefetch_ahead(found, self._instructions.machine)
         outer_data, data = _load(op, found.data, match)
         result = found.start
         terms = [loop for loop in loops.reduced if loop != tap]
@@ -188,12 +186,12 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
     return vector.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: NarrowContraction) -> None:
+def _prefetch_ahead(found: NarrowContraction, machine: Machine) -> None:
     """Prefetch what the next tiles read, where there are some."""
     axis = _tile_axis(found.data.read)
     if axis is not None:
         _fetch_next_tile(found.data.read, axis, found.factors.taps)
-        _fetch_weights(found.weights.read, found.factors.bits // 8)
+        _fetch_weights(found.weights.read, found.factors.bits // 8, machine)
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
@@ -207,18 +205,18 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     _prefetch(read.buffer, indices, _FIRST_LEVEL)
 
 
-def _fetch_weights(weights: Read, size: int) -> None:
+def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     """Prefetch what lies further on in a stream of weights of `size` bytes each that is too long to stay near."""
     if (
         len(weights.shape) < _VECTOR
         or len(weights.indices) == _VECTOR
-        or size * math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM
+        or size * math.prod(b.shape_of(weights.buffer)) < machine.long_stream
     ):
         return
     vectors = weights.shape[-_VECTOR]
     line = size * math.prod(weights.shape[1 - _VECTOR :])
     indices = list(weights.indices)
-    indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(_AHEAD // (vectors * line)))
+    indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(machine.fetch_distance // (vectors * line)))
     for vector_index in range(vectors):
         indices[-_VECTOR] = _index(vector_index)
         _prefetch(weights.buffer, indices, _SECOND_LEVEL)

@@ -17,6 +17,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     word_dot,
 )
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
+from qdialect.machine import Machine
 from qdialect.target import Target
 
 
@@ -40,7 +41,9 @@ class InstructionSet:
     """Whether `vpshufb` does."""
     signed_dots: Mapping[int, EmitDot]
     """By lanes: four products of signed bytes, added to each; empty where no instruction does that."""
-    has_tiles: bool
+    machine: Machine
+    """The core that code is made for."""
+    has_tiles: bool = False
     """Whether `tdpbusd` multiplies matrix tiles."""
 
     @property
@@ -95,5 +98,6 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         kind.has_vbmi,
         kind.name != "x86-64",
         {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
+        target.machine,
         TDPBUSD.runs_on(kind.code_features),
     )
