@@ -22,6 +22,8 @@ ZOO_ARGS ?=
 # Ray with what its tests need, half a gigabyte.
 RAY_VENV := .venv-ray
 RAY := $(RAY_VENV)/.installed
+# An emulator of x86 CPUs, twenty megabytes.
+EMULATOR := .emulator/bochs
 RECORD_ARGS ?=
 FUZZ_PROFILE ?= long
 
@@ -31,7 +33,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
 .PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check release-check \
-	ray-check models fuzz clean
+	ray-check check-emulated models fuzz clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +113,13 @@ $(RAY): pyproject.toml
 
 ray-check: $(RAY) ## The examples that need Ray, on a cluster of this machine
 	$(RAY_VENV)/bin/python -m pytest test/cluster
+
+# Fetched where this is a Debian with a mirror; without it the tests say why they are skipped.
+$(EMULATOR):
+	@$(BIN)/python -m tools.emulator.install $(@D) || true
+
+check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those with matrix tiles too (fetches Bochs)
+	QDIALECT_EMULATED=1 $(BIN)/python -m pytest test/emulated -rs
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
 	$(BIN)/python -m qdialect.models

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from qdialect._mlir import ir
-from qdialect.batching.network import fixed_batch
+from qdialect.batching.network import BatchNetwork, fixed_batch
 from qdialect.batching.reading import read_batched
 from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.keys import Request
 from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store, open_store
-from qdialect.diagnostics import InputError
-from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
+from qdialect.diagnostics import ImportModelError, InputError
+from qdialect.fallback import Fallback, FallbackWarning, compile_file, is_unsupported, summary, with_note
 from qdialect.files import noted_files
 from qdialect.model_files import ImportOptions, OpenShapes, open_shapes, read_model
 from qdialect.runtime import Executable, compile_module
@@ -26,6 +26,11 @@ from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
+
+_KNOWN_SIZE = (
+    "a framework runs a part of a model for a batch of known size alone: without batch='dynamic' the model is compiled "
+    "for each batch that it is called with"
+)
 
 
 def compile_model(
@@ -45,13 +50,12 @@ def compile_model(
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
     is_dynamic = _is_dynamic(batch)
-    if is_dynamic and externals:
-        raise InputError(f"batch must be an integer where externals compute functions, but got '{DYNAMIC}'")
     if isinstance(model, ir.Module) and is_dynamic:
-        return compile_batched(fixed_batch(model), target=target, threads=threads, workspaces=workspaces)
+        network = fixed_batch(model)
+        return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
     ranges, fixed = ranges_of(dims), fixed_extents(dims)
     options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
-    if externals:
+    if externals and not is_dynamic:
         module = model if isinstance(model, ir.Module) else read_model(model, options)
         return compile_module(module, target=target, threads=threads, externals=externals, workspaces=workspaces)
     store = open_store() if cache else None
@@ -60,8 +64,8 @@ def compile_model(
 
     def compiled(options: ImportOptions) -> Executable:
         if is_dynamic:
-            network = read_batched(path, options)
-            return compile_batched(network, target=target, threads=threads, workspaces=workspaces)
+            network = _read_dynamic(path, options, fallback)
+            return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
         request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback)
         return compile_shape(path, request, store, workspaces)
 
@@ -78,6 +82,16 @@ def compile_model(
         if is_open
         else executable
     )
+
+
+def _read_dynamic(path: Path, options: ImportOptions, fallback: Fallback | None) -> BatchNetwork:
+    """The model for any batch; an error that a framework could help with says how."""
+    try:
+        return read_batched(path, options)
+    except ImportModelError as error:
+        if fallback == "none" or not is_unsupported(error):
+            raise
+        raise with_note(error, _KNOWN_SIZE) from error
 
 
 def _is_dynamic(batch: object) -> bool:

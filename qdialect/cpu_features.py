@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from qdialect.matrix_tile_permission import may_use_tiles
+
 # Of LLVM's X86.td, as far as it concerns these.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "sse3": (),
@@ -73,7 +75,7 @@ def without(features: frozenset[str], lost: str) -> frozenset[str]:
 
 
 def host_features() -> frozenset[str]:
-    """The features of this machine's CPU, of those that matter here."""
+    """The features of this machine's CPU, of those that matter here; matrix tiles where Linux permits them."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
     try:
@@ -82,4 +84,5 @@ def host_features() -> frozenset[str]:
         return frozenset()
     flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     names = frozenset(flags[1].split()) if flags else frozenset[str]()
-    return frozenset(name for name in NEEDS if _LINUX_NAMES.get(name, name.replace("-", "_")) in names)
+    found = frozenset(name for name in NEEDS if _LINUX_NAMES.get(name, name.replace("-", "_")) in names)
+    return without(found, "amx-tile") if "amx-tile" in found and not may_use_tiles() else found

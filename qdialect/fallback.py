@@ -79,7 +79,7 @@ def compile_refused(
     try:
         return compile_parts(division, target=target, threads=threads, workspaces=workspaces, store=store)
     except ImportModelError as other:
-        raise _with_note(error, other.message) from other
+        raise with_note(error, other.message) from other
 
 
 def compile_parts(
@@ -123,12 +123,12 @@ def division_of(
     """
     kind = format_of(path)
     # What is no regular file cannot be read again.
-    is_allowed = fallback != "none" and is_regular(path) and _is_unsupported(error)
+    is_allowed = fallback != "none" and is_regular(path) and is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():
         return kind.divide(path, options)
-    raise _with_note(error, kind.framework.hint) from error
+    raise with_note(error, kind.framework.hint) from error
 
 
 def summary(executable: Executable) -> str:
@@ -157,12 +157,12 @@ def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: i
     return f"{runner} runs {len(names)} of {nodes} nodes{share}: {shown}"
 
 
-def _is_unsupported(error: QDialectError) -> bool:
+def is_unsupported(error: QDialectError) -> bool:
     """Whether an error is about what is not supported, and not about a damaged file."""
     return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
 
 
-def _with_note(error: QDialectError, text: str) -> QDialectError:
+def with_note(error: QDialectError, text: str) -> QDialectError:
     """`error` with a note more."""
     first, *others = error.diagnostics
     notes = (*first.notes, Diagnostic(Severity.NOTE, text))

@@ -20,11 +20,11 @@ Compile = Callable[[Mapping[str, int]], Executable]
 """Compiles for extents by their names or as ``INPUT:AXIS``."""
 
 Ranges = Mapping[str, tuple[int, int]]
-"""The least and the largest that extents may be, by their names or as ``INPUT:AXIS``."""
+"""The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
 
 
 Extent = int | tuple[int, int]
-"""An extent, or the least and the largest that it may be."""
+"""An extent, or its minimum and its maximum."""
 
 
 def fixed_extents(dims: Mapping[str, Extent]) -> dict[str, int]:
@@ -38,7 +38,7 @@ def ranges_of(dims: Mapping[str, Extent]) -> Ranges:
     for name, found in ranges.items():
         is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
         if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
-            wanted = "an integer or a range (least, largest) of extents from 1 on"
+            wanted = "an integer or a range (minimum, maximum) of extents from 1 on"
             raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
     return ranges
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qdialect.cpu_features import NEEDS, V2, V3, V4, host_features, with_needed, without
+from qdialect.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
 from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
 from qdialect.machine import Machine, machine_of
@@ -111,7 +111,7 @@ _ORDER = (
 _LEVELS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), V4),
     **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), V3),
-    "sse4.1": V2,
+    "sse4.1": CPUS["penryn"],
     **dict.fromkeys(("generic", "x86-64"), frozenset()),
 }
 

@@ -71,8 +71,8 @@ def extreme(name: str) -> Case:
 def softmax() -> Case:
     source = Source("softmax")
     rows, width = source.shape("NUM_ROWS", "ROW_SIZE")
-    places = source.number("INPUT_LEFT_SHIFT") - 31 - (31 - _SOFTMAX_INTEGER_BITS)
-    scale = float(np.ldexp(source.number("INPUT_MULT"), places))
+    exponent = source.number("INPUT_LEFT_SHIFT") - 31 - (31 - _SOFTMAX_INTEGER_BITS)
+    scale = float(np.ldexp(source.number("INPUT_MULT"), exponent))
 
     def body(x: ir.Value) -> ir.Value:
         output = {"output_scale": 1 / 256, "output_zero_point": -128, "arithmetic": SoftmaxArithmetic.TFLITE_FIXED}

@@ -48,7 +48,7 @@ class Draw:
         return minimum * (maximum / minimum) ** position
 
     def zero_point(self, element: str) -> int:
-        """A code, with both ends and the usual ones likely."""
+        """A quantized value, with both ends and the usual ones likely."""
         low, high = ELEMENT_RANGES[element]
         return self.draw(st.sampled_from((low, high, (low + high + 1) // 2)) | st.integers(low, high))
 

@@ -156,12 +156,12 @@ def _fused(
 def _window(d: Draw, height: int, width: int) -> tuple[tuple[int, int], dict[str, Any]]:
     """Kernel size that fits, with strides, padding and dilation."""
     padding = [d.integer(0, 2) for _ in range(4)] if d.flag() else [0] * 4
-    room = (height + padding[0] + padding[2], width + padding[1] + padding[3])
-    kernel = [min(d.integer(1, 5), extent) for extent in room]
+    padded = (height + padding[0] + padding[2], width + padding[1] + padding[3])
+    kernel = [min(d.integer(1, 5), extent) for extent in padded]
     if d.integer(0, 4) == 0:
         # As wide as the input: the rows of the window are one run.
-        kernel[1] = room[1]
-    dilation = [d.integer(1, 3) if (k - 1) * 3 < extent else 1 for k, extent in zip(kernel, room, strict=True)]
+        kernel[1] = padded[1]
+    dilation = [d.integer(1, 3) if (k - 1) * 3 < extent else 1 for k, extent in zip(kernel, padded, strict=True)]
     values = {"strides": (d.integer(1, 3), d.integer(1, 3)), "padding": tuple(padding), "dilation": tuple(dilation)}
     return (kernel[0], kernel[1]), values
 

@@ -221,13 +221,13 @@ def away_first(rng: np.random.Generator, listing: Listing, name: str, point: int
 def shifted(rng: np.random.Generator, listing: Listing, name: str, point: int) -> str:
     shift = int(rng.integers(38, 42))
     wide = listing.cast("arith.extsi", name, "i32", "i64", listing.values[name].astype(np.int64))
-    factor, half, places = (
+    factor, half, shift = (
         listing.constant(n, "i64") for n in (int(rng.integers(2**30, 2**31)), 2 ** (shift - 1), shift)
     )
     total = listing.same(
         "arith.addi", np.add, "i64", listing.same("arith.muli", np.multiply, "i64", wide, factor), half
     )
-    down = listing.same("arith.shrsi", np.right_shift, "i64", total, places)
+    down = listing.same("arith.shrsi", np.right_shift, "i64", total, shift)
     code = listing.cast("arith.trunci", down, "i64", "i32", listing.values[down].astype(np.int32))
     return listing.same("arith.addi", np.add, "i32", code, listing.constant(point, "i32"))
 
@@ -236,14 +236,14 @@ def shifted_away(rng: np.random.Generator, listing: Listing, name: str, point: i
     """Ties away from zero: negative products get one half less."""
     shift = int(rng.integers(38, 42))
     wide = listing.cast("arith.extsi", name, "i32", "i64", listing.values[name].astype(np.int64))
-    factor, up, down, places, zero = (
+    factor, up, down, shift, zero = (
         listing.constant(n, "i64")
         for n in (int(rng.integers(2**30, 2**31)), 2 ** (shift - 1), 2 ** (shift - 1) - 1, shift, 0)
     )
     product = listing.same("arith.muli", np.multiply, "i64", wide, factor)
     half = listing.choose("sge", listing.values[product] >= 0, "i64", product, zero, up, down)
     total = listing.same("arith.addi", np.add, "i64", product, half)
-    total = listing.same("arith.shrsi", np.right_shift, "i64", total, places)
+    total = listing.same("arith.shrsi", np.right_shift, "i64", total, shift)
     code = listing.cast("arith.trunci", total, "i64", "i32", listing.values[total].astype(np.int32))
     return listing.same("arith.addi", np.add, "i32", code, listing.constant(point, "i32"))
 

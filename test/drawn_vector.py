@@ -236,7 +236,7 @@ def _mask(draw: Draw, main: Main, rng: np.random.Generator, shape: Sequence[int]
 
 @st.composite
 def stores(draw: Draw) -> Program:
-    """Narrowed integers of any range, with limits, into rows at any place."""
+    """Narrowed integers of any range, with limits, into rows at any offset."""
     rng, main = generator(draw), Main()
     shape = draw(st.sampled_from([[4, 16], [1, 2, 16], [3, 4, 16], [2, 3, 16], [5, 1, 16], [3, 16]]))
     shape = [2, 4, 8] if rare(draw) else shape
@@ -306,10 +306,10 @@ def products(draw: Draw) -> Program:
     if extension == "extsi" or rare(draw):
         addend = main.op(f"arith.constant dense<{draw(st.sampled_from([1 << 30, 5, -(1 << 40)]))}> : {wide}")
         value = main.op(f"arith.addi {value}, {addend} : {wide}")
-    right, places = ("shrsi", 31) if extension == "extsi" else ("shrui", 32)
+    right, bits_lost = ("shrsi", 31) if extension == "extsi" else ("shrui", 32)
     if rare(draw):
-        right, places = draw(st.sampled_from(["shrsi", "shrui"])), draw(st.sampled_from([30, 31, 32, 8]))
-    shift = main.op(f"arith.constant dense<{places}> : {wide}")
+        right, bits_lost = draw(st.sampled_from(["shrsi", "shrui"])), draw(st.sampled_from([30, 31, 32, 8]))
+    shift = main.op(f"arith.constant dense<{bits_lost}> : {wide}")
     value = main.op(f"arith.{right} {value}, {shift} : {wide}")
     element = "i16" if rare(draw) else "i32"
     value = main.op(f"arith.trunci {value} : {wide} to {vector(shape, element)}")

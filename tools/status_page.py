@@ -2,10 +2,11 @@
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import kind_table
 import operator_tables
 from lit_tests import first_function
 from op_pages import constraints_of, family_of, labels_of, short_name
@@ -59,7 +60,18 @@ def page(root: Path, tests: Path) -> str:
     lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
     rows += [_row(op_class, formats, lowered[short_name(op_class)]) for op_class in OPS]
     vectors = root / "test" / "unit" / "vectors"
-    return "\n".join([INTRODUCTION, *rows, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
+    kinds = kind_table.table(_networks(tests, lowered), context)
+    return "\n".join([INTRODUCTION, *rows, "", *kinds, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
+
+
+def _networks(tests: Path, lowered: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The example of each op that lowers as a network, by a link to its page."""
+    found: dict[str, str] = {}
+    for op_class in OPS:
+        name = short_name(op_class)
+        if lowered[name][0] == "yes":
+            found[_link(op_class)] = _as_network(first_function(tests / f"{name}.mlir"))
+    return found
 
 
 def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[str, str]:
@@ -67,13 +79,16 @@ def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[s
 
 
 def _row(op_class: type[QnnOp], formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
-    name = short_name(op_class)
     count = sum(len(labels_of(item)) for item in constraints_of(op_class))
     verified = f"{count} constraint{'s' * (count > 1)}"
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
     cells = [verified, _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
-    link = f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
-    return f"| {link} | {' | '.join(cells)} |"
+    return f"| {_link(op_class)} | {' | '.join(cells)} |"
+
+
+def _link(op_class: type[QnnOp]) -> str:
+    name = short_name(op_class)
+    return f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
 
 
 def _tick(holds: bool) -> str:

@@ -4,11 +4,11 @@
 
 The columns, all in milliseconds of wall-clock time from the first import to the first result, medians of the runs:
 
-- off: without the cache;
+- without the cache;
 - cold: with an empty cache, which is filled;
 - same layers: with the kernels of another network that has the same layers, and other weights;
 - warm: with the network in the cache;
-- loaded: with `qdialect.load` from the file that `Executable.save` wrote.
+- `qdialect.load`: from the file that `Executable.save` wrote.
 
 The first three are measured once: they take seconds. Nothing else should run on the machine meanwhile.
 """
@@ -37,7 +37,7 @@ print(1e3 * (time.perf_counter() - start))
 if len(sys.argv) > 3:
     executable.save(sys.argv[3])
 """
-COLUMNS = ("off", "cold", "same layers", "warm", "loaded")
+COLUMNS = ("without the cache", "cold", "same layers", "warm", "`qdialect.load`")
 
 
 def milliseconds(cache: Path | str, *arguments: str | Path) -> float:
@@ -55,7 +55,7 @@ def leave_kernels(store: Store) -> None:
     """Remove all entries but those of kernels."""
     for file in store.files():
         sections = store.get(file.path.name)
-        if sections is None or "object" not in sections:
+        if sections is None or not {"object", "group"} & sections.keys():
             file.path.unlink()
 
 
@@ -75,10 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--runs", type=int, default=9, help="runs of which the median is taken (default 9)")
     options = parser.parse_args(arguments)
-    print(f"| network | {' | '.join(f'{column}, ms' for column in COLUMNS)} |")
-    print("|---|" + "---:|" * len(COLUMNS))
+    print(f"| network | {' | '.join(COLUMNS)} |", flush=True)
+    print("|---|" + "---:|" * len(COLUMNS), flush=True)
     for model in options.models:
-        print(f"| {model.stem} | {' | '.join(f'{time:.0f}' for time in times(model, options.runs))} |", flush=True)
+        print(
+            f"| {model.stem}, `{model.suffix}` | {' | '.join(f'{time:.0f}' for time in times(model, options.runs))} |",
+            flush=True,
+        )
     return 0
 
 

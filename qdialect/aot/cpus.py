@@ -60,6 +60,8 @@ _YMM_STATE = 0x6
 """Of XCR0: the operating system saves XMM and YMM registers."""
 _ZMM_STATE = 0xE6
 """The same, and mask and ZMM registers."""
+_TILE_STATE = 0x60000
+"""Matrix tiles and their configuration."""
 
 KNOWN: tuple[str, ...] = (*TARGETS, *(name for name in CPUS if name not in TARGETS))
 """The CPUs and kinds of CPUs that a version may be made for; ``host`` is detected."""
@@ -68,9 +70,10 @@ KNOWN: tuple[str, ...] = (*TARGETS, *(name for name in CPUS if name not in TARGE
 def state_of(target: Target) -> int:
     """The bits of XCR0 that code for `target` needs: registers that the operating system saves."""
     features = target.code_features
+    tiles = _TILE_STATE if "amx-tile" in features else 0
     if "avx512f" in features:
-        return _ZMM_STATE
-    return _YMM_STATE if "avx" in features else 0
+        return _ZMM_STATE | tiles
+    return (_YMM_STATE if "avx" in features else 0) | tiles
 
 
 def target_of_cpu(name: str) -> Target:

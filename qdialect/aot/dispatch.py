@@ -1,6 +1,7 @@
 """The functions that ask the CPU which version of a network it can run, as text of the LLVM dialect.
 
-A feature counts where CPUID shows it and, for registers that the operating system must save, XCR0 does too. CPUID takes
+A feature counts where CPUID shows it and, for registers that the operating system must save, XCR0 does too. For matrix
+tiles Linux is asked as well, once all else fits: it saves them for processes that have its permission. CPUID takes
 microseconds in a virtual machine. A resolver calls it, which the loader runs once when it binds `NAME_run`: the choice
 stands where the loader keeps addresses, and nothing of the file is writable.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qdialect.aot.cpus import BITS, state_of
+from qdialect.matrix_tile_permission import COMPONENT, PERMISSION_CALL, REQUEST
 from qdialect.target import Target
 
 _LEAVES = ((1, 0), (7, 0), (7, 1), (0x80000001, 0))
@@ -17,6 +19,7 @@ _REGISTERS = ("eax", "ebx", "ecx", "edx")
 _OSXSAVE = 1 << 27
 _CPUID = '"cpuid", "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"'
 _XGETBV = '"xgetbv", "={ax},={dx},{cx},~{dirflag},~{fpsr},~{flags}"'
+_SYSTEM_CALL = '"syscall", "={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"'
 _FOUR = "!llvm.struct<(i32, i32, i32, i32)>"
 _PAIR = "!llvm.struct<(i32, i32)>"
 
@@ -42,7 +45,7 @@ def choose(symbol: str, targets: Sequence[Target]) -> str:
         "  %zero = llvm.mlir.constant(0 : i32) : i32",
         f"  %state_pair = llvm.inline_asm has_side_effects {_XGETBV} %zero : (i32) -> {_PAIR}",
         f"  %state = llvm.extractvalue %state_pair[0] : {_PAIR}",
-        *(line for index, target in asked for line in _fits(index, target)),
+        *(line for index, target in asked for line in _fits(index, target, f"{symbol}_may_use_tiles")),
     ]
     chosen = "%none"
     for index, _ in reversed(asked):
@@ -51,7 +54,8 @@ def choose(symbol: str, targets: Sequence[Target]) -> str:
             f"  %chosen{index} = llvm.select %fits{index}, %index{index}, {chosen} : i1, i32",
         ]
         chosen = f"%chosen{index}"
-    return "\n".join([*lines, f"  llvm.return {chosen} : i32", "}"])
+    permission = _permission(f"{symbol}_may_use_tiles") if any(map(_has_tiles, targets)) else []
+    return "\n".join([*permission, *lines, f"  llvm.return {chosen} : i32", "}"])
 
 
 def resolver(symbol: str, choice: str, functions: Sequence[str]) -> str:
@@ -93,8 +97,34 @@ def _cpuid(name: str, leaf: int, subleaf: int = 0) -> list[str]:
     ]
 
 
-def _fits(index: int, target: Target) -> list[str]:
-    """Whether the CPU, and the operating system for it, have all that `target` needs."""
+def _has_tiles(target: Target) -> bool:
+    return "amx-tile" in target.code_features
+
+
+def _permission(symbol: str) -> list[str]:
+    """A function that asks Linux for matrix tiles where its argument is true, and returns whether they may be used."""
+    constants = {"call": PERMISSION_CALL, "request": REQUEST, "component": COMPONENT, "zero": 0}
+    return [
+        f"llvm.func internal @{symbol}(%wanted: i1) -> i1 {{",
+        "  %no = llvm.mlir.constant(false) : i1",
+        "  llvm.cond_br %wanted, ^ask, ^end(%no : i1)",
+        "^ask:",
+        *(f"  %{name} = llvm.mlir.constant({value} : i64) : i64" for name, value in constants.items()),
+        f"  %answer = llvm.inline_asm has_side_effects {_SYSTEM_CALL} %call, %request, %component"
+        " : (i64, i64, i64) -> i64",
+        '  %given = llvm.icmp "eq" %answer, %zero : i64',
+        "  llvm.br ^end(%given : i1)",
+        "^end(%may: i1):",
+        "  llvm.return %may : i1",
+        "}",
+    ]
+
+
+def _fits(index: int, target: Target, permission: str) -> list[str]:
+    """Whether the CPU, and the operating system for it, have all that `target` needs.
+
+    The function `permission` asks for matrix tiles.
+    """
     wanted = [(f"%leaf{leaf}_{sub}_{register}", mask) for (leaf, sub, register), mask in masks_of(target).items()]
     wanted.append(("%state", state_of(target)))
     lines: list[str] = []
@@ -104,7 +134,10 @@ def _fits(index: int, target: Target) -> list[str]:
     for number in range(1, len(wanted)):
         lines.append(f"  %all{index}_{number} = llvm.and {found}, %has{index}_{number} : i1")
         found = f"%all{index}_{number}"
-    return [*lines, f"  %fits{index} = llvm.and {found}, %can_ask : i1"]
+    if not _has_tiles(target):
+        return [*lines, f"  %fits{index} = llvm.and {found}, %can_ask : i1"]
+    lines.append(f"  %shown{index} = llvm.and {found}, %can_ask : i1")
+    return [*lines, f"  %fits{index} = llvm.call @{permission}(%shown{index}) : (i1) -> i1"]
 
 
 def _has_all(name: str, register: str, mask: int) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot.network import Network
+from qdialect.aot.seal import sealed
 from qdialect.diagnostics import CompileError
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -24,7 +25,8 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
     """The shared library `file_name` with the network of an object file.
 
     Only the functions of the C interface are visible. Nothing of the compiler's start-up files is in it, so that
-    loading it runs nothing. Raises `CompileError` where there is no C compiler, and where it fails.
+    loading it runs nothing. Its checksum stands behind it. Raises `CompileError` where there is no C compiler, and
+    where it fails.
     """
     command = c_compiler()
     with tempfile.TemporaryDirectory() as name:
@@ -40,7 +42,7 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
             *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
         ]
         run_linker([*command, *options], folder)
-        return (folder / "network.so").read_bytes()
+        return sealed((folder / "network.so").read_bytes())
 
 
 def c_compiler() -> list[str]:

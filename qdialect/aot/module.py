@@ -13,7 +13,7 @@ from qdialect.aot import entry_points, record
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.lowering.lowered import Lowered
+from qdialect.lowering.lowered import TARGET, Lowered
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.target import GENERIC, Target
 
@@ -32,6 +32,9 @@ def module_of(network: Network, targets: Sequence[Target], lowered: Sequence[Low
     """
     with lowered[0].module.context, ir.Location.unknown():
         module = ir.Module.create()
+        # All of it is compiled alike: as the version that LLVM has most to do for.
+        decisive = next((target for target in targets if target.is_generic), targets[0])
+        module.operation.attributes[TARGET] = ir.StringAttr.get(decisive.name)
         with ir.InsertionPoint(module.body):
             builder = _Builder(network, module)
             suffixes = [f".{rows}" for rows in network.batch.rows] if network.batch else [""]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect.diagnostics import InputError
-from qdialect.externals.function import ExternalCall
+from qdialect.externals.external_call import ExternalCall
 from qdialect.interface import KernelCall, Port
 
 ALIGNMENT = 64

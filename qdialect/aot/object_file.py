@@ -10,8 +10,7 @@ from qdialect._mlir import ExecutionEngine, ir
 from qdialect.aot import elf
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
-
-OPTIMIZATION_LEVEL = 3
+from qdialect.lowering.code_attributes import optimization_level
 
 WRAPPER = "_mlir_"
 """How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
@@ -30,7 +29,8 @@ def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
     """
     with captured_diagnostics(module.context) as said, tempfile.TemporaryDirectory() as folder:
         try:
-            engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=True, enable_pic=True)
+            level = optimization_level(module)
+            engine = ExecutionEngine(module, opt_level=level, enable_object_dump=True, enable_pic=True)
             for symbol in _declared(module):
                 engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
             # All of the module is compiled with it.

@@ -15,7 +15,7 @@ import numpy as np
 
 from qdialect.aot.network import Batch, Network, Version
 from qdialect.diagnostics import LoadError
-from qdialect.externals.function import ExternalCall
+from qdialect.externals.external_call import ExternalCall
 from qdialect.interface import KernelCall, Port
 from qdialect.records import TENSOR, Tail, tensor
 

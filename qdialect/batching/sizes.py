@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from qdialect.aot.network import Batch
 from qdialect.batching.network import BatchNetwork
+from qdialect.lowering.lowered import error_at_module
 from qdialect.lowering.pipeline import Lowered, lower
+from qdialect.passes.outlined import handed_off
 from qdialect.target import Target
 
 _SIZES = (64, 8, 1)
@@ -20,6 +22,8 @@ def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int
 
     Raises `CompileError` for what cannot be lowered, and for a network that is not proven to compute entries alone.
     """
+    if handed_off(network.module):
+        return _one_entry(network, targets, threads)
     middle = lower(network.of(_SIZES[1]), targets[0], threads=threads)
     growth = _SIZES[0] // _SIZES[1]
     sizes = _SIZES if middle.arena_bytes * growth <= _LARGEST_ARENA else _SIZES[1:]
@@ -30,3 +34,12 @@ def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int
         for size in sizes
     ]
     return Batch(sizes, network.factors()), found
+
+
+def _one_entry(network: BatchNetwork, targets: Sequence[Target], threads: int) -> tuple[Batch, list[Lowered]]:
+    """The network as it is, for one entry: what goes to a target has the shapes that its library was told."""
+    if network.batch != 1:
+        what = "batch must be 1 in a module that hands functions to a target, to be dynamic"
+        raise error_at_module(network.module, f"{what}, but got {network.batch}: they compute one entry at a time")
+    factors = network.factors()
+    return Batch((1,), factors), [lower(network.module, target, threads=threads) for target in targets]

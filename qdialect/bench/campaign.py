@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from qdialect import target
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import EngineError
+from qdialect.bench.levels import HOST
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.results import Measurement, Rounds, Row
 from qdialect.bench.worker import LIMITS
 from qdialect.diagnostics import InputError
+from qdialect.runtime.peak import loop_title
+from qdialect.target import resolve
 
 Progress = Callable[[str], None]
 
@@ -31,6 +33,8 @@ class Plan:
     rounds: int
     seconds: float
     """Of timed calls for each variant, all rounds together."""
+    target: str = HOST
+    """Whose instructions all engines are kept to."""
 
 
 def cores_for(threads: int) -> list[int]:
@@ -53,7 +57,7 @@ class Campaign:
         self._stack = ExitStack()
 
     def __enter__(self) -> Campaign:
-        if target.host().has_vnni:
+        if loop_title(resolve(self._plan.target)):
             # One for each core, because the cores' rates together are the peak.
             self._limits = [self._start(LIMITS, 1, [core]) for core in self._cores]
         return self
@@ -128,14 +132,14 @@ class Campaign:
 
     def _worker(self, name: str) -> WorkerProcess:
         if name not in self._workers:
-            self._workers[name] = WorkerProcess(name, self._plan.threads, self._cores)
+            self._workers[name] = WorkerProcess(name, self._plan.threads, self._cores, self._plan.target)
         return self._workers[name]
 
     def _bury(self, name: str) -> None:
         self._workers.pop(name).close()
 
     def _start(self, name: str, threads: int, cores: Sequence[int]) -> WorkerProcess:
-        return self._stack.enter_context(WorkerProcess(name, threads, cores))
+        return self._stack.enter_context(WorkerProcess(name, threads, cores, self._plan.target))
 
 
 @dataclass

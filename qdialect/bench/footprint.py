@@ -34,13 +34,13 @@ class Footprint:
     seconds: float
     """From the model file to machine code, the first compilation of the process."""
     process: int
-    """The most memory that the process had."""
+    """The maximum of memory that the process had."""
     kernels: int
     calls: int
     arena: int
     """Where all intermediate values of a call are placed."""
     live: int
-    """The intermediate values that live at once, where that is most."""
+    """The intermediate values that live at once, at their maximum."""
     constants: int
     """Packed weights, biases, multipliers and tables."""
     weights: int
@@ -95,7 +95,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
 
 
 def _max_memory() -> int:
-    """The most bytes that this process had as this program; `getrusage` also knows what it was forked from."""
+    """The maximum of bytes that this process had as this program; `getrusage` also knows what it was forked from."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
 

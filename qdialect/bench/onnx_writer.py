@@ -87,14 +87,12 @@ class GraphWriter:
         """The model's file."""
         from onnx import TensorProto, helper
 
-        ends = [
-            [
-                helper.make_tensor_value_info(name, TensorProto.DataType.Value(element), shape)
-                for name, shape, element in end
-            ]
-            for end in (inputs, outputs)
-        ]
-        graph = helper.make_graph(self._nodes, "network", *ends, self._constants)
+        element_type = TensorProto.DataType.Value
+        sources, results = (
+            [helper.make_tensor_value_info(name, element_type(kind), shape) for name, shape, kind in ports]
+            for ports in (inputs, outputs)
+        )
+        graph = helper.make_graph(self._nodes, "network", sources, results, self._constants)
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
 

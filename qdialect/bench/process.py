@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from qdialect.bench.engines.base import EngineError
+from qdialect.bench.levels import HOST, environment
 
 # How packages are told to use so many threads, those that have no argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -20,9 +21,12 @@ _LAST_CHARACTERS = 300
 
 
 class WorkerProcess:
-    """An engine in a process of its own, on some cores; it waits without load between requests."""
+    """An engine in a process of its own, on some cores; it waits without load between requests.
 
-    def __init__(self, engine: str, threads: int, cores: Sequence[int]) -> None:
+    `target` is whose instructions it is kept to.
+    """
+
+    def __init__(self, engine: str, threads: int, cores: Sequence[int], target: str = HOST) -> None:
         self._name = engine
         # A file, because a pipe that nobody reads would stop the process; it vanishes with its last descriptor.
         self._said, path = tempfile.mkstemp()
@@ -34,7 +38,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            env={**os.environ, **_QUIET, **settings},
+            env={**os.environ, **_QUIET, **settings, **environment(target)},
             text=True,
         )
 

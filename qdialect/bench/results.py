@@ -13,6 +13,8 @@ from qdialect.diagnostics import InputError
 
 VERSION = 1
 """Of the JSON form."""
+LEVEL = "target"
+"""The setting that names the CPU whose instructions all engines were kept to; absent where it was this machine's."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from qdialect.bench.engines import ENGINES, OURS, missing_package
 from qdialect.bench.engines.base import EngineError
 from qdialect.bench.footprint import Footprint, footprint
 from qdialect.bench.goals import COMPILED
-from qdialect.bench.results import Measurement, Results
+from qdialect.bench.levels import HOST, reason_to_leave_out
+from qdialect.bench.results import LEVEL, Measurement, Results
 from qdialect.diagnostics import InputError, QDialectError
 
 # What has layers enough to be divided among threads, and a footprint worth telling.
@@ -42,6 +43,8 @@ class Settings:
     seconds: float
     is_quick: bool = False
     """Whether one thread is enough, and of footprints only that whose time there is a goal for."""
+    target: str = HOST
+    """Whose instructions all engines are kept to."""
 
     def plans(self, engines: Sequence[str]) -> list[Plan]:
         """One for each number of threads; raises `InputError` where there are not as many cores."""
@@ -49,7 +52,7 @@ class Settings:
         counts = self.threads or range(1, min(maximum, len(os.sched_getaffinity(0))) + 1)
         for count in counts:
             cores_for(count)
-        return [Plan(engines, count, self.rounds, self.seconds) for count in counts]
+        return [Plan(engines, count, self.rounds, self.seconds, self.target) for count in counts]
 
     def wants(self, case: Case, threads: int) -> bool:
         """Whether `case` is measured on so many threads."""
@@ -57,11 +60,16 @@ class Settings:
 
     def texts(self) -> dict[str, str]:
         """For the report."""
-        return {"rounds": str(self.rounds), "timed seconds of each variant": f"{self.seconds:g}"}
+        texts = {"rounds": str(self.rounds), "timed seconds of each variant": f"{self.seconds:g}"}
+        return texts if self.target == HOST else {**texts, LEVEL: self.target}
 
 
 def select(
-    only: Sequence[str], engines: Sequence[str], sources: Sequence[Source], absent: Mapping[str, str]
+    only: Sequence[str],
+    engines: Sequence[str],
+    sources: Sequence[Source],
+    absent: Mapping[str, str],
+    target: str = HOST,
 ) -> Selection:
     """The workloads and engines of these names, or all; raises `InputError` for a name that there is not.
 
@@ -74,9 +82,11 @@ def select(
     chosen = [known[name] for name in only] or [source for source in sources if source.is_default]
     missing = {name: missing_package(name) for name in _known("engine", engines, ENGINES)}
     left_out = {name: f"package '{package}' is not installed" for name, package in missing.items() if package}
+    unlimited = {name: reason_to_leave_out(name, target) for name in missing if name not in left_out}
+    left_out |= {name: reason for name, reason in unlimited.items() if reason}
     if not only:
         left_out |= absent
-    return Selection(chosen, [name for name in missing if not missing[name]], left_out)
+    return Selection(chosen, [name for name in missing if name not in left_out], left_out)
 
 
 def _known(kind: str, names: Sequence[str], known: Collection[str]) -> Sequence[str]:
@@ -143,7 +153,7 @@ class Run:
                     self.show(measurement)
                     yield measurement
             wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
-            if wants_footprint and OURS in self.selection.engines:
+            if wants_footprint and self.settings.target == HOST and OURS in self.selection.engines:
                 self._measure_footprint(case)
 
     def _measure_footprint(self, case: Case) -> None:

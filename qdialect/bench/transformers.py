@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.bench.cases import Case, Form, Source, save
-from qdialect.bench.traced_graph import Quantized, Real, TracedGraph, Weights, arrays, quantized_weights
+from qdialect.bench.traced_graph import Float, Quantized, T, TracedGraph, Weights, arrays, quantized_weights
 
 KIND = "transformer"
 
-_TOLERANCE = 0.1
-"""A tie that is rounded the other way in one layer moves many elements of the next by a part of a quantized value."""
 _IMAGE, _PATCH, _CLASSES = 224, 16, 1000
+_BY_HEAD, _KEY = (0, 2, 1, 3), (0, 2, 3, 1)
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,13 @@ class Workload:
     """A network by name."""
 
     text: str
-    build: Callable[[Shape, np.random.Generator], tuple[TracedGraph, Sequence[Real | Quantized]]]
+    build: Callable[[Shape, np.random.Generator], tuple[TracedGraph, Sequence[Float | Quantized]]]
     shape: Shape
+    tolerance: float = 0.2
+    """How far a number may be from the float64 answer, where the numbers have a spread of 1.
+
+    A tie that is rounded the other way moves many elements of every layer after it by a part of a quantized value.
+    """
 
 
 def transformer_sources() -> list[Source]:
@@ -64,7 +68,7 @@ def prepare(name: str, workload: Workload, folder: Path) -> Case:
     weight_bytes = sum(weights.nbytes for weights in graph.weights)
     moved = weight_bytes + sum(array.nbytes for array in (*data, *answer))
     text = f"{workload.text}, {shape.layers} layers of {shape.width}, {shape.tokens} tokens"
-    return Case(name, KIND, text, graph.macs, moved, weight_bytes, {"onnx": form}, tolerance=_TOLERANCE)
+    return Case(name, KIND, text, graph.macs, moved, weight_bytes, {"onnx": form}, tolerance=workload.tolerance)
 
 
 class _Drawing:
@@ -74,6 +78,8 @@ class _Drawing:
         self.graph = TracedGraph()
         self.shape = shape
         self.random = random
+        self.damping = (2 * shape.layers) ** -0.5
+        """Of what is added to the residual stream, as GPT-2 starts with: a difference does not grow with the layers."""
 
     def weights(self, inputs: int, outputs: int, factor: float = 1.0) -> Weights:
         """Weights that keep the spread of their inputs, times `factor`."""
@@ -84,7 +90,7 @@ class _Drawing:
         """Normal numbers."""
         return (mean + spread * self.random.standard_normal(extents)).astype(np.float32)
 
-    def layer_norm(self, source: Real) -> Real:
+    def layer_norm(self, source: Float) -> Float:
         """LayerNormalization with numbers of its own."""
         width = self.shape.width
         return self.graph.layer_norm(source, self.numbers(width, mean=1, spread=0.1), self.numbers(width, spread=0.1))
@@ -94,19 +100,19 @@ class _Drawing:
         width = self.shape.width
         return [self.weights(width, width, factor) for factor in (self.shape.head_width**-0.5, 1, 1)]
 
-    def heads(self, source: Quantized | Real, order: Sequence[int]) -> Quantized | Real:
+    def heads(self, source: T, order: Sequence[int] = _BY_HEAD) -> T:
         """[rows, width] as [1, rows, heads, columns of a head], its axes in another order."""
         shape = self.shape
         return self.graph.shaped(source, (1, len(source.values), shape.heads, shape.head_width), order)
 
-    def merged(self, source: Quantized | Real) -> Quantized | Real:
+    def merged(self, source: T) -> T:
         """[1, heads, rows, columns of a head] as [rows, width]."""
         rows = source.values.shape[2]
-        return self.graph.shaped(self.graph.transposed(source, (0, 2, 1, 3)), (rows, self.shape.width))
+        return self.graph.shaped(self.graph.transposed(source, _BY_HEAD), (rows, self.shape.width), (0, 1))
 
-    def rounded(self, source: Real) -> Real:
+    def rounded(self, source: Float) -> Float:
         """Quantized and dequantized."""
-        return self.graph.real(self.graph.quantize(source))
+        return self.graph.dequantize(self.graph.quantize(source))
 
     def static_linear(self, source: Quantized, weights: Weights) -> Quantized:
         """A product whose result is quantized."""
@@ -115,37 +121,32 @@ class _Drawing:
     def attend(self, query: Quantized, key: Quantized, value: Quantized) -> Quantized:
         """[1, heads, rows, columns], the key [1, heads, columns, rows]; every result is quantized."""
         graph = self.graph
-        scores = self.rounded(graph.product(graph.real(query), graph.real(key)))
+        scores = self.rounded(graph.product(graph.dequantize(query), graph.dequantize(key)))
         shares = self.rounded(graph.softmax(scores))
-        return graph.quantize(graph.product(shares, graph.real(value)))
+        return graph.quantize(graph.product(shares, graph.dequantize(value)))
 
     def static_feed_forward(self, source: Quantized) -> Quantized:
         """Two products with a Gelu between them."""
         width, hidden = self.shape.width, self.shape.hidden
         middle = self.static_linear(source, self.weights(width, hidden))
-        active = self.graph.quantize(self.graph.gelu(self.graph.real(middle)))
-        return self.static_linear(active, self.weights(hidden, width))
+        active = self.graph.quantize(self.graph.gelu(self.graph.dequantize(middle)))
+        return self.static_linear(active, self.weights(hidden, width, self.damping))
 
     def static_attention(self, source: Quantized) -> Quantized:
         """Self-attention of all rows."""
         query, key, value = (self.static_linear(source, weights) for weights in self.projections())
-        orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
-        parts = [self.heads(one, order) for one, order in zip((query, key, value), orders, strict=True)]
-        query, key, value = (one for one in parts if isinstance(one, Quantized))
-        return self.output_projection(self.attend(query, key, value))
+        return self.output_projection(self.attend(self.heads(query), self.heads(key, _KEY), self.heads(value)))
 
     def output_projection(self, context: Quantized) -> Quantized:
         """The heads side by side, and a product."""
-        merged = self.merged(context)
-        assert isinstance(merged, Quantized)
-        return self.static_linear(merged, self.weights(self.shape.width, self.shape.width))
+        return self.static_linear(self.merged(context), self.weights(self.shape.width, self.shape.width, self.damping))
 
     def sum(self, left: Quantized, right: Quantized) -> Quantized:
         """A residual sum, quantized."""
-        return self.graph.quantize(self.graph.add(self.graph.real(left), self.graph.real(right)))
+        return self.graph.quantize(self.graph.add(self.graph.dequantize(left), self.graph.dequantize(right)))
 
 
-def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
     """BERT's encoder: normalization behind each residual sum, every tensor quantized."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -153,27 +154,24 @@ def static_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGra
     for _ in range(shape.layers):
         for part in (drawing.static_attention, drawing.static_feed_forward):
             total = drawing.sum(state, part(state))
-            state = graph.quantize(drawing.layer_norm(graph.real(total)))
-    return graph, [graph.real(state)]
+            state = graph.quantize(drawing.layer_norm(graph.dequantize(total)))
+    return graph, [graph.dequantize(state)]
 
 
-def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
     """The same encoder with products by constant weights quantized in each call, and all else float."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
     state = graph.input("x", drawing.numbers(shape.tokens, shape.width))
     for _ in range(shape.layers):
         query, key, value = (graph.dynamic_linear(state, weights) for weights in drawing.projections())
-        orders = ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
-        parts = [drawing.heads(one, order) for one, order in zip((query, key, value), orders, strict=True)]
-        query, key, value = (one for one in parts if isinstance(one, Real))
-        context = drawing.merged(graph.product(graph.softmax(graph.product(query, key)), value))
-        assert isinstance(context, Real)
-        attended = graph.dynamic_linear(context, drawing.weights(shape.width, shape.width))
+        scores = graph.product(drawing.heads(query), drawing.heads(key, _KEY))
+        context = drawing.merged(graph.product(graph.softmax(scores), drawing.heads(value)))
+        attended = graph.dynamic_linear(context, drawing.weights(shape.width, shape.width, drawing.damping))
         state = drawing.layer_norm(graph.add(state, attended))
         active = graph.gelu(graph.dynamic_linear(state, drawing.weights(shape.width, shape.hidden)))
         state = drawing.layer_norm(
-            graph.add(state, graph.dynamic_linear(active, drawing.weights(shape.hidden, shape.width)))
+            graph.add(state, graph.dynamic_linear(active, drawing.weights(shape.hidden, shape.width, drawing.damping)))
         )
     return graph, [state]
 
@@ -181,28 +179,29 @@ def dynamic_encoder(shape: Shape, random: np.random.Generator) -> tuple[TracedGr
 def _pre_normalized(drawing: _Drawing, state: Quantized, part: Callable[[Quantized], Quantized]) -> Quantized:
     """``state + part(normalized state)``."""
     graph = drawing.graph
-    return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.real(state)))))
+    return drawing.sum(state, part(graph.quantize(drawing.layer_norm(graph.dequantize(state)))))
 
 
-def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
     """ViT on one image: patches, a class token, positions; normalization before each part."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
     side = _PATCH * round((shape.tokens - 1) ** 0.5)
     image = graph.quantize(graph.input("x", drawing.numbers(1, 3, side, side)))
     patches = graph.quantize(graph.convolution(image, drawing.weights(3 * _PATCH**2, shape.width), _PATCH))
-    rows = graph.transposed(graph.shaped(patches, (shape.width, shape.tokens - 1)), (1, 0))
+    rows = graph.shaped(patches, (shape.width, shape.tokens - 1), (1, 0))
     token = graph.quantize(graph.constant(drawing.numbers(1, shape.width)), rows.params)
     positions = graph.constant(drawing.numbers(shape.tokens, shape.width, spread=0.2))
-    state = graph.quantize(graph.add(graph.real(graph.concatenated(token, rows, 0)), positions))
+    state = graph.quantize(graph.add(graph.dequantize(graph.concatenated(token, rows, 0)), positions))
     for _ in range(shape.layers):
         for part in (drawing.static_attention, drawing.static_feed_forward):
             state = _pre_normalized(drawing, state, part)
-    last = graph.quantize(drawing.layer_norm(graph.real(state)))
-    return graph, [graph.real(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))]
+    last = graph.quantize(drawing.layer_norm(graph.dequantize(state)))
+    classes = drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES))
+    return graph, [graph.dequantize(classes)]
 
 
-def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
+def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Float | Quantized]]:
     """GPT-2 for one new token: uint8 caches of keys and values are inputs, and with a row more outputs."""
     drawing = _Drawing(shape, random)
     graph = drawing.graph
@@ -215,23 +214,20 @@ def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph
         held: list[Quantized] = []
         for name, row in zip(("key", "value"), new, strict=True):
             cache = graph.quantized_input(f"{name}{len(caches) // 2}", drawing.numbers(*past))
-            added = drawing.heads(graph.quantize(graph.real(row), cache.params), (0, 2, 1, 3))
-            assert isinstance(added, Quantized)
+            added = drawing.heads(graph.quantize(graph.dequantize(row), cache.params))
             held.append(graph.concatenated(cache, added, 2))
         caches.extend(held)
-        rows = drawing.heads(query, (0, 2, 1, 3))
-        assert isinstance(rows, Quantized)
-        context = drawing.attend(rows, graph.transposed(held[0], (0, 1, 3, 2)), held[1])
+        context = drawing.attend(drawing.heads(query), graph.transposed(held[0], (0, 1, 3, 2)), held[1])
         return drawing.output_projection(context)
 
     for _ in range(shape.layers):
         for part in (attention, drawing.static_feed_forward):
             state = _pre_normalized(drawing, state, part)
-    return graph, [graph.real(graph.quantize(drawing.layer_norm(graph.real(state)))), *caches]
+    return graph, [graph.dequantize(graph.quantize(drawing.layer_norm(graph.dequantize(state)))), *caches]
 
 
 WORKLOADS: Mapping[str, Workload] = {
-    "T1": Workload("BERT encoder, static", static_encoder, Shape(12, 768, 12, 3072, 128)),
+    "T1": Workload("BERT encoder, static", static_encoder, Shape(12, 768, 12, 3072, 128), tolerance=1.0),
     "T2": Workload("BERT encoder, dynamic", dynamic_encoder, Shape(12, 768, 12, 3072, 128)),
     "T3": Workload("ViT-tiny, static", vision_transformer, Shape(12, 192, 3, 768, (_IMAGE // _PATCH) ** 2 + 1)),
     "T4": Workload("GPT-2 step with caches, static", decoder_step, Shape(12, 768, 12, 3072, 128)),

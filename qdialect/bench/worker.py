@@ -21,9 +21,10 @@ from qdialect.bench.bandwidth import LEVELS, read_rate
 from qdialect.bench.cases import Case
 from qdialect.bench.engines import load_engine
 from qdialect.bench.engines.base import Engine, Session
+from qdialect.bench.levels import target_name
 from qdialect.bench.timing import measure
 from qdialect.runtime.peak import dot_product_rate
-from qdialect.target import host
+from qdialect.target import resolve
 
 LIMITS = "limits"
 """Stands for an engine where only the machine is measured."""
@@ -50,7 +51,7 @@ class Worker:
                 session = self._sessions[request["variant"]]
                 return asdict(measure(session.call, request["seconds"]))
             case "peak":
-                return {"rate": dot_product_rate(host())}
+                return {"rate": dot_product_rate(resolve(target_name()))}
             case "bandwidth":
                 return {level: read_rate(size) for level, size in LEVELS.items()}
             case "drop":

@@ -16,11 +16,12 @@ from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
+from qdialect.lowering.lowered import TARGET
 
 ENTRY = "main"
 
-_KIND = "kernel"
-_SECTION = "object"
+_KIND, _GROUP_KIND = "kernel", "group of kernels"
+_OBJECT, _GROUP = "object", "group"
 _FUNCTION, _GLOBAL = "func.func", "memref.global"
 _LLVM_FUNCTION, _LLVM_GLOBAL = "llvm.func", "llvm.mlir.global"
 # Attributes of the LLVM dialect that name another function or constant of the module.
@@ -42,6 +43,15 @@ class Kernel:
     def symbol(self) -> str:
         """What it is called in object files."""
         return f"{_KIND}_{self.key[:32]}"
+
+
+@dataclass(frozen=True)
+class KnownKernels:
+    """Kernels that were compiled before, with others of a network: starting an engine takes longer than a kernel."""
+
+    keys: frozenset[str]
+    objects: Mapping[str, bytes]
+    """The object files that have them, by the name of their entry."""
 
 
 def kernels_of(module: ir.Module, *parts: bytes | str) -> list[Kernel]:
@@ -66,10 +76,13 @@ def kernels_of(module: ir.Module, *parts: bytes | str) -> list[Kernel]:
     return sorted(kernels, key=lambda kernel: list(texts).index(kernel.name))
 
 
-def known_objects(store: Store, kernels: Sequence[Kernel]) -> dict[str, bytes]:
-    """The object files of those kernels that were compiled before, by key."""
+def known_kernels(store: Store, kernels: Sequence[Kernel]) -> KnownKernels:
+    """Those of `kernels` that were compiled before."""
     found = {kernel.key: store.get(kernel.key) for kernel in kernels}
-    return {name: bytes(sections[_SECTION]) for name, sections in found.items() if sections}
+    group_of = {name: bytes(sections[_GROUP]).decode() for name, sections in found.items() if sections}
+    contents = {group: store.get(group) for group in dict.fromkeys(group_of.values())}
+    objects = {group: bytes(sections[_OBJECT]) for group, sections in contents.items() if sections}
+    return KnownKernels(frozenset(name for name, group in group_of.items() if group in objects), objects)
 
 
 def drop_bodies(module: ir.Module, kernels: Sequence[Kernel]) -> None:
@@ -85,48 +98,67 @@ def drop_bodies(module: ir.Module, kernels: Sequence[Kernel]) -> None:
             op.erase()
 
 
-def compiled_apart(
-    module: ir.Module, kernels: Sequence[Kernel], known: Mapping[str, bytes], store: Store
-) -> list[bytes]:
-    """The object files of a network at phase `llvm`: that of `main` and of what is not a kernel, and each kernel's.
+def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKernels, store: Store) -> list[bytes]:
+    """The object files of a network at phase `llvm`: that of `main` and of what is not a kernel, and those of kernels.
 
-    `known` are those of kernels of which `module` has the declaration alone. `module` is used up. What is compiled is
-    put into `store`.
+    Of those that are `known`, `module` has the declarations alone. `module` is used up. What is compiled is put into
+    `store`.
     """
-    objects = dict(known)
-    for kernel in kernels:
-        if kernel.key not in objects:
-            objects[kernel.key] = object_file(_taken_out(module, kernel), kernel.symbol)
-            store.put(kernel.key, {_SECTION: objects[kernel.key]})
+    objects = dict(known.objects)
+    fresh = [kernel for kernel in kernels if kernel.key not in known.keys]
+    if fresh:
+        group = key(_GROUP_KIND, *(kernel.key for kernel in fresh))
+        objects[group] = object_file(_taken_out(module, fresh), fresh[0].symbol)
+        store.put(group, {_OBJECT: objects[group]})
+        for kernel in fresh:
+            store.put(kernel.key, {_GROUP: group.encode()})
     _rename(module, {kernel.name: kernel.symbol for kernel in kernels})
     openmp_calls.add(module)
     rest = object_file(module, ENTRY, shown=openmp_calls.SHOWN_ENTRY)
     return [rest, *objects.values()]
 
 
-def _taken_out(module: ir.Module, kernel: Kernel) -> ir.Module:
-    """A module with a kernel of one at phase `llvm`, under its symbol; that one keeps the declaration."""
+def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
+    """A module with kernels of one at phase `llvm`, under their symbols; that one keeps the declarations."""
     ops = dict(_named(module))
-    function = ops[kernel.name]
     with module.context, ir.Location.unknown():
-        alone = ir.Module.create()
-        with ir.InsertionPoint(alone.body):
-            for name in dict.fromkeys((*kernel.constants, *_references(function))):
+        apart = ir.Module.create()
+        # How it is compiled depends on its target.
+        apart.operation.attributes[TARGET] = module.operation.attributes[TARGET]
+        names: dict[str, str] = {}
+        for kernel in kernels:
+            own = (kernel.name, *kernel.constants)
+            names.update((name, name.replace(kernel.name, kernel.symbol, 1)) for name in own)
+            _take(kernel, ops, names, apart)
+        _rename(apart, names)
+    return apart
+
+
+def _take(kernel: Kernel, ops: Mapping[str, ir.Operation], names: Mapping[str, str], apart: ir.Module) -> None:
+    """Move a kernel and its constants to the module `apart`; its declaration stays."""
+    function = ops[kernel.name]
+    there = {name for name, _ in _named(apart)}
+    with ir.InsertionPoint(function):
+        kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
+        ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": _linkage("external")}, regions=1)
+    with ir.InsertionPoint(apart.body):
+        for name in dict.fromkeys(_references(function)):
+            if name not in kernel.constants and name not in there:
                 ops[name].clone()
-            copy = function.clone()
-        if "sym_visibility" in copy.attributes:
-            del copy.attributes["sym_visibility"]
-        # Kernels are internal to their network.
-        external = ir.Attribute.parse("#llvm.linkage<external>")
-        copy.attributes["linkage"] = external
-        renamed = {name: name.replace(kernel.name, kernel.symbol, 1) for name in (kernel.name, *kernel.constants)}
-        _rename(alone, renamed)
-        with ir.InsertionPoint(function):
-            kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
-            ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": external}, regions=1)
-        for name in (kernel.name, *kernel.constants):
-            ops[name].erase()
-    return alone
+    for name in (*kernel.constants, kernel.name):
+        ops[name].detach_from_parent()
+        apart.body.append(ops[name])
+        # A linker leaves out what a network does not use of an object.
+        kind = "text" if name == kernel.name else "rodata"
+        ops[name].attributes["section"] = ir.StringAttr.get(f".{kind}.{names[name]}")
+    if "sym_visibility" in function.attributes:
+        del function.attributes["sym_visibility"]
+    # Kernels are internal to their network. Where two objects have the same one, either will do.
+    function.attributes["linkage"] = _linkage("weak_odr")
+
+
+def _linkage(kind: str) -> ir.Attribute:
+    return ir.Attribute.parse(f"#llvm.linkage<{kind}>")
 
 
 def _rename(module: ir.Module, names: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from qdialect.cache.openmp_calls import SHOWN_ENTRY, TABLE
 from qdialect.diagnostics import CompileError
 
 _OPTIONS = (
-    *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Wl,--build-id=none"),
+    *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Wl,--build-id=none", "-Wl,--gc-sections"),
     *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed", "-o", "network.so"),
 )
 

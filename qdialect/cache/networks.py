@@ -60,9 +60,9 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
     if vector.externals:
         return False
     found = kernels.kernels_of(vector.module, target.name, mark)
-    known = kernels.known_objects(store, found)
+    known = kernels.known_kernels(store, found)
     rest = copy(vector.module)
-    kernels.drop_bodies(rest, [kernel for kernel in found if kernel.key in known])
+    kernels.drop_bodies(rest, [kernel for kernel in found if kernel.key in known.keys])
     last = lower(rest, target, Phase.LLVM, threads=vector.threads)
     keep_to_target(last.module, target)
     divided = {executable.DIVIDED: b""} if is_divided(last.module) else {}

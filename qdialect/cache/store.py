@@ -20,7 +20,7 @@ from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
 from qdialect.diagnostics import QDialectError
 
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""
 
 _DRAFT = "."
@@ -97,9 +97,9 @@ class Store:
         entries = [file for file in files if not file.is_draft]
         total, count = sum(file.size for file in entries), len(entries)
         surplus: list[KeptFile] = []
-        if total > allowed or count > MOST_ENTRIES:
+        if total > allowed or count > MAX_ENTRIES:
             for file in entries:
-                if total <= allowed * _KEPT_SHARE and count <= MOST_ENTRIES * _KEPT_SHARE:
+                if total <= allowed * _KEPT_SHARE and count <= MAX_ENTRIES * _KEPT_SHARE:
                     break
                 surplus.append(file)
                 total, count = total - file.size, count - 1

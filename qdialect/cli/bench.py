@@ -35,7 +35,7 @@ def _run(options: Arguments) -> int:
         raise QDialectError(f"benchmark needs package '{package}', which the extra 'bench' brings")
     quick_engines = [name for name in ENGINES if name not in SLOW and not missing_package(name)]
     engines = options.engines or (quick_engines if options.quick else ())
-    selection = select(options.only, engines, *all_sources())
+    selection = select(options.only, engines, *all_sources(), options.target)
     if options.list:
         _print_list(selection)
         return 0
@@ -44,7 +44,7 @@ def _run(options: Arguments) -> int:
     if folder is not None:
         # Before minutes are spent.
         _make(folder)
-    settings = Settings(options.threads, options.rounds, options.seconds, options.quick)
+    settings = Settings(options.threads, options.rounds, options.seconds, options.quick, options.target)
     results = Run(selection, settings, _progress, _show).results()
     if folder is not None:
         terminal.write_file(str(folder / _RESULTS), results.to_json().encode())

@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Sequence
 
+from qdialect.bench.levels import HOST
 from qdialect.cli.command_parser import CommandParser
 
 PROGRAM = "qdialect-bench"
@@ -18,6 +19,7 @@ examples:
   qdialect-bench                                       every engine on every workload, one thread and two
   qdialect-bench --quick                               the same, with fewer and shorter rounds
   qdialect-bench --only W1,W6 --engines qdialect,onnxruntime --threads 1
+  qdialect-bench --target avx2                         as on a CPU with AVX2 alone
   qdialect-bench --output-dir benchmarks               write results.json, RESULTS.md and pictures there
   qdialect-bench --list                                what can be measured, and what is absent
 """
@@ -29,6 +31,7 @@ class Arguments(argparse.Namespace):
     only: tuple[str, ...]
     engines: tuple[str, ...]
     threads: tuple[int, ...]
+    target: str
     rounds: int
     seconds: float
     quick: bool
@@ -59,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         metavar="COUNTS",
         help="numbers of threads (default: 1, and 2 for networks)",
+    )
+    parser.add_argument(
+        "--target",
+        default=HOST,
+        metavar="NAME",
+        help="keep this compiler, OpenVINO and PyTorch to the instructions of a CPU (default: host, all engines)",
     )
     parser.add_argument("--rounds", type=_count, default=3, help="measurements of each engine (default: 3)")
     parser.add_argument(

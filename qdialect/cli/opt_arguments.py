@@ -130,6 +130,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _explanation(arguments: Arguments) -> str:
     # Most uses of this command need no lowering.
+    from qdialect.lowering import matrix_tiles
     from qdialect.lowering.register_tiles import explained
     from qdialect.lowering.strategy import strategy_of, tile_model
     from qdialect.target import resolve
@@ -137,8 +138,9 @@ def _explanation(arguments: Arguments) -> str:
     target = resolve(target_name(arguments))
     model = tile_model(target)
     text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
-    pairs = strategy_of(target).pair_model
-    text += f"\n{explained(pairs)}" if pairs else ""
+    strategy = strategy_of(target)
+    text += f"\n{explained(strategy.pair_model)}" if strategy.pair_model else ""
+    text += f"\n{matrix_tiles.explained(strategy.matrix_machine)}" if strategy.matrix_machine else ""
     return f"{target.name}: code for {target.kind.name}\n{text}\n"
 
 

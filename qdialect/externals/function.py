@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.externals.external_call import ExternalCall
 from qdialect.interface import Port
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.uint8]
@@ -54,23 +55,6 @@ class ExternalOperation:
     attributes: Mapping[str, Value]
     stages: tuple[ExternalStage, ...]
     result: Port
-
-
-@dataclass(frozen=True)
-class ExternalCall:
-    """A call of a C function of another library, as messages tell of it."""
-
-    title: str
-    target: str
-    symbol: str
-    location: str
-    """``file:line:column``; empty where it is unknown."""
-
-    @property
-    def position(self) -> tuple[str, int, int]:
-        """File, line and column; empty and zeros where they are unknown."""
-        file, *numbers = self.location.rsplit(":", 2)
-        return (file, int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else ("", 0, 0)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which CPU the functions of a module of the LLVM dialect are compiled for, as attributes of each.
+"""How a module of the LLVM dialect is compiled: for which CPU, as attributes of its functions, and how thoroughly.
 
 What a module does not say, LLVM takes from the machine that it runs on.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from qdialect import target as targets
 from qdialect._mlir import ir
+from qdialect.lowering.lowered import target_name_of
 from qdialect.target import Target
 
 _FUNCTION = "llvm.func"
+_ALL, _NOTHING = 3, 0
 
 
 def name_target(module: ir.Module, target: Target) -> None:
@@ -20,7 +22,9 @@ def name_target(module: ir.Module, target: Target) -> None:
         attribute = ir.Attribute.parse(f"#llvm.target_features<{names}>".replace("'", '"'))
         for op in module.body.operations:
             if op.operation.name == _FUNCTION:
-                op.operation.attributes["target_cpu"] = ir.StringAttr.get(target.cpu)
+                # A CPU's name would stand for features that others of its kind lack; it is what code is timed for.
+                op.operation.attributes["target_cpu"] = ir.StringAttr.get("x86-64")
+                op.operation.attributes["tune_cpu"] = ir.StringAttr.get(target.cpu)
                 op.operation.attributes["target_features"] = attribute
 
 
@@ -31,3 +35,15 @@ def keep_to_target(module: ir.Module, target: Target) -> None:
     """
     if not target.is_generic and not target.is_portable and target.kind != targets.host():
         name_target(module, target)
+
+
+def optimization_level(module: ir.Module) -> int:
+    """The level of LLVM's optimizations of its own language, before it selects instructions.
+
+    Code of the target's instructions leaves them nothing to find, and they take as long as all that comes after. Plain
+    vector ops, for targets without instructions, and modules that were not lowered here get all of them. Instructions
+    are selected, scheduled and given registers alike at each level.
+    """
+    name = target_name_of(module)
+    target = targets.resolve(name) if name else targets.GENERIC
+    return _ALL if target.is_generic or target.is_portable else _NOTHING

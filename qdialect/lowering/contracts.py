@@ -51,7 +51,9 @@ def check_x86(module: ir.Module, target: Target) -> None:
 
     def problem(op: ir.Operation) -> str | None:
         is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
-        if not is_left and not factors_of(op):
+        factors = factors_of(op)
+        is_narrow = factors is not None and instructions is not None and factors.dots(instructions)
+        if not is_left and not is_narrow:
             return None
         return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
 

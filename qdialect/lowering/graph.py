@@ -19,12 +19,15 @@ from qdialect.dialect import (
     AvgPool2DOp,
     Conv2DOp,
     ConvTranspose2DOp,
+    DenseOp,
     DynamicConv2DOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
+    FusedDenseOp,
     I16Conv2DOp,
     MaxPool2DOp,
     QnnOp,
+    TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
@@ -48,6 +51,7 @@ from qdialect.lowering.storage import (
     storage_of,
 )
 from qdialect.lowering.strides import row_major
+from qdialect.lowering.transposed_operands import is_read_through
 from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 
@@ -218,8 +222,19 @@ class GraphLowering:
         """Whether a user's array serves as the slot of `value`: every kernel that touches it takes it as it is."""
         if _everyone_takes_arrays(value):
             return True
-        is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
-        return is_same and not any(_reads_past_end(use.owner) for use in value.uses)
+        is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
+        return is_same and not any(_reads_past_end(use.owner) or _reads_words(use.owner) for use in value.uses)
+
+    def is_signed(self, value: ir.Value) -> bool:
+        """Whether `value` is read from where its quantized values are signed, as the user has them."""
+        return value in self._slots and self._slots[value].signed
+
+    def _is_read_as_it_is(self, value: ir.Value) -> bool:
+        """Whether its quantized values need no shift: they are unsigned, or only multiplied as signed ones."""
+        if signed_shift(value.type) == 0:
+            return True
+        is_input = isinstance(value.owner, ir.Block)
+        return is_input and self.program.strategy.multiplies_signed and all(map(_multiplies_signed, value.uses))
 
     def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
@@ -324,6 +339,20 @@ def _reads_past_end(op: Any) -> bool:
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
     k_group = 2 if isinstance(op, I16Conv2DOp) else 4
     return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
+
+
+def _reads_words(op: Any) -> bool:
+    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
+    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
+
+
+def _multiplies_signed(use: ir.OpOperand) -> bool:
+    """Whether a use is the data of a contraction with constant weights whose channels are all summed up."""
+    op = use.owner.opview
+    if not isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp):
+        return False
+    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
 
 
 _NARROW = 4

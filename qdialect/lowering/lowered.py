@@ -47,7 +47,7 @@ class Lowered:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     live_bytes: int = 0
-    """Size of the intermediate values that live at once, where that is most, as the model knows them."""
+    """Size of the intermediate values that live at once, at their maximum, as the model knows them."""
     weights_bytes: int = 0
     """Size of the packed weights among the constants."""
     calls: tuple[KernelCall, ...] = ()

@@ -83,6 +83,20 @@ def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: S
     return sums * tiles < pixels * taps * inner / machine.dot_products
 
 
+def explained(machine: Machine) -> str:
+    """What matrix tiles take beside dot products on a machine, as text."""
+    vectors, taps = SIDE * SIDE, 4 * LANES
+    products, loads = vectors * machine.tile_product_cycles, 2 * SIDE * ROWS / machine.loads
+    dots = vectors * ROWS * LANES / machine.dot_products
+    return "\n".join(
+        [
+            f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
+            f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} (products {products:.1f}, loads {loads:.1f})",
+            f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside",
+        ]
+    )
+
+
 def k_tile(k_groups: int) -> int:
     """K groups of a tile, the same for all tiles of a contiguous reduction: as few as as many tiles can have."""
     return -(-k_groups // -(-k_groups // LANES))

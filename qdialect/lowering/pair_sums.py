@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 128
-"""The most that the weights of one sign of a pair may add up to."""
+"""The maximum of the sum of a pair's weights of one sign."""
 _LARGEST_BYTE = 127
 _PAIR = 2
 

@@ -227,7 +227,7 @@ class Program:
         return self._lifetimes([storage.bytes() for storage in self._arena])
 
     def live_bytes(self) -> int:
-        """Size of the values that live at once, where that is most: their elements alone, as the model knows them."""
+        """Size of the values that live at once, at their maximum: their elements alone, as the model knows them."""
         return peak(self._lifetimes([storage.live_bytes() for storage in self._arena]))
 
     def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:

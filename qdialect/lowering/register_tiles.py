@@ -41,7 +41,7 @@ _SHORT = 192
 """Taps of a reduction after which the epilogue counts."""
 _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
-_MOST_ROWS = 16
+_MAX_ROWS = 16
 """A single vector is bound by broadcasts: more rows gain nothing."""
 _BESIDE = 3
 """Registers beside the operands of words, and beside those of pairs."""
@@ -137,7 +137,7 @@ class TileModel:
         return Choice(title, tuple(sorted((one for one in found if one.rows), key=lambda one: one.cost)), taps, size)
 
     def _candidate(self, vectors: int, bandwidth: float, accumulators: int | None) -> Candidate:
-        machine, rows = self.machine, min(self._fitting_rows(vectors), _MOST_ROWS)
+        machine, rows = self.machine, min(self._fitting_rows(vectors), _MAX_ROWS)
         if accumulators is not None:
             rows = min(rows, -(-accumulators // vectors))
         sums, words = rows * vectors, self.products is Products.WORDS

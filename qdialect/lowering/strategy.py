@@ -19,10 +19,12 @@ _LONG = 8
 
 _ROWS_FOR_WORDS = 4
 # Of 32 registers of 16 lanes.
-_DEPTHWISE_PIXELS, _INTERLEAVED_ROWS, _WIDE = 8, 3, 16
+_DEPTHWISE_PIXELS, _WIDE = 8, 16
+# A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
+_MOST_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
 
 LANES = 64
-"""Bytes of the widest vector."""
+"""Bytes of the widest vector of any target."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,11 @@ class Strategy:
     tiles: Sequence[Tiles]
     """Contraction: the first that holds for a reduction."""
     depthwise_pixels: int
-    """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+    """Depthwise: maximum of pixels of a tile, each an accumulator and a widened input vector of channels."""
     sum_rows: int
-    """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
+    """Sums of windows by dot products: maximum of rows, each a vector of sums; 0 where the target has none."""
     interleaved_rows: int
-    """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
+    """Depthwise by dot products: maximum of rows of a tile, each four accumulators; 0 where the target has none."""
     lanes: int = 16
     """Contraction: channels of a vector."""
     weighs_taps_by_words: bool = False
@@ -86,6 +88,8 @@ class Strategy:
     """Contraction: what stays in the second level while other data passes through."""
     pair_model: TileModel | None = None
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    multiplies_signed: bool = False
+    """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
 
@@ -165,16 +169,18 @@ def strategy_of(target: Target) -> Strategy:
     if model is None or instructions is None:
         return _GENERIC
     registers = target.machine.vector_registers
+    interleaved = min(_MOST_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
         tuple(choice.tiles for choice in model.choices()),
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
         depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
         sum_rows=registers // 2,
-        interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
+        interleaved_rows=interleaved if instructions.interleaves else 0,
         lanes=instructions.lanes,
-        weighs_taps_by_words=not instructions.interleaves,
+        weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=instructions.multiplies_words,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        multiplies_signed=bool(instructions.signed_dots),
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
     )
@@ -196,22 +202,22 @@ def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
     return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
 
 
-def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]:
-    """Split the lanes of a row of `width` pixels into vectors of 64; none where they fill no vector.
+def lane_blocks(lanes_total: int, width: int, *, merge: bool, vector: int = LANES) -> list[LaneBlock]:
+    """Split the lanes of a row of `width` pixels into vectors of `vector` bytes; none where they fill no vector.
 
     Where the pixels of a row `merge`, their lanes lie side by side and fill vectors together.  Else what is left of a
     pixel is cut into powers of two, of as many pixels as fill a vector, or the last vector reaches back.
     """
-    pixels = LANES // math.gcd(lanes_total, LANES)
+    pixels = vector // math.gcd(lanes_total, vector)
     if merge and pixels <= width:
-        return [LaneBlock(0, pixels * lanes_total // LANES, pixels, lanes_total)]
-    tiles, rest = divmod(lanes_total, LANES)
-    whole = [LaneBlock(0, tiles, 1, tiles * LANES)] if tiles else []
+        return [LaneBlock(0, pixels * lanes_total // vector, pixels, lanes_total)]
+    tiles, rest = divmod(lanes_total, vector)
+    whole = [LaneBlock(0, tiles, 1, tiles * vector)] if tiles else []
     powers = [power for power in (32, 16, 8, 4) if rest & power]
-    if (whole and rest > LANES // 2) or any(LANES // power > width for power in powers):
-        return [*whole, LaneBlock(lanes_total - LANES, 1, 1, LANES)] if whole else []
+    if (whole and rest > vector // 2) or any(vector // power > width for power in powers):
+        return [*whole, LaneBlock(lanes_total - vector, 1, 1, vector)] if whole else []
     starts = [lanes_total - (rest & (2 * power - 1)) for power in powers]
-    return whole + [LaneBlock(start, 1, LANES // power, power) for start, power in zip(starts, powers, strict=True)]
+    return whole + [LaneBlock(start, 1, vector // power, power) for start, power in zip(starts, powers, strict=True)]
 
 
 def rows_for(extent: int, maximum: int) -> int:

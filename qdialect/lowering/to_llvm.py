@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qdialect._mlir import ir
 from qdialect.lowering.to_gomp import add_entry, outline
+from qdialect.lowering.unroll_loops import unroll_loops
 from qdialect.lowering.upstream import run_passes
 
 _PASSES = (
@@ -32,6 +33,7 @@ def to_llvm(module: ir.Module) -> None:
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
     threads = outline(module)
+    unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
         _keep_kernels_apart(module)

@@ -28,7 +28,7 @@ MIN_CYCLES = 4000
 _FILL_SHARE = 0.05
 
 # A kernel whose largest part has more of it than this stays whole.
-_MOST = 0.8
+_MAX_SHARE = 0.8
 
 _TIDY = "builtin.module(canonicalize,cse)"
 
@@ -74,7 +74,7 @@ def _partitions(
             continue
         works = [loop_nest.work for loop_nest in kernel.loop_nests]
         partitions = partition(works, threads)
-        if largest_share(works, partitions) <= _MOST:
+        if largest_share(works, partitions) <= _MAX_SHARE:
             chosen[name] = partitions
     return chosen
 

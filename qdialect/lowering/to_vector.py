@@ -21,6 +21,7 @@ from qdialect._mlir import (
     transform,
     vector,
 )
+from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import functions
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, run_passes
@@ -47,6 +48,7 @@ def to_vector(module: ir.Module) -> None:
 
     Raises `CompileError` for an op whose tag is not that of a micro-kernel, and where a schedule does not apply.
     """
+    propagate_call_constants(module)
     with module.context, ir.Location.unknown():
         for function in functions(module):
             micro_kernels = _micro_kernels(function)

@@ -19,6 +19,7 @@ from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
+from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
@@ -29,7 +30,8 @@ def to_x86(module: ir.Module, target: Target) -> None:
         contract_in_tiles(module, target)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
-        flatten_lanes(module)
+        if instructions := instruction_set_of(target):
+            flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
         lower_gathers(module)
 

@@ -6,7 +6,7 @@ Those that round as PyTorch's do are in `activations`.
 from __future__ import annotations
 
 from qdialect.quant_math.activations import sigmoid, tanh
-from qdialect.quant_math.expressions import Expression, Input
+from qdialect.quant_math.expressions import Expression, Input, Number
 
 _X = Input()
 
@@ -52,6 +52,12 @@ sign = _sign(_X)
 def thresholded(alpha: float) -> Expression:
     """x, or 0 where x is at most alpha."""
     return _X * _sign(_X - alpha).at_least(0.0)
+
+
+def shrink(bound: float, bias: float) -> Expression:
+    """x - bias where x > bound, x + bias where x < -bound, 0 between."""
+    below = (-_X - bound).where_positive(_X + bias, Number(0.0))
+    return (_X - bound).where_positive(_X - bias, below)
 
 
 def swish(alpha: float) -> Expression:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from qdialect.aot.network import Batch, open_ports, steps_of
 from qdialect.batching.network import BatchNetwork
 from qdialect.batching.sizes import lowered_sizes
+from qdialect.diagnostics import CompileError
 from qdialect.lowering.pipeline import Lowered
 from qdialect.runtime import memory, saving, workspace_pool
 from qdialect.runtime.batched import BatchCode, BatchedExecutable, tiles
 from qdialect.runtime.compiler import prepared
 from qdialect.runtime.executable import CompiledCode, constants_of
+from qdialect.runtime.external_bindings import External
 from qdialect.runtime.native import allocated
 from qdialect.target import Target
 
@@ -19,7 +22,13 @@ from qdialect.target import Target
 class CompiledBatchedExecutable(BatchedExecutable):
     """A network of any batch as machine code of this process."""
 
-    def __init__(self, lowered: Sequence[Lowered], batch: Batch, workspaces: int | None = None) -> None:
+    def __init__(
+        self,
+        lowered: Sequence[Lowered],
+        batch: Batch,
+        workspaces: int | None = None,
+        externals: Mapping[str, External] = MappingProxyType({}),
+    ) -> None:
         """`lowered` are at phase `llvm`, for each size of `batch`; raises `CompileError` as `CompiledExecutable`."""
         limit = workspace_pool.checked(workspaces)
         smallest = lowered[-1]
@@ -36,11 +45,17 @@ class CompiledBatchedExecutable(BatchedExecutable):
         sizes = [one.constants.size for one in lowered]
         constants = [blocks[content][:size] for content, size in zip(contents, sizes, strict=True)]
         self._kept = [(saving.kept(one.module), own) for one, own in zip(lowered, constants, strict=True)]
-        compiled = [CompiledCode(one, blocks[content]) for content, one in zip(contents, lowered, strict=True)]
+        compiled = [
+            CompiledCode(one, blocks[content], externals=externals)
+            for content, one in zip(contents, lowered, strict=True)
+        ]
+        self._takes_python = any(code.takes_python for code in compiled)
         steps = steps_of((*self.inputs, *self.outputs), sum(batch.factors, ()))
         self._prepare(_Code(compiled, batch.rows, steps, self.working_memory), limit)
 
     def library(self, name: str) -> bytes:
+        if self._takes_python:
+            raise CompileError("network must not call Python functions to be saved, but externals has one")
         return saving.library(self._kept, name, self.batch)
 
 
@@ -76,10 +91,15 @@ class _Caller:
 
 
 def compile_batched(
-    network: BatchNetwork, *, target: str | Target = "host", threads: int = 1, workspaces: int | None = None
+    network: BatchNetwork,
+    *,
+    target: str | Target = "host",
+    threads: int = 1,
+    workspaces: int | None = None,
+    externals: Mapping[str, External] = MappingProxyType({}),
 ) -> CompiledBatchedExecutable:
     """Compile a network of any batch for this machine; the arguments and errors are those of `compile_module`."""
     workspace_pool.checked(workspaces)
     chosen, wanted = prepared(network.module, target, threads)
     batch, lowered = lowered_sizes(network, [chosen], wanted)
-    return CompiledBatchedExecutable(lowered, batch, workspaces)
+    return CompiledBatchedExecutable(lowered, batch, workspaces, externals)

@@ -80,7 +80,7 @@ class CompiledCode(NetworkCode):
         self._is_divided = is_divided(lowered.module)
         keep_to_target(lowered.module, targets.resolve(target_name_of(lowered.module) or targets.GENERIC))
         self._externals = ExternalBindings(lowered.external_functions(), externals)
-        self._externals.place([constants.ctypes.data + start for start, _ in lowered.externals])
+        self._externals.set_records([constants.ctypes.data + start for start, _ in lowered.externals])
         runtime = openmp.addresses() if lowered.threads > 1 else {}
         self._machine_code = MachineCode(lowered.module, {**runtime, **self._externals.symbols})
 

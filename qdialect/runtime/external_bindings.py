@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.externals.function import ExternalCall, ExternalFunction
+from qdialect.externals.external_call import ExternalCall
+from qdialect.externals.function import ExternalFunction
 from qdialect.interface import Port
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.external_calls import ExternalCalls
@@ -50,7 +51,7 @@ class ExternalBindings(ExternalCalls):
         self.symbols = {function.symbol: self._address(function, externals) for function in functions}
         """The address of each C function."""
 
-    def place(self, records: Sequence[int]) -> None:
+    def set_records(self, records: Sequence[int]) -> None:
         """Say at which addresses the records of the functions stand, in their order."""
         self._by_record = dict(zip(records, self._functions, strict=True))
 

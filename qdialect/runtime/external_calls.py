@@ -8,7 +8,7 @@ from threading import get_ident
 
 from qdialect.diagnostics import Diagnostic, ExternalCallError, InputError, Severity
 from qdialect.externals.calls import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES
-from qdialect.externals.function import ExternalCall
+from qdialect.externals.external_call import ExternalCall
 from qdialect.runtime.bound_call import BoundCall
 
 _Words = ctypes.c_int64 * FIRST_ADDRESS

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir, llvm
-from qdialect.aot.object_file import OPTIMIZATION_LEVEL
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
+from qdialect.lowering.code_attributes import optimization_level
 from qdialect.runtime.bound_call import BoundCall, packed_call
 
 _WORD = 64
@@ -25,7 +25,8 @@ class MachineCode:
     def __init__(self, module: ir.Module, symbols: Mapping[str, int] = MappingProxyType({})) -> None:
         with captured_diagnostics(module.context) as said:
             try:
-                self._engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=False)
+                level = optimization_level(module)
+                self._engine = ExecutionEngine(module, opt_level=level, enable_object_dump=False)
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
         self._functions = _functions(module)

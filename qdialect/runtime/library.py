@@ -10,6 +10,7 @@ from pathlib import Path
 
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version, target_titles
+from qdialect.aot.seal import is_damaged
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular
 from qdialect.runtime.kept_file import KeptFile
@@ -37,7 +38,9 @@ class Library:
 
 def library_at(path: Path) -> Library:
     """The library at `path`; raises `LoadError` as `qdialect.load` says."""
-    library = opened(path)
+    _check_file(path)
+    _check_seal(path)
+    library = _mapped(path)
     file = KeptFile(path)
     network = _network(library, path)
     version = _version(library, network, path)
@@ -48,6 +51,10 @@ def library_at(path: Path) -> Library:
 def opened(path: Path) -> ctypes.CDLL:
     """The shared library at `path`, whatever it holds; raises `LoadError` for a file that cannot be loaded."""
     _check_file(path)
+    return _mapped(path)
+
+
+def _mapped(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(_own_path(path))
     except OSError as error:
@@ -84,6 +91,16 @@ def _check_file(path: Path) -> None:
     _, table, entry, count = _HEADER.unpack(start)
     if table + entry * count > size:
         raise LoadError(f"'{path}' must have {table + entry * count} bytes, but has {size}: it was cut off")
+
+
+def _check_seal(path: Path) -> None:
+    """Raise `LoadError` for a file that was damaged since it was written."""
+    try:
+        is_bad = is_damaged(path)
+    except OSError as error:
+        raise LoadError(f"cannot load '{path}': {error.strerror}") from error
+    if is_bad:
+        raise LoadError(f"'{path}' is damaged: its content does not have the checksum that stands at its end")
 
 
 def _network(library: ctypes.CDLL, path: Path) -> Network:

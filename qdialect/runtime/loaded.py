@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot.network import Batch
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime import memory, workspace_pool
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
@@ -55,6 +55,10 @@ def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | Loaded
 
 def load_content(content: bytes, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
     """The network of a library that is no file; raises `LoadError` as `load` does."""
+    with LATE_IMPORTS:
+        # Most processes load files.
+        import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.so"
         path.write_bytes(content)

@@ -53,9 +53,9 @@ class Encoder:
         extent = model.node("Gather", model.node("Shape", ids), model.constant(np.array(1)))
         numbers = [model.constant(np.array(number)) for number in (0, 1)]
         where = model.node("Range", numbers[0], extent, numbers[1])
-        places = model.node("Gather", self._table(2 * LENGTH), where)
-        words, places = (self._requantized(value, (1 / 64, 128)) for value in (words, places))
-        return self._normalized(self._requantized(model.node("Add", words, places), (1 / 32, 128)))
+        positions = model.node("Gather", self._table(2 * LENGTH), where)
+        words, positions = (self._requantized(value, (1 / 64, 128)) for value in (words, positions))
+        return self._normalized(self._requantized(model.node("Add", words, positions), (1 / 32, 128)))
 
     def _mask(self, mask: str) -> str:
         """Zero where a token is, a large negative number elsewhere."""

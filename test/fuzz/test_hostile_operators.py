@@ -15,6 +15,7 @@ from deadline import deadline
 from memory_bound import memory_at_most
 
 from qdialect._mlir import ir
+from qdialect.context import make_context
 from qdialect.diagnostics import QDialectError
 from qdialect.frontends.common import CONVERSION_FAILED
 from qdialect.frontends.onnx import import_onnx
@@ -25,6 +26,12 @@ from qdialect.pipeline import PassManager
 
 _MODELS = 12
 _MAX_MEMORY = 4 << 30
+
+
+@pytest.fixture(scope="module")
+def context() -> ir.Context:
+    """One for all models: making it takes longer than loading most of them."""
+    return make_context()
 
 
 def check(load: Callable[[], ir.Module], what: str) -> None:
@@ -48,15 +55,18 @@ def seeds(kind: str) -> range:
 
 
 @pytest.mark.parametrize("kind", onnx_operators())
-def test_an_onnx_operator(kind: str) -> None:
+def test_an_onnx_operator(kind: str, context: ir.Context) -> None:
     for seed in seeds(kind):
         content = hostile_onnx.Drawing(seed).model(kind)
-        check(lambda content=content: import_onnx(content), f"{kind}, seed {seed}")
+        check(lambda content=content: import_onnx(content, context), f"{kind}, seed {seed}")
 
 
 @pytest.mark.parametrize("kind", tflite_operators())
-def test_a_tflite_operator(kind: str) -> None:
+def test_a_tflite_operator(kind: str, context: ir.Context) -> None:
     for seed in seeds(kind):
         content = hostile_tflite.Drawing(seed).model(kind, hostile_tflite.options_of(kind))
         profile = PROFILES[seed % len(PROFILES)]
-        check(lambda content=content, profile=profile: import_tflite(content, profile=profile), f"{kind}, seed {seed}")
+        check(
+            lambda content=content, profile=profile: import_tflite(content, context, profile=profile),
+            f"{kind}, seed {seed}",
+        )

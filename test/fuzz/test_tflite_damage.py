@@ -93,20 +93,20 @@ def test_truncations_of_a_network(mobilenet: bytes) -> None:
 
 def test_flipped_bits_of_a_network(mobilenet: bytes) -> None:
     random = np.random.default_rng(5)
-    places = random.choice(structure_of(mobilenet), 400, replace=False)
-    bits = 8 * places + random.integers(0, 8, places.size)
+    offsets = random.choice(structure_of(mobilenet), 400, replace=False)
+    bits = 8 * offsets + random.integers(0, 8, offsets.size)
     assert outcomes(flipped(mobilenet, bits.tolist())) == {"refused", "imported"}
 
 
 def test_many_flipped_bytes_at_once(mobilenet: bytes) -> None:
     random = np.random.default_rng(6)
-    places = structure_of(mobilenet)
+    offsets = structure_of(mobilenet)
 
     def damaged() -> Iterator[bytes]:
         for _ in range(100):
             content = bytearray(mobilenet)
-            for place in random.choice(places, 8, replace=False).tolist():
-                content[place] = int(random.integers(0, 256))
+            for offset in random.choice(offsets, 8, replace=False).tolist():
+                content[offset] = int(random.integers(0, 256))
             yield bytes(content)
 
     assert outcomes(damaged()) <= {"refused", "imported"}

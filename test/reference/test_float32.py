@@ -203,9 +203,9 @@ def test_terms_of_a_row_join_sixteen_partial_sums(shape: tuple[int, ...], axes: 
     x = np.random.default_rng(1).normal(size=shape).astype(F32)
     kept = [i for i in range(x.ndim) if i not in axes]
     found, columns = row_sum(x, axes), shape[-1]
-    for place in np.ndindex(*(shape[i] for i in kept)):
+    for position in np.ndindex(*(shape[i] for i in kept)):
         chosen: list[Any] = [slice(None)] * x.ndim
-        for axis, index in zip(kept, place, strict=True):
+        for axis, index in zip(kept, position, strict=True):
             chosen[axis] = index
         rows = x[tuple(chosen)].reshape(-1, columns)
         partial, rest = np.zeros(16, F32), F32(0)
@@ -217,7 +217,7 @@ def test_terms_of_a_row_join_sixteen_partial_sums(shape: tuple[int, ...], axes: 
         total = F32(0)
         for one in partial:
             total += one
-        assert found[place] == (total + rest if columns % 16 else total)
+        assert found[position] == (total + rest if columns % 16 else total)
 
 
 def test_short_rows_and_other_axes_are_summed_in_order() -> None:

@@ -57,8 +57,8 @@ def mean_value(values: list[int], division: Division, zero_point: int) -> int:
 
 def tosa_mean(total: int, count: int) -> int:
     """As the specification of TOSA states it: reciprocal_scale, then apply_scale_32 without double_round."""
-    places = (count - 1).bit_length()
-    return (total * (((2**30 + 1) << places) // count) + (1 << (29 + places))) >> (30 + places)
+    shift = (count - 1).bit_length()
+    return (total * (((2**30 + 1) << shift) // count) + (1 << (29 + shift))) >> (30 + shift)
 
 
 @given(count=st.integers(1, 2**20), data=st.data())

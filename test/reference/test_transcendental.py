@@ -26,7 +26,7 @@ LIBRARY: dict[str, Callable[[Any], Any]] = {
 
 
 def values() -> Any:
-    """Numbers of many sizes, both signs, and the places where the algorithms change."""
+    """Numbers of many sizes, both signs, and the points where the algorithms change."""
     rng = np.random.default_rng(7)
     drawn = [rng.normal(size=4000) * size for size in (1e-12, 1e-6, 1e-3, 0.3, 1.0, 4.0, 30.0)]
     return np.concatenate([*drawn, [0.0, 1.0, -1.0, 6.0, -6.0, 20.0, 40.0, -40.0, 300.0, -300.0]])

@@ -17,11 +17,11 @@ from qdialect.runtime.jit import MachineCode
 from qdialect.target import TARGETS
 
 REGISTERS = ("eax", "ebx", "ecx", "edx")
-ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv)", "[^"]*" ([^:]*) :')
+ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv|syscall)", "[^"]*" ([^:]*) :')
 EVERYTHING = frozenset(BITS)
 OSXSAVE = 27
 SUBLEAF = 1 << 16
-ZMM_STATE, YMM_STATE = 0xE7, 0x7
+TILE_STATE, ZMM_STATE, YMM_STATE = 0x600E7, 0xE7, 0x7
 
 
 def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20) -> dict[int, dict[str, int]]:
@@ -36,8 +36,8 @@ def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20)
     return found
 
 
-def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE) -> int:
-    """The version that code chooses where CPUID and XGETBV give these answers."""
+def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE, answer: int = 0) -> int:
+    """The version that code chooses where CPUID, XGETBV and the system call for tiles give these answers."""
     words_type, pair_type = "!llvm.struct<(i32, i32, i32, i32)>", "!llvm.struct<(i32, i32)>"
     text = ASKED.sub(r"llvm.call @\1(\2) :", choose("choose", versions_of(names)))
     cases = "".join(
@@ -70,6 +70,10 @@ def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int 
           %part0 = llvm.mlir.undef : {pair_type}
           %part1 = llvm.insertvalue %low, %part0[0] : {pair_type}
           llvm.return %part1 : {pair_type}
+      }}
+      llvm.func @syscall(%number: i64, %request: i64, %component: i64) -> i64 {{
+          %answer = llvm.mlir.constant({answer} : i64) : i64
+          llvm.return %answer : i64
       }}
       {text.replace("internal ", "")}
       llvm.func @main(%result: !llvm.ptr) {{
@@ -111,6 +115,22 @@ def test_the_operating_system_must_save_the_registers() -> None:
     assert chosen(["znver4"], answers(EVERYTHING, saves=False)) == 1
 
 
+def test_tiles_are_used_where_linux_permits_them() -> None:
+    names = ["sapphirerapids", "icelake-server", "x86-64"]
+    assert [one.name for one in versions_of(names)] == ["amxint8", "avx512vbmi", "x86-64"]
+    assert chosen(names, answers(EVERYTHING), state=TILE_STATE) == 0
+    assert chosen(names, answers(EVERYTHING), state=TILE_STATE, answer=-22) == 1
+    assert chosen(names, answers(EVERYTHING), state=ZMM_STATE) == 1
+    assert chosen(names, answers(EVERYTHING - {"amx-int8"}), state=TILE_STATE) == 1
+
+
+def test_linux_is_asked_for_tiles_where_all_else_fits() -> None:
+    text = choose("choose", versions_of(["sapphirerapids", "haswell"]))
+    assert text.count('"syscall"') == 1
+    assert "llvm.call @choose_may_use_tiles(%shown0)" in text
+    assert "syscall" not in choose("choose", versions_of(["znver4", "haswell"]))
+
+
 def test_old_cpus_are_not_asked_what_they_do_not_know() -> None:
     # On them a leaf beyond the highest gives the numbers of another one.
     assert chosen(ALL, answers(EVERYTHING, leaves=6)) == 2
@@ -137,7 +157,7 @@ def test_code_may_use_what_its_target_has() -> None:
 
 
 def test_a_version_is_made_once_for_names_of_one_kind() -> None:
-    assert versions_of(["znver4", "haswell", "sapphirerapids", "x86-64-v3", "x86-64", "k8"]) == (
+    assert versions_of(["znver4", "haswell", "icelake-server", "x86-64-v3", "x86-64", "k8"]) == (
         TARGETS["avx512vbmi"],
         TARGETS["avx2"],
         TARGETS["x86-64"],
@@ -145,11 +165,11 @@ def test_a_version_is_made_once_for_names_of_one_kind() -> None:
 
 
 def test_versions_of_all_kinds_are_told_apart() -> None:
-    names = ["znver4", "cascadelake", "alderlake", "skx", "haswell", "nehalem", "x86-64"]
+    names = ["sapphirerapids", "znver4", "cascadelake", "arrowlake", "alderlake", "skx", "haswell", "nehalem", "x86-64"]
     kinds = versions_of(names)
     assert {one.name for one in kinds} == {*TARGETS} - {"generic"}
     for index, one in enumerate(kinds):
-        assert chosen(names, answers(one.code_features)) == index
+        assert chosen(names, answers(one.code_features), state=TILE_STATE) == index
 
 
 def test_host_is_the_machine_that_compiles() -> None:

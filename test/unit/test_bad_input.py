@@ -356,7 +356,7 @@ text = '''func.func @main(%x: tensor<1x70000xi8>, %z: tensor<60000x1xi8>) -> ten
   func.return %m : tensor<1x1xi8>
 }'''
 module = qdialect.parse(text)
-limit = 3 << 30
+limit = 2 << 30
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 arrays = [np.zeros((1, 70000), np.int8), np.zeros((60000, 1), np.int8)]
 for work in (lambda: interpreter.run(module, arrays), lambda: qdialect.compile(module)(*arrays)):
@@ -372,7 +372,7 @@ for work in (lambda: interpreter.run(module, arrays), lambda: qdialect.compile(m
 def test_memory_that_the_process_does_not_have_is_an_error() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert f"at most {3 << 30} bytes" in done.stdout
+    assert f"at most {2 << 30} bytes" in done.stdout
     assert "Traceback" not in done.stderr
 
 

@@ -30,7 +30,7 @@ CONTEXT = make_context()
 ROUND_TRIPS = sorted(
     path for path in (Path(__file__).parents[1] / "lit" / "dialect").glob("*.mlir") if "invalid" not in path.name
 )
-MOST_ELEMENTS, MOST_OPERANDS = 20_000, 4
+MAX_ELEMENTS, MAX_OPERANDS = 20_000, 4
 assert rules.__name__
 
 
@@ -40,7 +40,7 @@ def operations(path: Path) -> Iterator[ir.Operation]:
     for function in module.body.operations:
         for op in function.regions[0].blocks[0]:
             elements = sum(math.prod(shape_of(value.type)) for value in (*op.operands, *op.results))
-            if op.name in RULES and len(op.operands) <= MOST_OPERANDS and elements <= MOST_ELEMENTS:
+            if op.name in RULES and len(op.operands) <= MAX_OPERANDS and elements <= MAX_ELEMENTS:
                 yield op.operation
 
 

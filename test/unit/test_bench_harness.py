@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qdialect._mlir import ir
-from qdialect.bench import engines, run, sources
+from qdialect.bench import engines, levels, report, run, sources
 from qdialect.bench.agreement import agreement
 from qdialect.bench.bandwidth import read_rate
 from qdialect.bench.campaign import Campaign, Plan, cores_for
@@ -21,12 +21,13 @@ from qdialect.bench.model_networks import model_sources
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
+from qdialect.bench.results import Measurement, Results
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.timing import measure, summary
 from qdialect.cli import bench
 from qdialect.context import make_context
-from qdialect.diagnostics import InputError
+from qdialect.diagnostics import CompileError, InputError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
@@ -252,7 +253,7 @@ def test_a_random_network_computes_its_answer() -> None:
     drawing.head(drawing.convolution(value, 4, 3, 2, (0, 0, 1, 1), "relu6", depthwise=True))
     network, image, answer = drawing.finish()
     (found,) = interpreter.run(import_onnx(write_qdq(network)), [image])
-    # A sum of f32 values may round the other way in one place, and what follows sees it.
+    # A sum of f32 values may round the other way in one element, and what follows sees it.
     assert np.abs(found.astype(int) - answer).max() <= 1
     assert network.macs == sum(node.macs for node in network.nodes) > 0
 
@@ -264,3 +265,29 @@ def test_the_text_for_iree_is_mlir(name: str) -> None:
     with make_context():
         module = ir.Module.parse(layer_text(layer_parameters(network), *shapes))
         assert module.operation.verify()
+
+
+def test_engines_are_kept_to_a_target(case: Case) -> None:
+    with Campaign(Plan(["qdialect"], 1, 1, 0.01, "x86-64"), ignore) as campaign:
+        (row,) = campaign.measure(exact(case)).rows
+    assert (row.error, row.different) == ("", 0)
+    chosen = select((), (), [], {}, "avx2")
+    assert "qdialect" in chosen.engines
+    assert set(chosen.engines) <= set(levels.LIMITED)
+    assert chosen.absent.get("litert", "package").startswith(("it uses all that the CPU has", "package"))
+    assert levels.environment("alderlake")["ONEDNN_MAX_CPU_ISA"] == "AVX2_VNNI"
+    assert levels.environment("skx")["ATEN_CPU_CAPABILITY"] == "avx512"
+    assert "ONEDNN_MAX_CPU_ISA" not in levels.environment("host")
+    assert levels.reason_to_leave_out("torch", "generic") == "it cannot be kept to 'generic'"
+    with pytest.raises(CompileError, match="target must be one of"):
+        levels.environment("avx3")
+
+
+def test_a_report_at_a_target_names_it_and_has_no_goals() -> None:
+    settings = Settings((1,), 1, 0.01, target="avx2")
+    texts = settings.texts()
+    assert texts["target"] == "avx2"
+    page = report.markdown(Results({}, {}, {}, texts, (Measurement("W1", "layer", "", 10, 1, 1, 1.0, ()),)))
+    assert "| target | avx2 |" in page
+    assert "## Goals" not in page
+    assert "target" not in Settings((1,), 1, 0.01).texts()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from qdialect.bench.agreement import agreement
 from qdialect.bench.answer import evaluate
 from qdialect.bench.layers import (
     LAYERS,
@@ -19,6 +20,8 @@ from qdialect.bench.network import Convolution, Network
 from qdialect.bench.onnx_operators import write_operators
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
+from qdialect.bench.traced_graph import arrays
+from qdialect.bench.transformers import WORKLOADS, Shape
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
@@ -122,3 +125,22 @@ def test_work_is_counted() -> None:
     }
     # The input, weights and biases, the output.
     assert layer_network("W7a", LAYERS["W7a"]).bytes_moved == 2048 + 2048 * 1000 + 4 * 1000 + 1000
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_transformer_is_the_answer_but_for_ties(name: str) -> None:
+    shape = Shape(layers=2, width=16, heads=2, hidden=32, tokens=5)
+    graph, outputs = WORKLOADS[name].build(shape, np.random.default_rng(5))
+    found = interpreter.run(import_onnx(graph.content(outputs)), arrays(graph.inputs))
+    # Caches are concatenated, which rounds nothing.
+    assert agreement(arrays(outputs)[1:], found[1:]).different == 0
+    assert agreement(arrays(outputs)[:1], found[:1], tolerance=0.1).different == 0
+    assert graph.macs > 0
+    assert len(graph.weights) >= 12
+
+
+def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:
+    shape = Shape(layers=1, width=16, heads=2, hidden=32, tokens=5)
+    graph, outputs = WORKLOADS["T2"].build(shape, np.random.default_rng(5))
+    content = graph.content(outputs)
+    assert (content.count(b"DynamicQuantizeLinear"), content.count(b"MatMulInteger")) == (4, 6)

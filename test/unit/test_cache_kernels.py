@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,19 @@ def layer(**changes: object) -> str:
     return LAYERS.format(**{"rows": 32, "weight": 3, "scale": 0.5, **changes})
 
 
+def stack(*rows: int) -> str:
+    """Several layers of `LAYERS` on one input."""
+    body, results = "", list[str]()
+    for index, count in enumerate(rows):
+        inside = layer(rows=count).split("{\n", 1)[1].rsplit("return", 1)[0]
+        for name in ("w", "0", "1"):
+            inside = re.sub(rf"%{name}\b", f"%v{index}_{name}", inside)
+        body += inside
+        results.append(f"tensor<4x{count}xui8>")
+    values, types = ", ".join(f"%v{index}_1" for index in range(len(rows))), ", ".join(results)
+    return f"func.func @main(%x: tensor<4x64xui8>) -> ({types}) {{\n{body}return {values} : {types}\n}}"
+
+
 @pytest.fixture
 def without_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "absent")
@@ -54,7 +68,10 @@ def same_bits(text: str, threads: int = 1) -> None:
     module = qdialect.parse(text)
     inputs = random_inputs(module)
     found = qdialect.compile(module, threads=threads)
-    np.testing.assert_array_equal(found(*inputs), compile_module(module, threads=threads)(*inputs))
+    results = [one(*inputs) for one in (found, compile_module(module, threads=threads))]
+    outputs = [one if isinstance(one, tuple) else (one,) for one in results]
+    for one, wanted in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(one, wanted)
 
 
 @pytest.mark.parametrize("changes", [{"weight": 5}, {"scale": 0.75}])
@@ -91,6 +108,29 @@ def test_kernels_of_the_cache_give_the_same_bits(text: str, threads: int, kept: 
         same_bits(text, threads)
     # All else is there.
     assert compiled == ["main"]
+
+
+@pytest.mark.parametrize("linker", [True, False])
+def test_networks_share_the_kernels_that_they_have_in_common(
+    linker: bool, kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not linker:
+        monkeypatch.setenv("CC", "absent")
+    same_bits(stack(16, 32))
+    (first,) = entries(kept, "object")
+    same_bits(stack(32, 48))
+    assert len(entries(kept, "object")) == 2
+    # From both groups, and nothing else.
+    same_bits(stack(16, 32, 48))
+    assert len(entries(kept, "object")) == 2
+    # Kernels of a group that has gone are compiled again, and an object may have one that another has too.
+    first.unlink()
+    same_bits(stack(16, 48))
+    same_bits(stack(48, 32, 16))
+    assert first.name not in {path.name for path in entries(kept, "object")}
+    for kernel in sorted(entries(kept, "group"))[::2]:
+        kernel.unlink()
+    same_bits(stack(32, 16, 48))
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -182,7 +182,7 @@ def test_drafts_of_writers_that_were_ended_go(kept: Store) -> None:
 
 
 def test_many_entries_are_few_again(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(store, "MAX_ENTRIES", 100)
     for number in range(200):
         (kept.path / f"{number}").touch(0o600)
         used_at(kept, f"{number}", 1000 + number)

@@ -1,4 +1,4 @@
-"""The one factory of contexts, and how MLIR's diagnostics become errors with places."""
+"""The one factory of contexts, and how MLIR's diagnostics become errors with locations."""
 
 import subprocess
 import sys
@@ -156,4 +156,4 @@ def test_a_diagnostic_prints_its_notes_below() -> None:
     wanted = "a.mlir:3:4: error: value must be used once\na.mlir:9:1: note: it was used here"
     assert str(found) == wanted
     assert QDialectError("x", (found,)).render() == wanted
-    assert QDialectError("no place").render() == "error: no place"
+    assert QDialectError("no location").render() == "error: no location"

@@ -100,5 +100,5 @@ def test_a_network_in_parts_is_not_pickled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("range_", [(0, 4), (5, 4), (1,), (1, 2.5), "seq", None])
 def test_ranges_that_are_none(range_: object, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"dims\['seq'\] must be an integer or a range \(least, largest\)"):
+    with pytest.raises(InputError, match=r"dims\['seq'\] must be an integer or a range \(minimum, maximum\)"):
         qdialect.compile(tmp_path / "model.onnx", dims={"seq": cast("int", range_)})

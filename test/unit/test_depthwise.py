@@ -7,12 +7,13 @@ import pytest
 from compiled_ops import EIGHT_BIT, check
 from graphs import convolution
 from numpy.typing import NDArray
-from together import variants_together
+from together import check_compiled, variants_together
 
 from qdialect import PassManager, parse
 from qdialect._mlir import ir
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.target import TARGETS
+from qdialect.reference.interpreter import run
+from qdialect.target import TARGETS, host_features
 
 # Input, kernel, strides, padding, dilation.
 WINDOWS = [
@@ -41,6 +42,19 @@ def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
     values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
     check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+@pytest.mark.parametrize("name", ["avx2", "sse4.1"])
+def test_products_in_pairs_of_extreme_weights(number: int, name: str) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    rng = np.random.default_rng(number)
+    values = rng.choice([0, 1, 128, 254, 255], (shape[3], *kernel, 1)).astype(np.uint8)
+    module = depthwise(number, "ui8", values, tuple(int(point) for point in rng.choice([0, 128, 255], shape[3])))
+    inputs = [rng.choice([0, 128, 255], shape).astype(np.uint8)]
+    here = name if TARGETS[name].features <= host_features() else f"{name},portable"
+    check_compiled(module, here, [inputs], [run(module, inputs)])
 
 
 @variants_together

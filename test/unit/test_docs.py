@@ -1,9 +1,9 @@
 """The pages written by hand: their code blocks run, their links lead somewhere, their commands print what they say.
 
 A block ``python file=x.py`` or ``mlir file=x.mlir`` is a file for the following blocks, ``append=x.py`` the end of one;
-a ``python`` block is run.  In a ``console`` block each command runs, of the project, the system or the page, and where
-output follows it must be the output, ``...`` standing for any lines.  A page that writes files of the project works on
-a copy of it.
+a ``python`` block is run, in one process with those that follow it directly.  In a ``console`` block each command runs,
+of the project, the system or the page, and where output follows it must be the output, ``...`` standing for any lines.
+A page that writes files of the project works on a copy of it.
 """
 
 import os
@@ -12,8 +12,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,18 @@ def run_new(command: list[str], folder: Path) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+def program_of(blocks: Iterable[Block]) -> str:
+    """A program that runs each block as one of its own; what they import is imported once."""
+    return "".join(f"exec({block.text!r}, {{'__name__': '__main__'}})\n" for block in blocks)
+
+
+def run_program(run: Run, text: str, folder: Path) -> None:
+    program = folder / "program_of_the_page.py"
+    program.write_text(text)
+    # A fork has imported modules before.
+    output_of(run_new if "sys.modules" in text else run, [sys.executable, str(program)], folder)
+
+
 def output_of(run: Run, command: list[str], folder: Path) -> str:
     done = run(command, folder)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
@@ -112,14 +125,16 @@ def test_what_a_page_shows_is_so(page: Path, tmp_path: Path, forking: ForkingPro
     if any(block.is_of_project for block in blocks):
         copy_project(tmp_path)
         run = run_new
-    for block in blocks:
-        if block.file:
-            block.write(tmp_path)
-        elif block.language == "python":
-            output_of(run_new, [sys.executable, "-c", block.text], tmp_path)
-        else:
-            assert block.language == "console"
-            run_commands(run, block.text, tmp_path)
+    for (language, is_file), group in groupby(blocks, lambda block: (block.language, bool(block.file))):
+        if not is_file and language == "python":
+            run_program(run, program_of(group), tmp_path)
+            continue
+        for block in group:
+            if block.file:
+                block.write(tmp_path)
+            else:
+                assert block.language == "console"
+                run_commands(run, block.text, tmp_path)
 
 
 @pytest.mark.parametrize("name", TRACES)

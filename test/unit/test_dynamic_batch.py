@@ -16,7 +16,7 @@ from onnx_graphs import ModelBuilder
 import qdialect
 from qdialect.batching.network import BatchNetwork, check_alike, fixed_batch
 from qdialect.context import parse
-from qdialect.diagnostics import CompileError, InputError
+from qdialect.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.runtime.batched import tiles
@@ -306,3 +306,22 @@ def test_inputs_of_other_extents_have_no_batch() -> None:
 def test_batches_that_are_none(batch: Any) -> None:
     with pytest.raises(InputError, match="batch must be an integer or 'dynamic', but got "):
         qdialect.compile("model.onnx", batch=batch)
+
+
+def test_what_a_framework_would_run_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    value = b.node("LRN", b.input("x", ("batch", 4, 4, 4)), size=3)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b.finish(value, dtype=np.float32))
+    with pytest.raises(ImportModelError) as refused:
+        qdialect.compile(path, batch="dynamic")
+    *_, note = refused.value.diagnostics[0].notes
+    assert note.message == (
+        "a framework runs a part of a model for a batch of known size alone: without batch='dynamic' the model is "
+        "compiled for each batch that it is called with"
+    )
+    executable = qdialect.compile(path, fallback="framework")
+    assert [executable.results([np.ones((n, 4, 4, 4), np.float32)])[0].shape[0] for n in (1, 3)] == [1, 3]
+    with pytest.raises(ImportModelError) as refused:
+        qdialect.compile(path, batch="dynamic", fallback="none")
+    assert not any("framework" in note.message for note in refused.value.diagnostics[0].notes)

@@ -15,6 +15,7 @@ from qdialect.runtime.jit import MachineCode
 
 FAMILIES = (
     *(
+        dot_products.VPDPBSSD,
         dot_products.VPDPBUSD,
         dot_products.VPDPWSSD,
         dot_products.VPMADDWD,
@@ -100,5 +101,5 @@ def test_instructions_have_names_of_their_own() -> None:
 
 
 def test_instructions_need_features_of_the_kinds_that_use_them() -> None:
-    known = target.TARGETS["avx512vbmi"].code_features | {"avxvnni"}
+    known = target.TARGETS["avx512vbmi"].code_features | {"avxvnni", "avxvnniint8"}
     assert all(known.issuperset(some) for one in INSTRUCTIONS for some in one.features)

@@ -17,6 +17,7 @@ from subprocesses import output_of
 
 import qdialect
 from qdialect.aot import record
+from qdialect.aot.seal import sealed
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, InputError, LoadError, QDialectError
 from qdialect.lowering import lowered
@@ -25,6 +26,7 @@ from qdialect.runtime import compile_module, saving
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.target import host
 
+SEAL_BYTES = len(sealed(b""))
 START = record.MAGIC + struct.pack("<I", record.ABI_VERSION)
 CLIP = """
 func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
@@ -192,7 +194,8 @@ def damaged(content: bytes, kind: str) -> bytes:
         found[start : start + 7] = b'{"nome"'
     else:
         return content[: len(content) * 2 // 3]
-    return bytes(found)
+    # Of files that are not damaged since they were written.
+    return sealed(bytes(found[:-SEAL_BYTES]))
 
 
 @pytest.mark.parametrize(
@@ -291,3 +294,23 @@ def test_what_is_kept_for_a_file_leaves_the_module_as_it_was() -> None:
     constants = lowered.read(module).constants
     assert constants.size
     assert constants.tobytes() not in content
+
+
+def test_a_flipped_bit_anywhere_is_found_before_the_file_is_mapped(library: Path, tmp_path: Path) -> None:
+    content = library.read_bytes()
+    path = tmp_path / "flipped.so"
+    # Headers, symbols, code and constants: most would end the process, or give other numbers.
+    for position in (*range(16, 64, 6), *np.linspace(64, len(content) - SEAL_BYTES - 1, 40, dtype=int)):
+        flipped = bytearray(content)
+        flipped[position] ^= 0x10
+        path.write_bytes(flipped)
+        with pytest.raises(LoadError, match=r"flipped.so' (is damaged: its content does not have|must )"):
+            qdialect.load(path)
+
+
+def test_a_library_without_checksum_is_loaded(library: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stripped.so"
+    subprocess.run(["strip", "-o", path, library], check=True)
+    assert len(path.read_bytes()) < len(library.read_bytes())
+    (found,) = qdialect.load(path).results([np.full((2, 3), 100, np.int8)])
+    assert found.tolist() == [[9] * 3] * 2

@@ -26,7 +26,7 @@ def table(value: ir.Value) -> ir.Value:
 
 
 def same_values(value: ir.Value) -> ir.Value:
-    """To the other sign, every code at its place in the range: between stored quantized values nothing changes."""
+    """To the other sign, at the same position in the range: between stored quantized values nothing changes."""
     source, target = element_of(value.type), "ui8" if element_of(value.type) == "i8" else "i8"
     values = np.roll(np.arange(256), 128).astype(np.uint8)
     return build(LutOp, value, element=target, table=values, **quantization(source, target)).output

@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, tensor
+from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, drawn_inputs, ends, tensor
 from graphs import graph
-from together import variants_together
+from together import check_compiled, variants_together
 
 from qdialect._mlir import ir
-from qdialect.dialect import ConvTranspose2DOp, MatMulOp, RequantizeOp, build
+from qdialect.dialect import ClipOp, ConvTranspose2DOp, MatMulOp, RequantizeOp, TransposeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.lowering.pipeline import lower
+from qdialect.reference import interpreter
 from qdialect.target import TARGETS
 
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
@@ -113,3 +114,71 @@ def test_transposed_convolutions(
         return build(ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
 
     check(graph([tensor((2, 3, 5, 12), "ui8")], body))
+
+
+# Of data and weight the shape before a transposition, and its order.
+TRANSPOSED = [
+    (((1, 5, 3, 8), (0, 2, 1, 3)), ((1, 13, 3, 8), (0, 2, 3, 1))),
+    (((2, 9, 2, 5), (0, 2, 1, 3)), ((2, 5, 2, 33), (0, 2, 1, 3))),
+    (((1, 1, 2, 64), (0, 2, 1, 3)), ((1, 197, 2, 64), (0, 2, 3, 1))),
+    (((7, 24), (0, 1)), ((40, 24), (1, 0))),
+    # One K group is no whole number of 32 bits, and the left operand's columns are contiguous: both are copied.
+    (((1, 5, 3, 7), (0, 2, 1, 3)), ((1, 9, 3, 7), (0, 2, 3, 1))),
+    (((16, 4), (1, 0)), ((16, 3), (0, 1))),
+    # A single row, a single column, a single tap.
+    (((1, 1, 3, 16), (0, 2, 1, 3)), ((1, 1, 3, 16), (0, 2, 3, 1))),
+    (((4, 2, 1), (1, 0, 2)), ((1, 2, 9), (1, 0, 2))),
+]
+
+
+def transposed_product(number: int, elements: tuple[str, str]) -> ir.Module:
+    (left, first), (right, second) = TRANSPOSED[number]
+
+    def body(data: ir.Value, weight: ir.Value) -> ir.Value:
+        turned = build(TransposeOp, data, element=elements[0], permutation=first).output
+        columns = build(TransposeOp, weight, element=elements[1], permutation=second).output
+        values = parameters(*elements, right[second[-1]])
+        return build(MatMulOp, turned, columns, element="i32", **values).output
+
+    return graph([tensor(left, elements[0]), tensor(right, elements[1])], body)
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(TRANSPOSED)))
+@pytest.mark.parametrize("elements", [("ui8", "i8"), ("i8", "ui8")])
+def test_products_of_transposed_operands(number: int, elements: tuple[str, str]) -> None:
+    check(transposed_product(number, elements))
+
+
+@pytest.mark.parametrize("target", ["avx2", "sse4.1"])
+def test_products_of_transposed_operands_on_older_targets(target: str) -> None:
+    module = transposed_product(0, ("ui8", "i8"))
+    inputs = drawn_inputs(module)
+    check_compiled(module, target, [inputs], [interpreter.run(module, inputs)])
+
+
+def test_transposed_operands_are_read_where_they_are() -> None:
+    assert [
+        lower(transposed_product(number, ("ui8", "ui8")), TARGETS["generic"]).labels.count("qnn.transpose")
+        for number in range(6)
+    ] == [0, 0, 0, 0, 1, 1]
+
+
+def test_a_transposed_tensor_with_another_reader_is_stored() -> None:
+    def body(data: ir.Value, weight: ir.Value) -> list[ir.Value]:
+        turned = build(TransposeOp, weight, element="i8", permutation=(1, 0)).output
+        product = build(MatMulOp, data, turned, element="i32", **parameters("ui8", "i8", 16)).output
+        return [product, turned]
+
+    module = graph([tensor((3, 8), "ui8"), tensor((16, 8), "i8")], body)
+    check(module)
+    assert lower(module, TARGETS["generic"]).labels.count("qnn.transpose") == 1
+
+
+def test_a_returned_tensor_is_read_through_its_transposition() -> None:
+    def body(data: ir.Value, weight: ir.Value) -> list[ir.Value]:
+        cache = build(ClipOp, weight, element="ui8", min=3, max=200).output
+        turned = build(TransposeOp, cache, element="ui8", permutation=(1, 0)).output
+        return [build(MatMulOp, data, turned, element="i32", **parameters("ui8", "ui8", 16)).output, cache]
+
+    check(graph([tensor((1, 8), "ui8"), tensor((16, 8), "ui8")], body))

@@ -31,6 +31,20 @@ def test_sums_of_products_by_their_labels(equation: str, lhs: tuple[int, ...], r
 
 
 @variants_together
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("nlhd,nhmd,nlh->nlhm", [(2, 5, 3, 4), (2, 3, 6, 4), (2, 5, 3)]),
+        ("ij,jk,kl->il", [(3, 4), (4, 5), (5, 2)]),
+        ("i,j,ij,i->", [(3,), (4,), (3, 4), (3,)]),
+    ],
+)
+def test_products_of_more_than_two(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    operands = [drawn(shape, np.float32, seed) for seed, shape in enumerate(shapes)]
+    check("Einsum", operands, equation=equation)
+
+
+@variants_together
 @pytest.mark.parametrize("equation", ["ijk->kij", "ijk->ik", "...k->k...", "ijk->"])
 def test_labels_of_one_tensor(equation: str) -> None:
     check("Einsum", [drawn((2, 3, 5), np.float32)], equation=equation)

@@ -24,8 +24,8 @@ def cells(x: Array, window: Mapping[str, Any], output: tuple[int, int]) -> Itera
     steps, pads = window.get("dilations", [1, 1]), window.get("pads", [0, 0, 0, 0])
     for i, j in np.ndindex(*output):
         starts = (i * strides[0] - pads[0], j * strides[1] - pads[1])
-        places = [(starts[0] + a * steps[0], starts[1] + b * steps[1]) for a, b in np.ndindex(*kernel)]
-        inside = [(row, column) for row, column in places if 0 <= row < x.shape[2] and 0 <= column < x.shape[3]]
+        positions = [(starts[0] + a * steps[0], starts[1] + b * steps[1]) for a, b in np.ndindex(*kernel)]
+        inside = [(row, column) for row, column in positions if 0 <= row < x.shape[2] and 0 <= column < x.shape[3]]
         rows, columns = zip(*inside, strict=True)
         yield i, j, x[:, :, rows, columns]
 

@@ -121,10 +121,10 @@ def test_packed_taps_lie_in_the_order_of_the_loops(
     assert packed.shape == (-(-channels // tile), *outer, k_groups, vectors, lanes, 4)
     assert packed.flags.c_contiguous
     for index in np.ndindex(*packed.shape):
-        block, (*place, k_group, vector, lane, tap) = index[0], index[1:]
+        block, (*tap_position, k_group, vector, lane, tap) = index[0], index[1:]
         channel, position = block * tile + vector * lanes + lane, k_group * 4 + tap
         inside = channel < channels and position < run
-        assert packed[index] == (taps[(channel, *place, position)] if inside else 0)
+        assert packed[index] == (taps[(channel, *tap_position, position)] if inside else 0)
 
 
 def test_channels_are_filled_up() -> None:

@@ -328,8 +328,8 @@ def test_regions_that_stand_for_no_integer_op_are_refused() -> None:
         return coded(total)
 
     def per_place(x: ir.Value) -> ir.Value:
-        places = constant(np.arange(320, dtype=np.float32).reshape(16, 20))
-        return coded(arith.MulFOp(f32(x), places).result)
+        ramp = constant(np.arange(320, dtype=np.float32).reshape(16, 20))
+        return coded(arith.MulFOp(f32(x), ramp).result)
 
     def by_channel(x: ir.Value) -> ir.Value:
         v = build(DequantizeOp, x, element="f32", scales=(0.1,) * 20, zero_points=(3,) * 20, axis=1).output

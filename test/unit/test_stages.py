@@ -1,4 +1,4 @@
-"""Every stage of an epilogue is defined, evaluated, lowered and taken apart, each in one place."""
+"""Every stage of an epilogue is defined, evaluated, lowered and decomposed, each in one file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -12,9 +12,9 @@ from qdialect.cpu_names import CPUS
 from qdialect.lowering.register_tiles import Products, Tiles, explained
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
-    LANES,
     ChannelBlock,
     Strategy,
+    Swept,
     depthwise_blocks,
     lane_blocks,
     row_tiles,
@@ -156,6 +156,24 @@ def test_register_tiles_of_zen_4() -> None:
     assert wanted == strategy_of(resolve("znver5"))
 
 
+@pytest.mark.parametrize(
+    ("weights", "data", "expected"),
+    [
+        # Small weights stay near whatever the order.
+        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
+        # Weights that do not are fetched once, not for each tile of pixels.
+        (Swept(1 << 21, 16), Swept(1 << 17, 4), True),
+        # A single tile of pixels fetches them once either way.
+        (Swept(1 << 21, 16), Swept(1 << 17, 1), False),
+        # Neither stays near: what is fetched again is the smaller one, or the one with fewer tiles on the other side.
+        (Swept(1 << 21, 16), Swept(1 << 21, 100), True),
+        (Swept(1 << 21, 16), Swept(1 << 23, 10), False),
+    ],
+)
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
+    assert AVX512.sweeps_pixels(weights, data) is expected
+
+
 def test_register_tiles_of_words() -> None:
     haswell = strategy_of(resolve("haswell"))
     assert (haswell.lanes, haswell.multiplies_words) == (8, True)
@@ -229,13 +247,13 @@ def test_rows_for(extent: int, maximum: int, rows: int) -> None:
     assert rows_for(extent, maximum) == rows
 
 
-@given(CHANNELS, st.integers(1, 30), st.booleans())
-def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool) -> None:
-    blocks = lane_blocks(lanes, width, merge=merge)
+@given(CHANNELS, st.integers(1, 30), st.booleans(), st.sampled_from([64, 32, 16]))
+def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool, vector: int) -> None:
+    blocks = lane_blocks(lanes, width, merge=merge, vector=vector)
     seen: set[int] = set()
     for block in blocks:
         assert block.pixels <= width
-        assert block.tiles * LANES == block.pixels * block.lanes
+        assert block.tiles * vector == block.pixels * block.lanes
         assert block.start + block.lanes <= lanes
         seen |= set(range(block.start, block.start + block.lanes))
     assert seen == (set(range(lanes)) if blocks else set())
@@ -262,7 +280,11 @@ def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tup
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:
-    assert 4 * AVX512.interleaved_rows + 4 + 4 <= 32
+    for name in TARGETS:
+        target = resolve(name)
+        rows = strategy_of(target).interleaved_rows
+        assert 4 * rows + 4 + 4 <= target.machine.vector_registers or rows == 0
+        assert (rows == 0) == (name in ("generic", "x86-64")), "which lack products of bytes"
 
 
 @given(EXTENTS)

@@ -73,8 +73,8 @@ def test_targets_by_name() -> None:
 
 
 def test_what_targets_have() -> None:
-    assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", "avx512vbmi"]
-    assert [name for name, found in TARGETS.items() if found.has_vbmi] == ["avx512vbmi"]
+    assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", "avx512vbmi", "amxint8"]
+    assert [name for name, found in TARGETS.items() if found.has_vbmi] == ["avx512vbmi", "amxint8"]
     assert all(found.kind is found and found.features <= found.code_features for found in TARGETS.values())
     assert not Target("half", TARGETS["avx512vnni"].features - {"avx512vl"}).has_vnni
 
@@ -94,7 +94,10 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         ("znver5", "avx512vbmi"),
         ("skylake-avx512", "avx512bw"),
         ("cascadelake", "avx512vnni"),
-        ("lunarlake", "avxvnni"),
+        ("sapphirerapids", "amxint8"),
+        ("graniterapids,-amx-int8", "avx512vbmi"),
+        ("lunarlake", "avxvnniint8"),
+        ("gracemont", "avxvnni"),
         ("sandybridge", "sse4.1"),
         ("k8", "x86-64"),
         ("haswell,+avxvnni", "avxvnni"),

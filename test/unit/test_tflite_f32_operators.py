@@ -78,6 +78,17 @@ def test_pairs(kind: int, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("kind", [KIND.SIN, KIND.COS, KIND.SIGN, KIND.LOG_SOFTMAX])
+def test_functions_of_a_c_library(kind: int) -> None:
+    found, wanted = both(kind, [X], X.shape)
+    assert_floats_within(found, wanted, "layer")
+
+
+def test_powers() -> None:
+    found, wanted = both(KIND.POW, [np.abs(X) + 0.1, drawn(5, 19)], X.shape)
+    assert_floats_within(found, wanted, "layer")
+
+
 @pytest.mark.parametrize("kind", [KIND.REDUCE_MAX, KIND.REDUCE_MIN, KIND.REDUCE_PROD])
 @pytest.mark.parametrize("axes", [[1], [0, 2], [0, 1, 2]])
 def test_reductions(kind: int, axes: list[int]) -> None:

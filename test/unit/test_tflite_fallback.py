@@ -140,7 +140,7 @@ def with_detection(content: bytes) -> bytes:
     model.buffers.append(held)
     results = [
         added(graph, name, shape, SCHEMA.TensorType.FLOAT32)
-        for name, shape in (("places", (1, 5, 4)), ("classes", (1, 5)), ("best", (1, 5)), ("count", (1,)))
+        for name, shape in (("boxes", (1, 5, 4)), ("classes", (1, 5)), ("best", (1, 5)), ("count", (1,)))
     ]
     add_operator(model, SCHEMA.BuiltinOperator.RESHAPE, [scores], [reshaped], shape=(1, 144, 8))
     add_operator(model, SCHEMA.BuiltinOperator.DEQUANTIZE, [reshaped], [floats])

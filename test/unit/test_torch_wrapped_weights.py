@@ -9,21 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from together import check_compiled
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 from torch_functions import check, drawn
 
-import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.reference.interpreter import run
 from qdialect.torch_backend import compile_captured
 
+TORCH: Any = torch
 QUANTIZATION: Any = import_module("torchao.quantization")
 CONFIGURATIONS = {
     "weights": QUANTIZATION.Int8WeightOnlyConfig,
     "rows": QUANTIZATION.Int8DynamicActivationInt8WeightConfig,
     "groups": lambda: QUANTIZATION.Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int4, weight_granularity=QUANTIZATION.PerGroup(32)
+        weight_dtype=TORCH.int4, weight_granularity=QUANTIZATION.PerGroup(32)
     ),
 }
 
@@ -40,7 +42,7 @@ class Block(nn.Module):
 
 
 def quantized(kind: str) -> nn.Module:
-    torch.manual_seed(0)
+    TORCH.manual_seed(0)
     model = Block().eval()
     QUANTIZATION.quantize_(model, CONFIGURATIONS[kind]())
     return model
@@ -51,9 +53,11 @@ def test_exported_and_captured(kind: str) -> None:
     model, x = quantized(kind), drawn(1, 2, 6, 32)
     wanted = model(x).detach().numpy()
     module = import_torch(torch.export.export(model, (x,)))
-    assert_floats_within(qdialect.compile(module)(x.numpy()), wanted, "layer")
-    torch._dynamo.reset()
-    captured: Any = torch.compile(model, backend=compile_captured, options={"fallback": "none", "cache": "off"})
+    (found,) = run(module, [x.numpy()])
+    check_compiled(module, "host", [[x.numpy()]], [[found]])
+    assert_floats_within(found, wanted, "layer")
+    TORCH._dynamo.reset()
+    captured: Any = TORCH.compile(model, backend=compile_captured, options={"fallback": "none", "cache": "off"})
     assert_floats_within(captured(x).detach().numpy(), wanted, "layer")
 
 
@@ -73,4 +77,8 @@ def test_an_archive_of_them_must_be_trusted() -> None:
 def test_products_of_integers() -> None:
     random = np.random.default_rng(3)
     left, right = (torch.tensor(random.integers(-128, 128, shape, np.int8)) for shape in ((20, 16), (16, 24)))
-    check(lambda x: (torch._int_mm(x, right), torch._int_mm(x, x.t().contiguous()[:, :16])), left)
+
+    def products(x: Tensor) -> Any:
+        return TORCH._int_mm(x, right), TORCH._int_mm(x, x[:16].clone())
+
+    check(products, left)

@@ -1,4 +1,4 @@
-"""The ROM that the emulated machine boots: boot code, page tables, the program with the function to call, and arrays."""
+"""The ROM that the emulated machine boots: boot code, page tables, the program with the function, and arrays."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def spans_of(arrays: Sequence[NDArray[np.generic]]) -> list[Span]:
 def rom_of(
     code: bytes, function: str, arrays: Sequence[NDArray[np.generic]], results: Sequence[int], folder: Path
 ) -> bytes:
-    """The ROM for a call of `function` of the object file `code` with pointers to `arrays`; what is built is in `folder`.
+    """The ROM for a call of `function` of the object file `code` with pointers to `arrays`; it is built in `folder`.
 
     `results` are the numbers of the arrays that are written to the console afterwards.  Raises `EmulatorError`.
     """

@@ -217,6 +217,9 @@ class BuiltinOperator:
     STABLEHLO_SHIFT_LEFT: ClassVar[int]
     STABLEHLO_CBRT: ClassVar[int]
 
+class BuiltinOptions2:
+    StableHLOCompositeOptions: ClassVar[int]
+
 class BuiltinOptions:
     NONE: ClassVar[int]
     Conv2DOptions: ClassVar[int]
@@ -647,6 +650,10 @@ class SVDFOptions:
     def Rank(self) -> int: ...
     def FusedActivationFunction(self) -> int: ...
     def AsymmetricQuantizeInputs(self) -> bool: ...
+
+class StableHLOCompositeOptions:
+    def Init(self, buf: bytes | bytearray, pos: int) -> None: ...
+    def DecompositionSubgraphIndex(self) -> int: ...
 
 class WhileOptions:
     @classmethod

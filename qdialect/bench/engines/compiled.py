@@ -9,6 +9,7 @@ import numpy as np
 import qdialect
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, known_forms
+from qdialect.bench.levels import target_name
 
 _FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_qnn")
 
@@ -19,7 +20,9 @@ class CompiledSession:
     def __init__(self, case: Case, form: str, threads: int) -> None:
         inputs = case.forms[form].inputs()
         batch = inputs[0].shape[0] if inputs[0].ndim else 1
-        executable = qdialect.compile(case.forms[form].model, batch=batch, threads=threads, cache=False)
+        executable = qdialect.compile(
+            case.forms[form].model, batch=batch, threads=threads, target=target_name(), cache=False
+        )
         self._outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
         self.call = executable.bind(inputs, self._outputs)
 

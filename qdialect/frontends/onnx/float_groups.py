@@ -87,8 +87,8 @@ class _Groups:
         low, high = (0.0, math.inf) if bound.kind == "Relu" else self._bounds(bound)
         limits = np.iinfo(point.dtype)
         ends = np.array([limits.min, limits.max], np.float32) - np.float32(zero)
-        least, largest = (float(end) for end in ends * np.float32(step))
-        return low - least <= _TOLERANCE and largest - high <= _TOLERANCE
+        minimum, maximum = (float(end) for end in ends * np.float32(step))
+        return low - minimum <= _TOLERANCE and maximum - high <= _TOLERANCE
 
     def _bounds(self, clip: Node) -> tuple[float, float]:
         """Those of a Clip; NaN where they are computed."""

@@ -12,7 +12,7 @@ from qdialect.frontends.onnx.sorting import callees_first
 if TYPE_CHECKING:
     import onnx
 
-_MOST_NODES = 1_000_000
+_MAX_NODES = 1_000_000
 
 Key = tuple[str, str, str]
 
@@ -51,8 +51,8 @@ def _check_size(model: onnx.ModelProto) -> None:
     for key in order:
         sizes[key] = _size(calls[key], sizes)
     total = _size(_calls(model.graph.node), sizes)
-    if total > _MOST_NODES:
-        raise ImportModelError(f"functions of the model must give at most {_MOST_NODES} nodes, but give {total}")
+    if total > _MAX_NODES:
+        raise ImportModelError(f"functions of the model must give at most {_MAX_NODES} nodes, but give {total}")
 
 
 def _size(calls: Counter[Key], sizes: dict[Key, int]) -> int:

@@ -38,8 +38,8 @@ class Attention:
 
         Biases broadcast to the scores [B, N, S, L].
         """
-        turned = emitter.transpose(key, (0, 1, 3, 2))
-        product = emitter.build(F32MatmulOp, query, turned, element="f32")
+        transposed = emitter.transpose(key, (0, 1, 3, 2))
+        product = emitter.build(F32MatmulOp, query, transposed, element="f32")
         shape = shape_of(product.type)
         s = F32Builder(emitter, shape)
         scores = s("mulf", product, self.scale)

@@ -36,7 +36,7 @@ def _ordered_value(site: Site, source: Tensor) -> Value:
 
 
 def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
-    """The bits of a float, those of negative ones turned around; plus zero makes minus zero plus zero."""
+    """The bits of a float, those of negative ones inverted; plus zero makes minus zero plus zero."""
     bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
     return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
 

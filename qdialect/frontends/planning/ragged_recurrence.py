@@ -1,6 +1,6 @@
 """Recurrent layers whose sequences have lengths that are known at run time alone.
 
-Every cell runs forwards over all time steps.  A sequence that runs backwards is turned around within its length before
+Every cell runs forwards over all time steps.  A sequence that runs backwards is reversed within its length before
 the cell and after it; what follows the end of a sequence is 0, and its last states are those after its last step.
 """
 
@@ -36,7 +36,7 @@ class Ragged:
         """B."""
         return self.lengths.shape[0]
 
-    def turned(self, plan: Plan, name: str, sequence: F32Tensor) -> Computed:
+    def reversed(self, plan: Plan, name: str, sequence: F32Tensor) -> Computed:
         """[T, B, W] with each sequence backwards within its length."""
         value = sequence.f32(plan, name)
 

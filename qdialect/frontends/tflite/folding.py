@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from qdialect.context import make_context
 from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.tflite.composites import inline
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.pieces import Pieces
 from qdialect.frontends.tflite.reader import LOOP, read_options
@@ -35,13 +36,15 @@ def fold_constants(graph: Graph, *, unrolls: bool = True) -> Graph:
     """`graph` without the nodes that only compute integers from known ones; their outputs are constants.
 
     On the way, tensors whose shape the file leaves out get the one that their operator gives them, and loops whose trip
-    count is known are replaced by what their trips compute, unless `unrolls` is false.
+    count is known are replaced by what their trips compute and composites by their decomposition, unless `unrolls` is
+    false.
 
     A node that does not fit its inputs stays, to be refused with the others.
     """
     folding = Folding(graph)
     for operator in graph.operators:
-        if operator.kind != LOOP or not unrolls or not unroll(folding, operator):
+        is_replaced = unrolls and ((operator.kind == LOOP and unroll(folding, operator)) or inline(folding, operator))
+        if not is_replaced:
             folding.add(operator)
     return folding.graph()
 

@@ -76,6 +76,8 @@ class Operator:
     """What this node and all others may make beside what the file holds."""
     intermediates: tuple[Tensor, ...] = ()
     """Tensors whose scales say how the node rounds between its inputs and outputs."""
+    decomposition: int | None = None
+    """The subgraph that says what a composite computes."""
 
     @property
     def title(self) -> str:

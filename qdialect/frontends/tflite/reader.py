@@ -30,8 +30,8 @@ Options = TypeVar("Options", bound=OptionsTable)
 _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
 _SCHEMA_VERSION = 3
-LOOP = "WHILE"
-"""The operator that runs other subgraphs."""
+LOOP, COMPOSITE = "WHILE", "STABLEHLO_COMPOSITE"
+"""The operators that run other subgraphs."""
 _MAX_SUBGRAPHS = 64
 _MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
@@ -128,7 +128,7 @@ class _Reader:
         index, names = self._signature(signature) if signature else (0, {})
         buffers = self._all("buffers", self._model.BuffersLength, self._buffer)
         main = self._subgraph(index, names, buffers)
-        if all(operator.kind != LOOP for operator in main.operators):
+        if all(operator.kind not in (LOOP, COMPOSITE) for operator in main.operators):
             return main
         with reading("the subgraphs"):
             count = self._model.SubgraphsLength()
@@ -252,7 +252,8 @@ class _Reader:
         results = _tensors_at(outputs, tensors, f"node {index}")
         between = _tensors_at(self._integers(operator.IntermediatesAsNumpy()), tensors, f"node {index}")
         options = operator.BuiltinOptionsType(), operator.BuiltinOptions()
-        return Operator(index, kinds[code], sources, results, *options, self._budget, between)
+        body = _decomposition(operator) if kinds[code] == COMPOSITE else None
+        return Operator(index, kinds[code], sources, results, *options, self._budget, between, body)
 
     def _quantization(
         self, tensor: tflite.Tensor, name: str, shape: tuple[int, ...]
@@ -273,6 +274,16 @@ class _Reader:
         found = len(zero_points)
         _require(found == count, f"file is damaged: tensor '{name}' must have {count} zero points, but got {found}")
         return tuple(scales.tolist()), zero_points, axis
+
+
+def _decomposition(operator: tflite.Operator) -> int | None:
+    """The subgraph that says what a composite computes; None where its options are of another kind."""
+    table = operator.BuiltinOptions2()
+    if table is None or operator.BuiltinOptions2Type() != tflite.BuiltinOptions2.StableHLOCompositeOptions:
+        return None
+    options = tflite.StableHLOCompositeOptions()
+    options.Init(table.Bytes, table.Pos)
+    return options.DecompositionSubgraphIndex()
 
 
 def _tensors_at(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:

@@ -36,7 +36,7 @@ from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_values
 from qdialect.quant_math.choices import Interpolation, LeakyMode
 
-# What the delegate's subgraph accepts of each kind of factor: least, and the first that is too large.
+# What the delegate's subgraph accepts of each kind of factor: the minimum, and the first that is too large.
 _CONTRACTIONS = (0.0, 2.0**8)
 _PRODUCTS = (2.0**-16, 2.0**8)
 _SUMS = (2.0**-10, 2.0**8)

@@ -15,7 +15,7 @@ Declared = Sequence[int | str]
 Range = tuple[float, float]
 
 # PyTorch assumes of every open extent that it is neither 0 nor 1, and lets it be 1 all the same.
-_ASSUMED_LEAST = 2
+_ASSUMED_MIN = 2
 
 
 def sizes_of(declared: Mapping[str, Declared], extents: Extents, ranges: Mapping[str, Range]) -> dict[str, int]:
@@ -31,10 +31,10 @@ def sizes_of(declared: Mapping[str, Declared], extents: Extents, ranges: Mapping
             raise ImportModelError(f"input '{name}' must have known extents: {error}") from error
     extents.check_used()
     for symbol, size in sizes.items():
-        least, most = ranges.get(symbol, (0, math.inf))
-        holds = size <= most and (size >= least or least <= _ASSUMED_LEAST)
+        minimum, maximum = ranges.get(symbol, (0, math.inf))
+        holds = size <= maximum and (size >= minimum or minimum <= _ASSUMED_MIN)
         if not holds:
-            raise ImportModelError(f"extent '{symbol}' must be in [{least}, {most}], but got {size}")
+            raise ImportModelError(f"extent '{symbol}' must be in [{minimum}, {maximum}], but got {size}")
     return sizes
 
 

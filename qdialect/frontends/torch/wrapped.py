@@ -26,8 +26,8 @@ def without_wrappers(program: Any) -> Any:
 class Wrapper:
     """How an argument of a call is made of plain ones."""
 
-    kind: type | None
-    """None for an argument that is plain itself."""
+    kind: Any
+    """Its class, None for an argument that is plain itself."""
     parts: tuple[tuple[str, Wrapper], ...] = ()
     """The attributes that hold tensors."""
     context: Any = None
@@ -54,9 +54,8 @@ class Wrapper:
         """An argument made of the next plain ones."""
         if self.kind is None:
             return next(plain)
-        kind: Any = self.kind
         parts = {name: part.made(plain) for name, part in self.parts}
-        return kind.__tensor_unflatten__(parts, self.context, self.shape, self.strides)
+        return self.kind.__tensor_unflatten__(parts, self.context, self.shape, self.strides)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
         _, rows, columns, _ = shape_of(op.weight.type)
         _lower_run_time(lowering, op, _window(op, rows, columns))
         return
-    matrix = matrix_of(op, taps_of(op))
+    matrix = matrix_of(op, taps_of(op), is_signed=lowering.is_signed(op.data))
     _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
 
@@ -39,7 +39,7 @@ def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
     if constant_value(op.weight) is None:
         _lower_run_time(lowering, op, _row_window(lowering.slot(op.data)))
         return
-    matrix = matrix_of(op, taps_of(op))
+    matrix = matrix_of(op, taps_of(op), is_signed=lowering.is_signed(op.data))
     _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
 
@@ -58,11 +58,15 @@ def taps_of(op: AnyContraction | AnyFused) -> NDArray[Any]:
     return weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1)
 
 
-def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
-    """What kernels need of `taps`, which are `op`'s weights or a part of each channel's."""
+def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any], *, is_signed: bool = False) -> Matrix:
+    """What kernels need of `taps`, which are `op`'s weights or a part of each channel's.
+
+    Kernels read stored values of the data, or quantized values as they are where the data `is_signed`.
+    """
     weights, start = center(taps, op.weight_zero_points), bias_of(op)
-    zero_point = op.input_zero_point + signed_shift(op.data.type)
-    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bounds(weights, start, zero_point))
+    stored = op.input_zero_point + signed_shift(op.data.type)
+    folded = folded_bias(weights, start, op.input_zero_point if is_signed else stored)
+    return Matrix(weights, folded, accumulator_bounds(weights, start, stored))
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:

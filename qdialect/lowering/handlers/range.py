@@ -45,15 +45,15 @@ def _scale_of(body: Body, low: Value, high: Value) -> Value:
 
 
 def _zero_point_of(body: Body, low: Value, high: Value) -> Value:
-    least, greatest = body.constant(LOWEST, _F64), body.constant(HIGHEST, _F64)
+    minimum, maximum = body.constant(LOWEST, _F64), body.constant(HIGHEST, _F64)
     scale = _scale_of(body, low, high)
     below, above = (body.binary("arith.divf", body.cast("arith.extf", end, _F64), scale) for end in (low, high))
     low_terms = body.binary("arith.subf", body.constant(HIGHEST + 1, _F64), below)
-    is_low = body.compare("olt", low_terms, body.binary("arith.addf", greatest, above))
-    from_low, from_high = body.binary("arith.subf", least, below), body.binary("arith.subf", greatest, above)
+    is_low = body.compare("olt", low_terms, body.binary("arith.addf", maximum, above))
+    from_low, from_high = body.binary("arith.subf", minimum, below), body.binary("arith.subf", maximum, above)
     exact = body.select(is_low, from_low, from_high)
-    nudged = body.select(body.compare("oge", exact, greatest), greatest, _half_away(body, exact))
-    nudged = body.select(body.compare("ole", exact, least), least, nudged)
+    nudged = body.select(body.compare("oge", exact, maximum), maximum, _half_away(body, exact))
+    nudged = body.select(body.compare("ole", exact, minimum), minimum, nudged)
     return body.select(body.compare("oeq", low, high), body.constant(0.0, _F64), nudged)
 
 

@@ -256,7 +256,7 @@ class _RoundedState:
         self.steps.product(self._rounded, width, output, [gates, self._scale, self.scales], _scaled_and_added)
 
     def _extreme(self, rows: MapOperand, fold: Fold, output: MapOperand) -> None:
-        """The least or the largest of all numbers and 0."""
+        """The minimum or the maximum of all numbers and 0."""
         steps = self.steps
         source = Reduced(replace(rows, strides=(0,)), rows.strides)
         emit_reduction(

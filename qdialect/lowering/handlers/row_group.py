@@ -94,10 +94,10 @@ def _blocks(group: RowGroup) -> Iterator[_Blocks]:
         yield _Blocks(whole * block, 1, rest)
 
 
-def _best_block(rows: int, most: int) -> int:
-    """Up to `most` rows: those that leave none, unless these are fewer than half as many."""
-    divisor = max(count for count in range(1, most + 1) if rows % count == 0)
-    return divisor if 2 * divisor >= most else most
+def _best_block(rows: int, maximum: int) -> int:
+    """Up to `maximum` rows: those that leave none, unless these are fewer than half as many."""
+    divisor = max(count for count in range(1, maximum + 1) if rows % count == 0)
+    return divisor if 2 * divisor >= maximum else maximum
 
 
 def _lower_blocks(

@@ -1,4 +1,4 @@
-"""Transposition: a copy, vectors along both innermost dimensions."""
+"""Transposition: a copy, vectors along both innermost dimensions; nothing where its readers walk the source."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.transposition import emit_transposition
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.transposed_operands import is_read_through
 
 
 @lowers(TransposeOp)
 def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
+    if is_read_through(op):
+        return
     data, output = lowering.slot(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
     if not after:

@@ -33,7 +33,7 @@ class ChannelTiles:
     @property
     def has_channels_by_group(self) -> bool:
         """Whether each group of that loop has channels of its own."""
-        return self.has_group_axis and self.group.strides is None
+        return self.group.has_channels_by_group
 
     @property
     def sizes(self) -> tuple[int, ...]:

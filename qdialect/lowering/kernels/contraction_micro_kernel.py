@@ -217,11 +217,11 @@ class ContractionMicroKernel:
         if not self.columns.are_words:
             weights = Operand(self.columns.weights, (*k_groups, "nl", "k4"))
             tag = Tag(micro_kernel, "contraction", axes.tiles)
-            return accumulate(kernel, tag, loops, (data, weights), start)
+            return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
         weights = Operand(self.columns.weights, (*k_groups, "kq", "nl", "kp"))
         tag = Tag(micro_kernel, "contraction", (*axes.tiles, 0))
         loops = Loops(loops.parallel, (*axes.outer, "kk", "kp", "kq"))
-        return accumulate(kernel, tag, loops, (data, weights), start)
+        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
 
     def _data(self, segment: Segment, buffer: Buffer, in_pairs: bool) -> Operand:
         """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""
@@ -242,13 +242,17 @@ class ContractionMicroKernel:
         data = Operand(kernel.read(buffer, k_group, start_at), (*self.groups, *segment.loops, "k4"))
         weights = Operand(remainder.weights, (*self.groups, *_TILE, "k4"))
         loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
-        return accumulate(self.kernel, Tag(micro_kernel, role, (0,)), loops, (data, weights), start)
+        tag = Tag(micro_kernel, role, (0,))
+        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
 
     def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.sums is not None:
-            view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
-            return Operand(self.kernel.read(self.sums, view), segment.loops)
+            # Groups with sums of their own come one after the other.
+            count, rows = (self.tiles.group.count,), (prod(axis.size for axis in self.op.pixel_axes()),)
+            groups = (count, rows) if self.groups else ((), ())
+            view = View((*groups[0], *segment.sizes), (*groups[1], *segment.strides(-1)), segment.offsets[-1])
+            return Operand(self.kernel.read(self.sums, view), (*self.groups, *segment.loops))
         per_channel = self.tiles.group.per_block > 1
         own = _TILE if per_channel else ("nl",)
         sizes = self._spread(segment) if per_channel else (*self._spread(segment)[:-3], self.tiles.block.lanes)
@@ -258,7 +262,8 @@ class ContractionMicroKernel:
         start = self.kernel.filled(sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         tag = Tag(micro_kernel, "sum", self.axes.tiles)
         bytes_ = self._data(segment, buffer, in_pairs=False) if self.columns.are_words else data
-        acc = accumulate(self.kernel, tag, loops, (bytes_, Operand(self._ones, columns)), start)
+        ones = Operand(self._ones, columns)
+        acc = accumulate(self.kernel, tag, loops, (bytes_, ones), start, is_signed=self.op.data.signed)
         return Operand(acc, loops.parallel)
 
     def _epilogue(self, body: Body, with_residual: bool) -> Value:
@@ -299,11 +304,23 @@ class ContractionMicroKernel:
         return self.constant("ones", correction.ones, is_weight=True)
 
 
-def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
-    """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has; bytes are u8, what else s8 or s16."""
+def accumulate(
+    kernel: Kernel,
+    tag: Tag,
+    loops: Loops,
+    operands: tuple[Operand, Operand],
+    start: Tensor,
+    *,
+    is_signed: bool = False,
+) -> Tensor:
+    """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has.
+
+    x is u8 or s16, and s8 where it `is_signed`; w is s8 or s16.
+    """
     output = Operand(start, loops.parallel)
     body = kernel.body(operands, output)
-    x = body.cast("arith.extui" if body.inputs[0].type == "i8" else "arith.extsi", body.inputs[0], "i32")
+    is_unsigned = body.inputs[0].type == "i8" and not is_signed
+    x = body.cast("arith.extui" if is_unsigned else "arith.extsi", body.inputs[0], "i32")
     w = body.cast("arith.extsi", body.inputs[1], "i32")
     total = body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)

@@ -1,7 +1,7 @@
 """Depthwise convolution: every channel with its own taps, vectors along the channels.
 
 Where the target has dot products they sum four taps of a row at a time, see `depthwise_dot_product`.  Elsewhere, and
-for what fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of
+for what fills no vector, one tap follows the other: it multiplies a vector of channels by a vector of
 weights, element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the
 window is needed.
 """
@@ -31,7 +31,7 @@ _TAPS = ("kh", "kw")
 
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel call of a convolution with one input and one output channel per group."""
-    calls = calls_of(op) if program.strategy.interleaved_rows else []
+    calls = calls_of(op, program.strategy) if program.strategy.interleaved_rows else []
     if not calls:
         _append(program, op, label, op.macs, _emit_taps)
     for index, pixel_blocks in enumerate(calls):

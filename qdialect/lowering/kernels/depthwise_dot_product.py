@@ -1,14 +1,14 @@
-"""Depthwise convolution by dot products: 64 lanes times four taps of a kernel row.
+"""Depthwise convolution by dot products: the lanes of a vector times four taps of a kernel row.
 
-The tile's lanes are 64 bytes that lie side by side at a pixel.  Where neighbouring windows are one pixel apart, several
-pixels may share them, so that any number of channels fills vectors: 24 channels of 8 pixels are three blocks.  Else
-what is left of several pixels is put together: 16 channels of 4 pixels.
+The tile's lanes are the 64 bytes of a vector, or its 32 or 16, that lie side by side at a pixel.  Where neighbouring
+windows are one pixel apart, several pixels may share them, so that any number of channels fills vectors: 24 channels of
+8 pixels are three blocks.  Else what is left of several pixels is put together: 16 channels of 4 pixels.
 
 A dot product sums four bytes of a 32-bit lane, so the bytes of four taps are interleaved.  Unpacking does so within
 128-bit lanes, and leaves byte 16 l + 4 v + i of the block in vector v, at lane 4 l + i.  The loops over lanes are just
-that, (v, l, i), with v and l as two bits each, of which the higher ones may be pixels.  All constants lie in their
-order: nothing is put back in order before the packs of the epilogue, which do it on the way.  An interleaved row of the
-input serves every output row whose window holds it.
+that, (v, l, i), with v and l as bits, two each of 64 bytes, of which the higher ones may be pixels.  All constants lie
+in their order: nothing is put back in order before the packs of the epilogue, which do it on the way.  An interleaved
+row of the input serves every output row whose window holds it.
 
 Bound.  A kernel of KH rows and Q K groups of columns costs 4 KH Q dot products per 64 outputs.  R output rows at stride
 s need s (R - 1) + KH rows of the input, each 8 unpacks a K group of three or four columns, so (s (R - 1) + KH) / R * 8
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,22 +28,50 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction
+from qdialect.lowering.kernels.depthwise_weights import K_GROUP, KGroups, k_groups_of
 from qdialect.lowering.kernels.epilogue import Stages
-from qdialect.lowering.packing import pad_channels, signed_parts
+from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.strategy import LANES, LaneBlock, lane_blocks
+from qdialect.lowering.strategy import LaneBlock, Strategy, lane_blocks
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import View
 
-_ORDER = (2, 2, 2, 2, 4)
-"""Extents of the loops over lanes: two bits of v, two of l, and i."""
-_WEIGHTS = (8, 4, 32, 16, 1)
-"""Bytes between neighbours along them where a block is 64 bytes in a row."""
-_LANES = ("v1", "v0", "l1", "l0", "i")
+_PART = 16
+"""Bytes that are unpacked by themselves."""
 _COLUMNS = ("kx", "kz")
-_K_GROUP = 4
 _MAX_K_GROUPS = 16
 """K groups of a kernel whose products are written out; a tile is longer with each."""
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """The loops over the lanes of a vector of `size` bytes: two bits of v, those of l, and i."""
+
+    size: int
+
+    @property
+    def parts(self) -> int:
+        """Extent of l."""
+        return self.size // _PART
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loops."""
+        return ("v1", "v0", *(f"l{bit}" for bit in reversed(range(self._bits))), "i")
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Their extents."""
+        return (2, 2, *[2] * self._bits, 4)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Bytes between neighbours along them where a block lies in a row."""
+        return (8, 4, *(_PART << bit for bit in reversed(range(self._bits))), 1)
+
+    @property
+    def _bits(self) -> int:
+        return self.parts.bit_length() - 1
 
 
 @dataclass(frozen=True)
@@ -57,21 +84,6 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _KGroups:
-    """Up to four columns of some rows of the kernel, as one product.
-
-    Each loop of `columns` goes on by one column: two of two steps walk three columns, and the middle one twice.
-    """
-
-    row: int
-    rows: int
-    column: int
-    columns: tuple[int, ...]
-    packed: NDArray[np.int8]
-    """[rows, tiles, lanes..., 4]."""
-
-
-@dataclass(frozen=True)
 class PixelBlock:
     """`groups` groups of pixels of a block of lanes, from pixel `column` of each row on."""
 
@@ -80,14 +92,14 @@ class PixelBlock:
     groups: int
 
 
-def calls_of(op: Contraction) -> list[list[PixelBlock]]:
-    """What each call computes; nothing where the tensor has too few lanes, or the kernel is large.
+def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
+    """What each call computes; nothing for too few lanes, a large kernel, or too many weights for pairs.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.
     """
     height, width = op.window.kernel
-    if height * -(-width // _K_GROUP) > _MAX_K_GROUPS:
+    if height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
         return []
     storages = [slot.storage for slot in op.slots]
     pitches = {storage.pitch for storage in storages}
@@ -96,7 +108,7 @@ def calls_of(op: Contraction) -> list[list[PixelBlock]]:
     first: list[PixelBlock] = []
     again: list[PixelBlock] = []
     done = 0
-    for block in lane_blocks(op.output.storage.pitch, extent, merge=merge):
+    for block in lane_blocks(op.output.storage.pitch, extent, merge=merge, vector=4 * strategy.lanes):
         groups, rest = divmod(extent, block.pixels)
         (again if block.start < done else first).append(PixelBlock(block, 0, groups))
         if rest:
@@ -126,12 +138,14 @@ class _InterleavedMicroKernel:
         self.pixel_block = pixel_block
         self.block = block = pixel_block.block
         self.images = ("n",) if op.window.images > 1 else ()
-        self.loops = (*self.images, "h", "ct", "x", *_LANES)
-        lanes = np.arange(block.tiles * LANES).reshape(block.tiles, 2, 2, 2, 2, 4).transpose(0, 3, 4, 1, 2, 5)
-        self.channels = block.start + lanes % block.lanes
-        self.k_groups = self._k_groups()
-        weights = np.concatenate([k_groups.packed.reshape(-1) for k_groups in self.k_groups])
-        self.weights = self._constant("weights", weights, is_weight=True)
+        self.lanes = lanes = _Lanes(4 * kernel.program.strategy.lanes)
+        self.loops = (*self.images, "h", "ct", "x", *lanes.names)
+        # Byte 16 l + 4 v + i, as (v, l, i).
+        order = np.arange(block.tiles * lanes.size).reshape(block.tiles, lanes.parts, 4, 4).transpose(0, 2, 1, 3)
+        self.channels = block.start + order.reshape(block.tiles, *lanes.order) % block.lanes
+        self.k_groups = _k_groups(op, kernel.program.strategy)
+        weights = np.concatenate([self._pack(k_groups.taps).reshape(-1) for k_groups in self.k_groups])
+        self.weights = self._weights(weights)
         self.bias = self._per_channel("bias", op.bias)
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
@@ -144,7 +158,7 @@ class _InterleavedMicroKernel:
         kernel, buffers = self.kernel, self.buffers
         micro_kernel = kernel.next_micro_kernel()
         inputs = [Operand(self._accumulate(micro_kernel, rows), self.loops)]
-        inputs += [Operand(parameter, ("ct", *_LANES)) for parameter in self.parameters]
+        inputs += [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
         inputs += self.stages.single_operands(kernel)
@@ -154,7 +168,7 @@ class _InterleavedMicroKernel:
         parameters, beside = rest[: len(self.parameters)], rest[len(self.parameters) :]
         residual = beside.pop(0) if len(buffers) > 2 else None
         value = self.stages.emit(body, acc, parameters, residual, beside)
-        root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in _LANES]))
+        root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
 
@@ -162,30 +176,32 @@ class _InterleavedMicroKernel:
         """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, some K groups after the other."""
         kernel = self.kernel
         empty = Operand(kernel.empty(self._sizes(rows), "i32"), self.loops)
-        bias = Operand(self.bias, ("ct", *_LANES))
+        bias = Operand(self.bias, ("ct", *self.lanes.names))
         acc = kernel.copy(Loops(self.loops), bias, empty, Tag(micro_kernel, "start"))
         offset = 0
         for index, k_groups in enumerate(self.k_groups):
             acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"k_groups{index}"))
-            offset += k_groups.packed.size
+            offset += k_groups.taps.shape[1] * self.channels.size * K_GROUP
         return acc
 
-    def _add(self, rows: _Rows, k_groups: _KGroups, offset: int, start: Tensor, tag: Tag) -> Tensor:
+    def _add(self, rows: _Rows, k_groups: KGroups, offset: int, start: Tensor, tag: Tag) -> Tensor:
         kernel = self.kernel
         row, column = self.op.window.tap_strides(self.op.data.storage)
         view = self._view(rows, 0)
-        edge = len(self.loops) - len(_LANES)
-        sizes = (*view.sizes[:edge], k_groups.rows, *k_groups.columns, *_ORDER)
+        edge = len(self.loops) - len(self.lanes.names)
+        count, steps = k_groups.taps.shape[1], k_groups.steps
+        sizes = (*view.sizes[:edge], count, *steps, *self.lanes.order)
         first = view.offset + k_groups.row * row + k_groups.column * column
-        strides = (*view.strides[:edge], row, *[column for _ in k_groups.columns], *view.strides[edge:])
+        onward = row if k_groups.is_vertical else column
+        strides = (*view.strides[:edge], row, *[onward for _ in steps], *view.strides[edge:])
         data = kernel.read(self.buffers[0], View(sizes, strides, first))
-        sizes = (*k_groups.packed.shape[:-1], *k_groups.columns)
-        strides = (*row_major(k_groups.packed.shape)[:-1], *row_major(k_groups.columns))
+        packed = (count, *self.channels.shape, K_GROUP)
+        sizes, strides = (*packed[:-1], *steps), (*row_major(packed)[:-1], *row_major(steps))
         weights = kernel.read(self.weights, View(sizes, strides, offset))
-        taps = _COLUMNS[: len(k_groups.columns)]
+        taps = _COLUMNS[: len(steps)]
         operands = [
-            Operand(data, (*self.loops[:edge], "ky", *taps, *_LANES)),
-            Operand(weights, ("ky", "ct", *_LANES, *taps)),
+            Operand(data, (*self.loops[:edge], "ky", *taps, *self.lanes.names)),
+            Operand(weights, ("ky", "ct", *self.lanes.names, *taps)),
         ]
         acc = Operand(start, self.loops)
         body = kernel.body(operands, acc)
@@ -196,49 +212,32 @@ class _InterleavedMicroKernel:
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
-        return (*images, rows.count, self.block.tiles, self.pixel_block.groups, *_ORDER)
+        return (*images, rows.count, self.block.tiles, self.pixel_block.groups, *self.lanes.order)
 
     def _view(self, rows: _Rows, operand: int) -> View:
         """The lanes of each pixel: of its first tap, output or residual."""
         image, row, column = _steps(self.op, operand)
         start = self.op.start(operand) + rows.start * row + self.pixel_block.column * column + self.block.start
-        strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *self._lanes(column))
+        strides = (
+            *[image for _ in self.images],
+            row,
+            self.lanes.size,
+            self.block.pixels * column,
+            *self._steps(column),
+        )
         return View(self._sizes(rows), strides, start)
 
-    def _lanes(self, column: int) -> tuple[int, ...]:
+    def _steps(self, column: int) -> tuple[int, ...]:
         """Strides of the loops over lanes, where the next pixel is `column` elements away."""
-        lanes = self.block.lanes
+        lanes, weights = self.block.lanes, self.lanes.weights
         if column == lanes:
-            return _WEIGHTS
-        return tuple(weight if weight < lanes else weight // lanes * column for weight in _WEIGHTS)
-
-    def _k_groups(self) -> list[_KGroups]:
-        """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row.
-
-        Three columns leave a byte of each K group free, which takes what is too much for the middle one.
-        """
-        weights = self.op.weights
-        exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
-        whole, *remainder = signed_parts(exact)
-        height, width = self.op.window.kernel
-        if width == _K_GROUP - 1 and len(remainder) == 1 and not remainder[0][:, :, ::2].any():
-            both = np.stack([whole[:, :, 0], whole[:, :, 1], remainder[0][:, :, 1], whole[:, :, 2]], axis=2)
-            return [_KGroups(0, height, 0, (2, 2), self._pack(both))]
-        columns = range(0, width, _K_GROUP)
-        found = [self._some(whole, range(height), column) for column in columns]
-        for rest, row, column in product(remainder, range(height), columns):
-            if rest[:, row, column : column + _K_GROUP].any():
-                found.append(self._some(rest, range(row, row + 1), column))
-        return found
-
-    def _some(self, weights: NDArray[np.int8], rows: range, column: int) -> _KGroups:
-        taps = weights[:, rows.start : rows.stop, column : column + _K_GROUP]
-        return _KGroups(rows.start, len(rows), column, taps.shape[2:], self._pack(taps))
+            return weights
+        return tuple(weight if weight < lanes else weight // lanes * column for weight in weights)
 
     def _pack(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, rows, columns] as [rows, tiles, lanes..., 4]."""
         channels, rows, columns = taps.shape
-        padded = np.zeros((self.op.output.storage.pitch, rows, _K_GROUP), dtype=np.int8)
+        padded = np.zeros((self.op.output.storage.pitch, rows, K_GROUP), dtype=np.int8)
         padded[:channels, :, :columns] = taps
         return np.moveaxis(padded[self.channels], -2, 0)
 
@@ -247,8 +246,35 @@ class _InterleavedMicroKernel:
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
-    def _constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Buffer:
-        return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values), is_weight=is_weight)
+    def _weights(self, weights: NDArray[np.int8]) -> Buffer:
+        name = f"weights_{self.block.start}"
+        return self.kernel.data(name, weights, is_weight=True, in_pairs=_sums_pairs(self.kernel.program.strategy))
+
+    def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
+        return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
+
+
+def _sums_pairs(strategy: Strategy) -> bool:
+    return strategy.pair_model is not None
+
+
+def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:
+    """The weights less their zero points."""
+    weights = op.weights
+    exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
+    return k_groups_of(exact, in_pairs=_sums_pairs(strategy))
+
+
+def _is_slower(op: Contraction, strategy: Strategy) -> bool:
+    """Whether products in pairs take more instructions than one tap after the other.
+
+    Each K group is four unpacks for each of two stages and four times a product of bytes, one of words and an addition;
+    each tap is four times an extension, a product and an addition.
+    """
+    height, width = op.window.kernel
+    if not _sums_pairs(strategy):
+        return False
+    return sum(one.taps.shape[1] for one in _k_groups(op, strategy)) * (8 + 12) > height * width * 12
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:

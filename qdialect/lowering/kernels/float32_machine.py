@@ -68,10 +68,10 @@ class Float32Machine:
         second = self._exponent(self._body.subtract(bits, half))
         return self._body.op(f"arith.mulf {first}, {second} {{{SCALED}}} : {_F}", _F)
 
-    def split(self, a: Value, least: float) -> tuple[Value, Value, Value]:
+    def split(self, a: Value, minimum: float) -> tuple[Value, Value, Value]:
         """See `Machine`."""
         body = self._body
-        first = body.constant(int(np.float32(least).view(np.int32)), _I)
+        first = body.constant(int(np.float32(minimum).view(np.int32)), _I)
         bits, count = self._bits(a), body.constant(FRACTION_BITS, _I)
         exponent = body.binary("arith.shrsi", body.subtract(bits, first), count)
         shifted = body.binary("arith.shli", exponent, count)

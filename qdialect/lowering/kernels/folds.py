@@ -58,7 +58,7 @@ F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b),
 
 
 def _extreme(op: str) -> Fold:
-    """The most extreme of f32 values and 0."""
+    """The extreme of f32 values and 0."""
 
     def join(body: Body, acc: Value, value: Value) -> Value:
         return body.binary(op, acc, value)
@@ -70,7 +70,7 @@ F32_MAXIMUM = _extreme("arith.maximumf")
 """The largest of f32 values and 0."""
 
 F32_MINIMUM = _extreme("arith.minimumf")
-"""The least of f32 values and 0."""
+"""The minimum of f32 values and 0."""
 
 
 def quotient_float(largest: int, maximum: int) -> str:

@@ -38,7 +38,12 @@ class ChannelGroup:
     @property
     def lanes(self) -> int:
         """Output channels of a block with those that fill up its last vector."""
-        return self.channels_out if self.count > 1 and self.strides is None else lanes_for(self.channels_out)
+        return self.channels_out if self.has_channels_by_group else lanes_for(self.channels_out)
+
+    @property
+    def has_channels_by_group(self) -> bool:
+        """Whether there are several groups, each with channels of its own."""
+        return self.count > 1 and self.strides is None
 
     @property
     def channel_sets(self) -> int:

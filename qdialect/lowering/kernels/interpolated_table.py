@@ -37,11 +37,11 @@ class InterpolatedTable:
         last = (len(self.bases) << self.fraction) - 1
 
         def emit(body: Body, value: Value) -> Value:
-            places = body.constant(self.fraction, "i32")
+            fraction_bits = body.constant(self.fraction, "i32")
             inside = body.clamp(value, body.constant(0, "i32"), body.constant(last, "i32"))
-            index = body.cast("arith.index_cast", body.binary("arith.shrui", inside, places), "index")
+            index = body.cast("arith.index_cast", body.binary("arith.shrui", inside, fraction_bits), "index")
             rest = body.binary("arith.andi", inside, body.constant((1 << self.fraction) - 1, "i32"))
-            base = body.binary("arith.shli", body.extract(bases, index), places)
+            base = body.binary("arith.shli", body.extract(bases, index), fraction_bits)
             return body.add(base, body.multiply(rest, body.extract(slopes, index)))
 
         return emit

@@ -34,7 +34,8 @@ _SIGN = 128
 class Matrices:
     """The right operand as it is stored: `leading` axes over matrices, then [depth, channels].
 
-    One of `row_stride` and `channel_stride` is 1.
+    One of `row_stride` and `channel_stride` is 1; where it is that of the rows, of transposed matrices, the tensor is
+    in the arena, and all other strides and the depth are multiples of 4.
     """
 
     slot: BufferSlot
@@ -82,15 +83,6 @@ def packed_view(matrices: Matrices, block: ChannelBlock) -> View:
     sizes = (block.tiles, matrices.k_groups, block.vectors, block.lanes, K_GROUP)
     # Regions lie one after the other, each as long as its channels are many.
     return View(sizes, strides, matrices.count * block.start * matrices.k_groups * K_GROUP)
-
-
-def packs_as_columns(matrices: Matrices) -> bool:
-    """Whether each K group of a transposed matrix is a 32-bit number in memory, and whole vectors may be read."""
-    slot = matrices.slot
-    steps = [axis.strides[0] for axis in matrices.leading]
-    numbers = (*steps, matrices.channel_stride, matrices.start, slot.offset, matrices.depth, slot.storage.length)
-    is_stored = slot.kind == "arena" and slot.storage.element == "i8" and matrices.row_stride == 1
-    return is_stored and all(number % K_GROUP == 0 for number in numbers) and matrices.channels == matrices.lanes
 
 
 def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
@@ -156,22 +148,43 @@ def _signed(body: Body, word: Value, rows: int) -> Value:
 
 def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose columns are contiguous: squares of 32-bit numbers, read along K, written along channels."""
+    view, _ = _targets(matrices, block)
+    *_, tiles, _, channels = view.sizes
+    known = min(matrices.channels - block.start, tiles * channels)
+    whole, rest = divmod(known, channels)
+    # Beyond the last channel there may be nothing to read; what the lanes there hold counts nowhere.
+    for tile, count, extent in ((0, whole, channels), (whole, 1, rest)):
+        for channel, size, width in split(extent, min(_SQUARE, extent)) if count and extent else ():
+            _emit_squares(kernel, matrices, buffers, block, (tile, count), (channel, size, width))
+
+
+def _emit_squares(
+    kernel: Kernel,
+    matrices: Matrices,
+    buffers: tuple[Buffer, Buffer],
+    block: ChannelBlock,
+    tiles: tuple[int, int],
+    channels: tuple[int, int, int],
+) -> None:
+    """Pack `channels` of each tile, (first, count, of a square), in `tiles`, (first, count)."""
     view, leading = _targets(matrices, block)
     outer = tuple(f"b{i}" for i in range(len(leading)))
-    *_, tiles, k_groups, channels = view.sizes
+    *_, k_groups, width = view.sizes
+    first, count = tiles
+    channel, size, square = channels
     column, loops = matrices.channel_stride // K_GROUP, Loops((*outer, "nt", "kk", "nl"))
     steps = tuple(axis.strides[0] // K_GROUP for axis in matrices.leading)
+    start = matrices.start // K_GROUP + (block.start + first * width + channel) * column
+    origin = view.offset + first * view.strides[-3] + channel
     for row, rows, row_tile in split(k_groups, min(_SQUARE, k_groups)):
-        for channel, count, channel_tile in split(channels, min(_SQUARE, channels)):
-            first = matrices.start // K_GROUP + (block.start + channel) * column + row
-            read = View((*leading, tiles, count, rows), (*steps, channels * column, column, 1), first)
-            inputs = [Operand(kernel.read(buffers[0], read), (*outer, "nt", "nl", "kk"))]
-            write = View((*leading, tiles, rows, count), view.strides, view.offset + row * view.strides[-2] + channel)
-            destination, where = kernel.write(buffers[1], write)
-            body = kernel.body(inputs)
-            value = _signed(body, body.inputs[0], K_GROUP)
-            root = Tag(kernel.next_micro_kernel(), "root", (*(1,) * len(leading), 1, row_tile, channel_tile))
-            kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
+        read = View((*leading, count, size, rows), (*steps, width * column, column, 1), start + row)
+        inputs = [Operand(kernel.read(buffers[0], read), (*outer, "nt", "nl", "kk"))]
+        write = View((*leading, count, rows, size), view.strides, origin + row * view.strides[-2])
+        destination, where = kernel.write(buffers[1], write)
+        body = kernel.body(inputs)
+        value = _signed(body, body.inputs[0], K_GROUP)
+        root = Tag(kernel.next_micro_kernel(), "root", (*(1,) * len(leading), 1, row_tile, square))
+        kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
 
 def emit_start(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.kernels.contraction_micro_kernel import SumOfProducts, accumulate
+from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment, tile_segments
 from qdialect.lowering.program import BufferSlot, Kernel, Program
@@ -35,15 +36,20 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     cheaper.
     """
     rows, groups = program.strategy.sum_rows, op.channel_groups()
-    if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].count > 1 or groups[0].per_block > 1:
+    if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].per_block > 1:
+        return None
+    if groups[0].has_channels_by_group:
         return None
     reduction = op.reduction_axes(groups[0])
     ones = _packed_ones(reduction, program.strategy.lanes)
     reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
+    # Matrix tiles have no column of ones beside the weights.
+    is_cheap = is_cheap and program.strategy.matrix_machine is None
     if is_cheap or (reads_past_end and not op.data.has_slack):
         return None
+    axes = [*group_axes(groups[0]), *axes]
     pixels = math.prod(axis.size for axis in axes)
     slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
@@ -58,7 +64,8 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
         )
         start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
-        lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.tiles), loops, inputs, start)
+        tag = Tag(micro_kernel, "sum", reduction.tiles)
+        lanes = accumulate(kernel, tag, loops, inputs, start, is_signed=op.data.signed)
         terms = [Operand(lanes, loops.parallel)]
         start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
         body = kernel.body(terms, start)
@@ -70,6 +77,11 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
         kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
     program.call(kernel, "window sums")
     return slot
+
+
+def group_axes(group: ChannelGroup) -> list[Axis]:
+    """The groups as an axis before those of the pixels, where they are products of their own; else none."""
+    return [] if group.strides is None or group.count == 1 else [Axis(group.count, group.strides)]
 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:

@@ -21,13 +21,13 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86 import unpacked_lanes
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.packs import PACK_BYTES, PACK_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
+from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure
 
@@ -80,16 +80,17 @@ class ByteStore(InstructionPattern[_Store]):
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
+        self._tile = Tile(instructions.vector_bytes)
 
     def check(self, op: ir.Operation) -> _Store | MatchFailure | None:
         value, buffer = list(op.operands)[:2]
         cast = b.defining(value, "vector.shape_cast")
-        is_unpacked = cast is not None and unpacked_lanes.holds_tiles(buffer)
+        is_unpacked = cast is not None and self._tile.is_in(buffer)
         value = cast.operands[0] if cast and is_unpacked else value
         if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
             return None
         reason = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
-        reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked, self._instructions.lanes)
+        reason = reason or _rows_problem(buffer, b.shape_of(value), self._tile, is_unpacked)
         if reason:
             return MatchFailure(f"destination {reason}")
         found = _bytes_behind(op, value)
@@ -109,17 +110,16 @@ class ByteStore(InstructionPattern[_Store]):
             packed = _pack([b.extract(integers, position) for position in group], lanes)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
-                _store_tile(packed, flat, match.indices, group[0][:-1])
+                _store_tile(packed, flat, match.indices, group[0][:-1], self._tile)
                 continue
             for row, start, part in _by_row(group, packed, lanes):
                 _store(part, flat, match.indices[:-2], row, start)
 
 
-def _store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position) -> None:
+def _store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, tile: Tile) -> None:
     """Store the tile at `row` of the tiles at `indices`."""
-    rank = unpacked_lanes.RANK
-    outer = [0] * (len(indices) - rank - len(row))
-    unpacked_lanes.store_tile(value, buffer, b.shifted(indices, [*outer, *row, *[0] * rank]))
+    outer = [0] * (len(indices) - tile.rank - len(row))
+    tile.store(value, buffer, b.shifted(indices, [*outer, *row, *[0] * tile.rank]))
 
 
 def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, start: int) -> None:
@@ -145,12 +145,13 @@ def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
     return b.shuffle(packed, packed, list(range(start, end)))
 
 
-def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool, lanes: int) -> str | None:
-    """Why the bytes of a tile cannot be stored as vectors of 64: [4, 16] out of wider rows lie apart."""
-    if is_unpacked and tile[-2:] != [_QUARTERS, lanes]:
+def _rows_problem(buffer: ir.Value, tile: list[int], layout: Tile, is_unpacked: bool) -> str | None:
+    """Why the bytes of a tile cannot be stored as whole vectors: [4, 16] out of wider rows lie apart."""
+    _, lanes = layout.flat
+    if is_unpacked and tile[-2:] != layout.flat:
         return f"must get tiles of 4x{lanes}, but got {tile}"
     if is_unpacked:
-        return None if unpacked_lanes.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
+        return None if layout.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
     if len(tile) < 2 or tile[-1] != lanes or b.shape_of(buffer)[-2:] != tile[-2:]:
         return f"must have rows of whole vectors of {lanes}, but got {tile} for {buffer.type}"
     if not b.is_innermost_contiguous(buffer, 2):

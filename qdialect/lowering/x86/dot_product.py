@@ -1,10 +1,10 @@
-"""`vector.contract` of u8 x s8 -> `vpdpbusd`, of s16 x s16 -> `vpdpwssd`.
+"""`vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
 
-The instructions add, in each 32-bit lane, four products of an unsigned by a signed byte, or two of signed words, to the
-accumulator, exactly.  A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side;
-one without it has the same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of
-weights is R * V instructions; and where both factors have the lanes, every lane multiplies factors of its own: with
-ones for weights it is their sum.
+The instructions add, in each 32-bit lane, four products of bytes, or two of signed words, to the accumulator, exactly.
+A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side; one without it has the
+same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V
+instructions; and where both factors have the lanes, every lane multiplies factors of its own: with ones for weights it
+is their sum.
 
 The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at work,
 a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough for
@@ -75,6 +75,8 @@ class DotProduct(InstructionPattern[_Dots]):
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
         known = sorted(found.factors.dots(self._instructions))
+        if not known:
+            return None
         if lanes not in known:
             wanted = " or ".join([", ".join(map(str, known[:-1])), str(known[-1])] if known[1:] else ["4"])
             return MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
@@ -83,7 +85,7 @@ class DotProduct(InstructionPattern[_Dots]):
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
-        emit = self._dots(found)[match.lanes]
+        emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         if lane not in found.data.loops:
@@ -101,15 +103,15 @@ class DotProduct(InstructionPattern[_Dots]):
             result = b.insert(own, result, position) if position else own
         return result
 
-    def _dots(self, found: NarrowContraction) -> Mapping[int, EmitDot]:
-        """The instructions by lanes; those of pairs where the weights say that they may be used."""
-        pairs = self._instructions.pair_dots
-        if pairs and found.factors is BYTES and pair_sums_fit(found.weights.read):
-            return pairs
-        return found.factors.dots(self._instructions)
+
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
+    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
+        return instructions.pair_dots
+    return found.factors.dots(instructions)
 
 
-def pair_sums_fit(read: Read) -> bool:
+def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument of which every pair keeps the bound of `qdialect.lowering.pair_sums`."""
     source, (_, offset) = root(read.buffer), ir.MemRefType(read.buffer.type).get_strides_and_offset()
     # A pair begins at an even byte; what is not known as an offset is odd.

@@ -1,4 +1,4 @@
-"""Tiles of unpacked lanes as [..., 4, 16]: four vectors that fill registers.
+"""Tiles of unpacked lanes as [..., 4, lanes]: four vectors that fill registers.
 
 Dot products of interleaved bytes end in a cast from four vectors to a tile.  An op that computes each element by itself
 means the same on either shape, so the cast goes down through such ops, to where the tile is written; their other
@@ -13,9 +13,8 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86 import unpacked_lanes
 from qdialect.lowering.x86.memory import transfer_problem
-from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, is_tile
+from qdialect.lowering.x86.unpacked_lanes import Tile
 
 _CAST = "vector.shape_cast"
 _ELEMENT_WISE = ("arith.", "math.")
@@ -23,14 +22,14 @@ _ELEMENT_WISE = ("arith.", "math.")
 _WIDENINGS = ("arith.extsi", "arith.extui")
 
 
-def flatten_lanes(module: ir.Module) -> None:
+def flatten_lanes(module: ir.Module, tile: Tile) -> None:
     """Make the tiles behind casts from flat vectors flat, in place; what is written is cast before."""
     for function in module.body.operations:
         ops = _operations(function.operation)
-        if any(op.name == _CAST and is_tile(op.results[0].type) for op in ops):
+        if any(op.name == _CAST and tile.matches(op.results[0].type) for op in ops):
             for op in ops:
-                if _is_by_element(op) and any(_flat_source(operand) for operand in op.operands):
-                    _flatten(op)
+                if _is_by_element(op, tile) and any(_flat_source(operand, tile) for operand in op.operands):
+                    _flatten(op, tile)
 
 
 def _operations(function: ir.Operation) -> list[ir.Operation]:
@@ -45,9 +44,9 @@ def _operations(function: ir.Operation) -> list[ir.Operation]:
     return found[1:]
 
 
-def _is_by_element(op: ir.Operation) -> bool:
+def _is_by_element(op: ir.Operation, tile: Tile) -> bool:
     """Whether `op` computes each element of a tile from the elements at its position, or from scalars."""
-    if len(op.results) != 1 or not is_tile(op.results[0].type):
+    if len(op.results) != 1 or not tile.matches(op.results[0].type):
         return False
     shape = list(ir.VectorType(op.results[0].type).shape)
     vectors = [value for value in op.operands if isinstance(value.type, ir.VectorType)]
@@ -55,39 +54,39 @@ def _is_by_element(op: ir.Operation) -> bool:
     return is_known and all(b.shape_of(value) == shape for value in vectors)
 
 
-def _flat_type(tile: ir.Type) -> ir.VectorType:
-    type_ = ir.VectorType(tile)
-    return ir.VectorType.get([*list(type_.shape)[:-RANK], 4, 16], type_.element_type)
+def _flat_type(tiles: ir.Type, tile: Tile) -> ir.VectorType:
+    type_ = ir.VectorType(tiles)
+    return ir.VectorType.get([*list(type_.shape)[: -tile.rank], *tile.flat], type_.element_type)
 
 
-def _flat_source(value: ir.Value) -> ir.Value | None:
+def _flat_source(value: ir.Value, tile: Tile) -> ir.Value | None:
     """The flat vector that a tile was cast from."""
     cast = b.defining(value, _CAST)
-    if cast is None or not is_tile(value.type) or cast.operands[0].type != _flat_type(value.type):
+    if cast is None or not tile.matches(value.type) or cast.operands[0].type != _flat_type(value.type, tile):
         return None
     return cast.operands[0]
 
 
-def _flatten(op: ir.Operation) -> None:
+def _flatten(op: ir.Operation, tile: Tile) -> None:
     """Let `op` compute on flat vectors, and cast what it gives."""
     result = op.results[0]
-    tile = result.type
+    type_ = result.type
     with op.location:
         for index, operand in enumerate(op.operands):
-            if is_tile(operand.type):
-                op.operands[index] = _flat(operand, op)
-        result.set_type(_flat_type(tile))
+            if tile.matches(operand.type):
+                op.operands[index] = _flat(operand, op, tile)
+        result.set_type(_flat_type(type_, tile))
         with ir.InsertionPoint.after(op):
-            cast = vector.shape_cast(tile, result)
+            cast = vector.shape_cast(type_, result)
     result.replace_all_uses_except(cast, cast.owner.operation)
 
 
-def _flat(value: ir.Value, user: ir.Operation) -> ir.Value:
+def _flat(value: ir.Value, user: ir.Operation, tile: Tile) -> ir.Value:
     """A tile as a flat vector, before `user`."""
-    source = _flat_source(value)
+    source = _flat_source(value, tile)
     if source is not None:
         return source
-    type_, owner = _flat_type(value.type), value.owner
+    type_, owner = _flat_type(value.type, tile), value.owner
     op = None if isinstance(owner, ir.Block) else owner.operation
     with ir.InsertionPoint(op or user):
         if op and op.name == "arith.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
@@ -95,46 +94,48 @@ def _flat(value: ir.Value, user: ir.Operation) -> ir.Value:
             return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, splat))
         if op and op.name == "vector.broadcast" and not isinstance(op.operands[0].type, ir.VectorType):
             return vector.broadcast(type_, op.operands[0])
-        if op and _is_spread(op):
-            return vector.broadcast(type_, _flat(op.operands[0], op))
+        if op and _is_spread(op, tile):
+            return vector.broadcast(type_, _flat(op.operands[0], op, tile))
         if op and op.name in _WIDENINGS:
-            return ir.Operation.create(op.name, [type_], [_flat(op.operands[0], op)]).results[0]
-        if op and op.name == "vector.transfer_read" and (found := _flat_read(op, type_)):
+            return ir.Operation.create(op.name, [type_], [_flat(op.operands[0], op, tile)]).results[0]
+        if op and op.name == "vector.transfer_read" and (found := _flat_read(op, type_, tile)):
             return found
     with ir.InsertionPoint(user):
         return vector.shape_cast(type_, value)
 
 
-def _is_spread(op: ir.Operation) -> bool:
+def _is_spread(op: ir.Operation, tile: Tile) -> bool:
     """Whether tiles are repeated; a cast that puts unit extents before one tile is the same."""
-    if op.name not in ("vector.broadcast", _CAST) or not is_tile(op.operands[0].type):
+    if op.name not in ("vector.broadcast", _CAST) or not tile.matches(op.operands[0].type):
         return False
-    return op.name != _CAST or set(b.shape_of(op.operands[0])[:-RANK]) <= {1}
+    return op.name != _CAST or set(b.shape_of(op.operands[0])[: -tile.rank]) <= {1}
 
 
-def _flat_read(op: ir.Operation, type_: ir.VectorType) -> ir.Value | None:
+def _flat_read(op: ir.Operation, type_: ir.VectorType, tile: Tile) -> ir.Value | None:
     """What `op` reads as flat vectors: constants lie in the tile's order already, bytes are put into it."""
     buffer, *indices, padding = op.operands
     if not isinstance(buffer.type, ir.MemRefType) or transfer_problem(op, buffer, others=2):
         return None
-    if b.shape_of(buffer)[-RANK:] != TILE:
+    if b.shape_of(buffer)[-tile.rank :] != tile.shape:
         return None
-    if b.is_innermost_contiguous(buffer, RANK):
-        return _read_flat(type_, buffer, indices, padding)
-    return _read_bytes(type_, buffer, indices) if unpacked_lanes.holds_tiles(buffer) else None
+    if b.is_innermost_contiguous(buffer, tile.rank):
+        return _read_flat(type_, buffer, indices, padding, tile)
+    return _read_bytes(type_, buffer, indices, tile) if tile.is_in(buffer) else None
 
 
-def _read_flat(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], padding: ir.Value) -> ir.Value:
-    collapsed = b.collapse_inner(buffer, 2, 3)
-    order = ir.AffineMap.get_minor_identity(len(indices) - RANK + 2, type_.rank)
-    return vector.transfer_read(type_, collapsed, indices[: 2 - RANK], order, padding, [True] * type_.rank)
+def _read_flat(
+    type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], padding: ir.Value, tile: Tile
+) -> ir.Value:
+    collapsed = b.collapse_inner(buffer, 2, tile.rank - 2)
+    order = ir.AffineMap.get_minor_identity(len(indices) - tile.rank + 2, type_.rank)
+    return vector.transfer_read(type_, collapsed, indices[: 2 - tile.rank], order, padding, [True] * type_.rank)
 
 
-def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], tile: Tile) -> ir.Value:
     result = b.splat(type_, 0)
-    outer = [0] * (len(indices) - type_.rank - RANK + 2)
+    outer = [0] * (len(indices) - type_.rank - tile.rank + 2)
     for position in np.ndindex(*list(type_.shape)[:-2]):
-        steps = [*outer, *position, *[0] * RANK]
-        tile = unpacked_lanes.permuted(unpacked_lanes.load_tile(buffer, b.shifted(indices, steps)))
-        result = b.insert(tile, result, position)
+        steps = [*outer, *position, *[0] * tile.rank]
+        loaded = tile.permuted(tile.load(buffer, b.shifted(indices, steps)))
+        result = b.insert(loaded, result, position)
     return result

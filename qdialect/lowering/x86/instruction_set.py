@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from qdialect.lowering.x86.instructions.dot_products import (
+    VPDPBSSD,
     VPDPBUSD,
     VPDPWSSD,
     VPMADDUBSW,
@@ -37,7 +38,9 @@ class InstructionSet:
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
     """Whether `vpshufb` does."""
-    has_tiles: bool = False
+    signed_dots: Mapping[int, EmitDot]
+    """By lanes: four products of signed bytes, added to each; empty where no instruction does that."""
+    has_tiles: bool
     """Whether `tdpbusd` multiplies matrix tiles."""
 
     @property
@@ -53,7 +56,7 @@ class InstructionSet:
     @property
     def interleaves(self) -> bool:
         """Whether bytes of four taps are interleaved for dot products lane by lane."""
-        return self.lanes == _ZMM
+        return bool(self.pair_dots) or not self.multiplies_words
 
     @property
     def rounds_to_integers(self) -> bool:
@@ -91,5 +94,6 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
+        {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
         TDPBUSD.runs_on(kind.code_features),
     )

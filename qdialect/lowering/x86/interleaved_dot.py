@@ -18,6 +18,7 @@ from qdialect._mlir import ir, vector
 from qdialect.lowering.indexing_maps import Contraction, at
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.dot_product import byte_dots
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.dot_products import EmitDot
@@ -30,12 +31,10 @@ from qdialect.lowering.x86.narrow_contraction import (
     factors_of,
     narrow_contraction,
 )
-from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
+from qdialect.lowering.x86.unpacked_lanes import PART, Tile
 from qdialect.passes.pattern import MatchFailure
 
-_TAPS, _LANES = 4, 16
-_WEIGHT_STEPS = (128, 64, 32, 16, 4)
-"""Bytes between neighbours along a tile's loops, each lane with four taps."""
+_TAPS = 4
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,15 @@ class _Interleaved:
 
 
 class InterleavedDot(InstructionPattern[_Interleaved]):
-    """A contraction along taps of tiles of 64 lanes, whose data lies lane by lane and whose weights tap by tap."""
+    """A contraction along taps of tiles of a vector's bytes, whose data lies lane by lane, whose weights tap by tap."""
 
     name: ClassVar[str] = "interleaved-dot"
     root: ClassVar[str] = "vector.contract"
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:
-        self._dot = instructions.byte_dots[_LANES]
+        self._instructions = instructions
+        self._tile = Tile(instructions.vector_bytes)
 
     def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
         if factors_of(op) is WIDENED:
@@ -64,14 +64,16 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
             return found
         if found.factors is not BYTES:
             return MatchFailure(f"factors must be bytes, but got {found.factors.bits} bits")
-        if not is_tile(found.start.type):
-            return MatchFailure(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
+        tile = self._tile
+        if not tile.matches(found.start.type):
+            return MatchFailure(f"result must be tiles of {tile.shape} lanes, but got {found.start.type}")
         taps = _taps(found)
-        reason = _data_problem(found) or _weights_problem(found, taps)
+        reason = _data_problem(found, tile) or _weights_problem(found, taps, tile)
         return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
     def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
-        return _Dots(op, match, self._dot).emit()
+        dots = byte_dots(self._instructions, match.found)
+        return _Dots(op, match, self._tile, dots[self._instructions.lanes]).emit()
 
 
 def _taps(found: NarrowContraction) -> tuple[int, ...]:
@@ -80,29 +82,29 @@ def _taps(found: NarrowContraction) -> tuple[int, ...]:
     return loops[loops.index(last) + 1 :] if last in loops else ()
 
 
-def _data_problem(found: NarrowContraction) -> str | None:
+def _data_problem(found: NarrowContraction, tile: Tile) -> str | None:
     """Why the data is no tiles that lie as they are loaded, one for each step of the other loops."""
     data, loops = found.data, found.loops
-    if data.loops[-RANK:] != loops.result[-RANK:]:
+    if data.loops[-tile.rank :] != loops.result[-tile.rank :]:
         return "innermost loops of the data must be the lanes of the result"
-    if not holds_tiles(data.read.buffer):
-        return f"data must lie in tiles of {TILE} bytes, but got {data.read.buffer.type}"
+    if not tile.is_in(data.read.buffer):
+        return f"data must lie in tiles of {tile.shape} bytes, but got {data.read.buffer.type}"
     missing = [loop for loop, extent in enumerate(loops.extents) if extent > 1 and loop not in data.loops]
     return "data must move along every loop" if missing else None
 
 
-def _weights_problem(found: NarrowContraction, taps: tuple[int, ...]) -> str | None:
+def _weights_problem(found: NarrowContraction, taps: tuple[int, ...], tile: Tile) -> str | None:
     """Why the weights are not four taps of each lane, one lane after the other."""
     read, loops = found.weights.read, found.weights.loops
-    first = len(loops) - len(taps) - RANK
-    if not taps or loops[first : first + RANK] != found.loops.result[-RANK:]:
+    first = len(loops) - len(taps) - tile.rank
+    if not taps or loops[first : first + tile.rank] != found.loops.result[-tile.rank :]:
         return "innermost loops of the weights must be the lanes of the result, and taps"
     if set(taps) & set(found.loops.result) or not set(taps) < set(found.data.loops):
         return "taps must be reductions of the data"
     extents = [found.loops.extents[tap] for tap in taps]
     if math.prod(extents) > _TAPS:
         return f"weights must have at most 4 taps, but got {math.prod(extents)}"
-    if read.moving[first:] != (*_WEIGHT_STEPS, *row_major(extents)):
+    if read.moving[first:] != (*tile.weight_steps, *row_major(extents)):
         return f"weights must lie in K groups of taps, lane by lane, but got {read.buffer.type}"
     # The last K group is loaded whole.
     if math.prod(extents) < _TAPS and not _holds_last_k_group(read.buffer, math.prod(extents)):
@@ -119,23 +121,24 @@ def _holds_last_k_group(buffer: ir.Value, taps: int) -> bool:
 class _Dots:
     """The dot products of one tile."""
 
-    def __init__(self, op: ir.Operation, match: _Interleaved, dot: EmitDot) -> None:
+    def __init__(self, op: ir.Operation, match: _Interleaved, tile: Tile, dot: EmitDot) -> None:
         found = match.found
         self.op = op
+        self.tile = tile
         self.dot = dot
         self.type = ir.VectorType(found.start.type)
         self.loops: Contraction = found.loops
         self.data: Side = found.data
         self.weights: Side = found.weights
-        self.pixels = found.loops.result[:-RANK]
+        self.pixels = found.loops.result[: -tile.rank]
         self.taps = match.taps
-        flat = ir.VectorType.get([*list(self.type.shape)[:-RANK], 4, 16], self.type.element_type)
+        flat = ir.VectorType.get([*list(self.type.shape)[: -tile.rank], *tile.flat], self.type.element_type)
         self.acc = vector.shape_cast(flat, found.start)
 
     def emit(self) -> ir.Value:
         """The accumulators with all products added."""
         rows: dict[int, list[dict[int, int]]] = {}
-        outer = [loop for loop in self.data.loops[:-RANK] if loop not in self.taps]
+        outer = [loop for loop in self.data.loops[: -self.tile.rank] if loop not in self.taps]
         for point in self.loops.points(outer):
             rows.setdefault(_offset(self.data, point), []).append(point)
         sums = {position: b.extract(self.acc, position) for position in np.ndindex(*b.shape_of(self.acc)[:-1])}
@@ -157,27 +160,29 @@ class _Dots:
         pixel = at(point, self.pixels)
         offset = _offset(self.weights, point)
         if offset not in columns:
-            high, low = self.data.loops[-RANK : 2 - RANK]
+            high, low = self.data.loops[-self.tile.rank : 2 - self.tile.rank]
             quarters = [{**point, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
             read = self.weights.read
             with read.before(self.op):
                 columns[offset] = [
-                    b.load(64, read.buffer, read.position(at(quarter, self.weights.loops))) for quarter in quarters
+                    b.load(self.tile.size, read.buffer, read.position(at(quarter, self.weights.loops)))
+                    for quarter in quarters
                 ]
         return (((*pixel, quarter), column) for quarter, column in enumerate(columns[offset]))
 
     def _interleaved(self, point: Mapping[int, int]) -> list[ir.Value]:
         """The four vectors of a row."""
-        read, zero = self.data.read, b.splat(b.vector_type(64, 8), 0)
+        read, size = self.data.read, self.tile.size
         with read.before(self.op):
             bytes_ = [
-                load_tile(read.buffer, read.position(at({**point, **tap}, self.data.loops)))
+                self.tile.load(read.buffer, read.position(at({**point, **tap}, self.data.loops)))
                 for tap in self.loops.points(self.taps)
             ]
+        zero, words = b.splat(b.vector_type(size, 8), 0), b.vector_type(size // 2, 16)
         a, c, d, e = [*bytes_, *[zero] * (_TAPS - len(bytes_))]
-        pairs = [[vector.bitcast(b.vector_type(32, 16), pair) for pair in _unpack(*two)] for two in ((a, c), (d, e))]
-        words = [word for low, high in zip(*pairs, strict=True) for word in _unpack(low, high)]
-        return [vector.bitcast(b.vector_type(64, 8), word) for word in words]
+        pairs = [[vector.bitcast(words, pair) for pair in _unpack(*two, PART)] for two in ((a, c), (d, e))]
+        fours = [four for low, high in zip(*pairs, strict=True) for four in _unpack(low, high, PART // 2)]
+        return [vector.bitcast(b.vector_type(size, 8), four) for four in fours]
 
 
 def _offset(side: Side, point: Mapping[int, int]) -> int:
@@ -185,10 +190,9 @@ def _offset(side: Side, point: Mapping[int, int]) -> int:
     return sum(index * stride for index, stride in zip(at(point, side.loops), side.read.moving, strict=True))
 
 
-def _unpack(left: ir.Value, right: ir.Value) -> list[ir.Value]:
-    """The elements of two vectors in turn, within 128-bit lanes: of the lanes' low halves, and of their high ones."""
+def _unpack(left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:
+    """The elements of two vectors in turn, within lanes of `lane`: of the lanes' low halves, and of their high ones."""
     count = b.shape_of(left)[0]
-    lane = count // 4
     halves = [
         [
             start + half * lane // 2 + i + side * count

@@ -33,11 +33,15 @@ class Factors:
 
     def dots(self, instructions: InstructionSet) -> Mapping[int, EmitDot]:
         """What adds such products to accumulators, by 32-bit lanes."""
-        return instructions.byte_dots if self.bits == BYTES.bits else instructions.word_dots
+        if self.bits != BYTES.bits:
+            return instructions.word_dots
+        return instructions.byte_dots if self.data == BYTES.data else instructions.signed_dots
 
 
 BYTES = Factors(8, _UNSIGNED, 8)
 """An unsigned and a signed byte."""
+SIGNED_BYTES = Factors(8, _SIGNED, 8)
+"""Two signed bytes."""
 WORDS = Factors(16, _SIGNED, 16)
 """Two signed words."""
 WIDENED = Factors(8, _UNSIGNED, 16)
@@ -71,7 +75,7 @@ def factors_of(op: ir.Operation) -> Factors | None:
     if op.name != "vector.contract" or not b.is_vector_of(op.operands[2], 32):
         return None
     found = [_extension(value) for value in list(op.operands)[:2]]
-    return next((kind for kind in (BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
+    return next((kind for kind in (BYTES, SIGNED_BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
 
 
 def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | None:

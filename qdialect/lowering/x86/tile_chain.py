@@ -155,17 +155,19 @@ def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[
     if value in starts or b.splat_value(value) == 0:
         return [], None
     owner = value.owner
-    if len(list(value.uses)) > 1:
-        return [], "sums must be used once"
     if not isinstance(owner, ir.Block) and owner.name == "vector.contract":
         before, problem = _read_chain(owner.operands[2], starts)
-        return [*before, owner.operation], problem
+        return [*before, owner.operation], problem or _uses_problem(value)
     if isinstance(owner, ir.Block) or owner.name != "scf.for" or len(owner.operation.results) != 1:
         return [], "sums must start at 0 and be added to by contractions alone"
     before, problem = _read_chain(_first_sums(owner.operation), starts)
     block = owner.regions[0].blocks[0]
     inside, own = _read_chain(_yielded(block), {**starts, block.arguments[1]: True})
-    return [*before, *inside], problem or own
+    return [*before, *inside], problem or own or _uses_problem(value)
+
+
+def _uses_problem(sums: ir.Value) -> str | None:
+    return "sums must be used once" if len(list(sums.uses)) > 1 else None
 
 
 def _first_sums(loop: ir.Operation) -> ir.Value:
@@ -196,7 +198,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
     tiles = [[extents[loop] for loop in loops if loop in result[:-2]] for loops in (result, data, weights)]
-    if any(math.prod(own) > most for own, most in zip(tiles, _COUNTS, strict=True)):
+    if any(math.prod(own) > maximum for own, maximum in zip(tiles, _COUNTS, strict=True)):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
     if not all(side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2) for side in sides):
@@ -236,12 +238,13 @@ class _Emission:
         """Emit a chain, and write its tiles."""
         sums, buffer, *indices = write.operands
         shape = b.shape_of(sums)
-        stride = (static_strides(ir.MemRefType(buffer.type)) or ())[-2]
+        strides = static_strides(ir.MemRefType(buffer.type))
+        assert strides is not None, "it was checked"
         self._add(sums, write)
         with ir.InsertionPoint(write), write.location:
             for register, position in enumerate(np.ndindex(*shape[:-2])):
                 steps = [*[0] * (len(indices) - len(shape)), *position, 0, 0]
-                memory = TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, stride)
+                memory = TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, strides[-2])
                 self.registers.store(register, memory)
         write.erase()
         _erase_unused(sums)

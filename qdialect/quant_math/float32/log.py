@@ -17,7 +17,7 @@ LOGARITHM = (
     -0.250001937,
     0.333334476,
 )
-LEAST = 0.75
+MIN_FRACTION = 0.75
 """A number is 2^k (1 + m) with 1 + m in [0.75, 1.5), so that k is 0 for those near 1."""
 _SMALLEST = 2.0**-125
 _UPWARDS, _STEPS = 2.0**24, 24.0
@@ -28,7 +28,7 @@ def log(m: Machine[V], x: V) -> V:
     zero, smallest = m.constant(0.0), m.constant(_SMALLEST)
     # Subnormal numbers are made larger by a power of two.
     normal = m.where_less(x, smallest, m.multiply(x, m.constant(_UPWARDS)), x)
-    k, fraction, _ = m.split(normal, LEAST)
+    k, fraction, _ = m.split(normal, MIN_FRACTION)
     k = m.where_less(x, smallest, m.subtract(k, m.constant(_STEPS)), k)
     value = joined(m, k, m.subtract(fraction, m.constant(1.0)))
     ended = m.where_less(x, zero, m.constant(math.nan), m.constant(-math.inf))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from qdialect.quant_math.float32.log import LEAST, joined
+from qdialect.quant_math.float32.log import MIN_FRACTION, joined
 from qdialect.quant_math.float32.machine import Machine, V, at_most
 
 _LINEAR = 2.0**-25
@@ -23,7 +23,7 @@ def log1p(m: Machine[V], x: V) -> V:
     total = m.add(smaller, one)
     # The number below 1/2 would lose its last bit were it halved: its sum, a tie, is kept below where k becomes 1.
     total = m.where_less(x, m.constant(0.5), at_most(m, total, _BELOW_THREE_HALVES), total)
-    k, _, power = m.split(total, LEAST)
+    k, _, power = m.split(total, MIN_FRACTION)
     fraction = m.multiply_add(smaller, power, m.subtract(power, one))
     value = joined(m, m.where_less(large, x, m.add(k, m.constant(_STEPS)), k), fraction)
     ended = m.where_less(x, minus_one, m.constant(math.nan), m.constant(-math.inf))

@@ -67,10 +67,10 @@ class Machine(Protocol[V]):
         """
         ...
 
-    def split(self, a: V, least: float) -> tuple[V, V, V]:
-        """(k, f, 2^-k) with a = 2^k * f and f in [least, 2 * least), for a positive number above 2^-125 * `least`.
+    def split(self, a: V, minimum: float) -> tuple[V, V, V]:
+        """(k, f, 2^-k) with a = 2^k * f and f in [minimum, 2 * minimum), for a > 0.
 
-        k is in [-125, 126].
+        a must be above 2^-125 * `minimum`; k is in [-125, 126].
         """
         ...
 

@@ -82,9 +82,9 @@ class NumpyMachine:
         first, second = half << FRACTION_BITS, (bits - half) << FRACTION_BITS
         return value * first.view(np.float32) * second.view(np.float32)
 
-    def split(self, a: Any, least: float) -> tuple[Any, Any, Any]:
+    def split(self, a: Any, minimum: float) -> tuple[Any, Any, Any]:
         """See `Machine`."""
-        first = int(_bits(np.float32(least)))
+        first = int(_bits(np.float32(minimum)))
         bits = _bits(a)
         exponent = (bits - first) >> FRACTION_BITS
         shifted = exponent << FRACTION_BITS

@@ -146,11 +146,12 @@ def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
     if call.optional(mask) is not None:
         found.append(_mask_bias(call, mask, scores))
     if call.optional(bias) is not None:
-        found.append(_float_bias(call, call.f32(bias), bias, scores))
+        found.append(float_bias(call, call.f32(bias), bias, scores))
     return found
 
 
-def _float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
+def float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
+    """What is added to `scores`: input `index`, which is `tensor`; raises `UnsupportedError` for another shape."""
     holds = broadcast_shape(tensor.shape, scores) == scores
     require(holds, f"input {index} must broadcast to {list(scores)}, but got {list(tensor.shape)}")
     value = tensor.f32(call.plan, call.name)
@@ -266,7 +267,7 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     is_causal, softcap = call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0)
     how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
     scores = (*query[:3], cache.length + key[2])
-    biases = [] if call.optional(3) is None else [_float_bias(call, _float_mask(call), 3, scores)]
+    biases = [] if call.optional(3) is None else [float_bias(call, _float_mask(call), 3, scores)]
     return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache)
 
 

@@ -1,16 +1,16 @@
-"""Einsum of one or two tensors: sums over labels, transposes, and one product of matrices."""
+"""Einsum: sums over labels, transposes, and a product of matrices for each further tensor, from the left."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.registry import Call, imports, planner_of
+from qdialect.frontends.onnx.operators.parts import part_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Constant, Tensor
 
 _OWN_LABELS = "0123456789"
@@ -33,10 +33,14 @@ class _Operand:
 
 @imports("Einsum")
 def _einsum(call: Call) -> Tensor:
-    call.count(1, 2)
+    call.count(1, len(call.inputs))
     operands, result = _labelled(call)
     operands = [_summed(call, operand, _kept(operands, index, result)) for index, operand in enumerate(operands)]
-    product = operands[0] if len(operands) == 1 else _product(call, operands[0], operands[1], result)
+    product, *others = operands
+    for index, operand in enumerate(others):
+        # What a later operand has must be left for it.
+        needed = result + "".join(other.labels for other in others[index + 1 :])
+        product = _product(call, product, operand, needed)
     return _transposed(call, product, result).tensor
 
 
@@ -49,18 +53,18 @@ def _labelled(call: Call) -> tuple[list[_Operand], str]:
     require(len(terms) == count, f"equation must have {count} terms, but got '{equation}'")
     tensors = [call.tensor(index) for index in range(count)]
     hidden = [len(tensor.shape) - len(term.replace(_ELLIPSIS, "")) for tensor, term in zip(tensors, terms, strict=True)]
-    most = max((own for own, term in zip(hidden, terms, strict=True) if _ELLIPSIS in term), default=0)
+    maximum = max((own for own, term in zip(hidden, terms, strict=True) if _ELLIPSIS in term), default=0)
     operands: list[_Operand] = []
     for tensor, term, own in zip(tensors, terms, hidden, strict=True):
         fits = (0 <= own <= len(_OWN_LABELS)) if _ELLIPSIS in term else own == 0
         require(fits, f"term '{term}' must have a label for each dimension of {list(tensor.shape)}")
-        labels = term.replace(_ELLIPSIS, _OWN_LABELS[most - own : most])
+        labels = term.replace(_ELLIPSIS, _OWN_LABELS[maximum - own : maximum])
         require(len(set(labels)) == len(labels), f"labels of a term must differ, but got '{term}'")
         operands.append(_Operand(tensor, labels))
     _check_extents(operands)
     found = "".join(operand.labels for operand in operands)
     single = "".join(sorted(label for label in set(found) if found.count(label) == 1 and label not in _OWN_LABELS))
-    result = right.replace(_ELLIPSIS, _OWN_LABELS[:most]) if arrow else _OWN_LABELS[:most] + single
+    result = right.replace(_ELLIPSIS, _OWN_LABELS[:maximum]) if arrow else _OWN_LABELS[:maximum] + single
     fits = len(set(result)) == len(result) and set(result) <= set(found)
     require(fits, f"equation must name labels of its operands once in the result, but got '{equation}'")
     return operands, result
@@ -84,7 +88,7 @@ def _summed(call: Call, operand: _Operand, kept: str) -> _Operand:
     axes = [i for i, label in enumerate(operand.labels) if label not in kept]
     if not axes:
         return operand
-    found = _node(call, "ReduceSum", [operand.tensor, Constant(np.array(axes))], 13, keepdims=0)
+    found = part_of(call, "ReduceSum", [operand.tensor, Constant(np.array(axes))], keepdims=0)
     return _Operand(found, kept)
 
 
@@ -98,7 +102,7 @@ def _product(call: Call, lhs: _Operand, rhs: _Operand, result: str) -> _Operand:
     left = _matrix(call, _transposed(call, lhs, batch + rows + inner), (batch, rows, inner))
     right = _matrix(call, _transposed(call, rhs, batch + inner + columns), (batch, inner, columns))
     labels = batch + rows + columns
-    found = _reshaped(call, _node(call, "MatMul", [left, right], 13), tuple(extents[label] for label in labels))
+    found = _reshaped(call, part_of(call, "MatMul", [left, right]), tuple(extents[label] for label in labels))
     return _Operand(found, labels)
 
 
@@ -114,18 +118,10 @@ def _transposed(call: Call, operand: _Operand, labels: str) -> _Operand:
     if operand.labels == labels:
         return operand
     order = [operand.labels.index(label) for label in labels]
-    return _Operand(_node(call, "Transpose", [operand.tensor], 13, perm=order), labels)
+    return _Operand(part_of(call, "Transpose", [operand.tensor], perm=order), labels)
 
 
 def _reshaped(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
     if tensor.shape == shape:
         return tensor
-    return _node(call, "Reshape", [tensor, Constant(np.array(shape, np.int64))], 13)
-
-
-def _node(call: Call, kind: str, tensors: Sequence[Tensor], version: int, **attributes: Any) -> Tensor:
-    """What an operator gives that stands for a part of the node."""
-    node = replace(call.node, kind=kind, attributes=attributes, version=version)
-    found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
-    assert not isinstance(found, tuple)
-    return found
+    return part_of(call, "Reshape", [tensor, Constant(np.array(shape, np.int64))])

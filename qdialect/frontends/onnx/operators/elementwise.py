@@ -32,6 +32,7 @@ from qdialect.quant_math import (
     Rounding,
     SubArithmetic,
     activations,
+    torch_activations,
 )
 from qdialect.quant_math.expressions import Expression, Input
 
@@ -120,8 +121,8 @@ def _shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
     bits = values if element_of(values.type) == "i8" else emitter.convert("tensor.bitcast", values, "i8")
     highest = emitter.broadcast(emitter.constant(np.array(-_OFFSET, np.int8)), shape_of(values.type))
-    turned = emitter.upstream("arith.xori", "i8", bits, highest)
-    return turned if element == "i8" else emitter.convert("tensor.bitcast", turned, element)
+    flipped = emitter.upstream("arith.xori", "i8", bits, highest)
+    return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 
 def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: Kernel = Kernel.OF_GROUP) -> Binary:
@@ -143,6 +144,23 @@ def _of_many(call: Call) -> Tensor:
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.f32(index) for index in range(len(call.inputs)))
     return reduce(lambda lhs, rhs: binary(kind, lhs, rhs), others, first)
+
+
+@imports("Mean")
+def _mean(call: Call) -> Tensor:
+    call.count(1, len(call.inputs))
+    count = len(call.inputs)
+    total = reduce(lambda lhs, rhs: binary("Add", lhs, rhs, Kernel.F32), [call.f32(index) for index in range(count)])
+    return Pointwise(total.shape, (total,), _LEFT / float(count))
+
+
+@imports("Mod")
+def _remainder(call: Call) -> Tensor:
+    """Of floats, with the sign of the dividend."""
+    call.count(2)
+    require(call.attribute("fmod", 0) == 1, "fmod must be 1 where the inputs are floats, but got 0")
+    lhs, rhs = call.f32(0), call.f32(1)
+    return Pointwise(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
 
 
 @imports("PRelu")

@@ -63,15 +63,15 @@ def _dilated(weight: Array, dilation: Shape) -> Array:
 def _taps(weight: Array, groups: int, strides: Shape) -> Array:
     """[C, O / g, KH, KW] as the [g * s * t * O / g, ceil(KH / s), ceil(KW / t), C / g] of all remainders.
 
-    Kernels are turned around, as a convolution goes forwards.
+    Kernels are reversed, as a convolution goes forwards.
     """
     inputs, outputs, *kernel = weight.shape
     counts = [math.ceil(extent / stride) for extent, stride in zip(kernel, strides, strict=True)]
     missing = [count * stride - extent for count, stride, extent in zip(counts, strides, kernel, strict=True)]
     whole = np.pad(weight, ((0, 0), (0, 0), (0, missing[0]), (0, missing[1])))
     apart = whole.reshape(groups, inputs // groups, outputs, counts[0], strides[0], counts[1], strides[1])
-    turned = apart[:, :, :, ::-1, :, ::-1, :].transpose(0, 4, 6, 2, 3, 5, 1)
-    return np.ascontiguousarray(turned.reshape(-1, *counts, inputs // groups))
+    reversed_ = apart[:, :, :, ::-1, :, ::-1, :].transpose(0, 4, 6, 2, 3, 5, 1)
+    return np.ascontiguousarray(reversed_.reshape(-1, *counts, inputs // groups))
 
 
 def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
@@ -95,5 +95,5 @@ def _interleaved(emitter: Emitter, sums: ir.Value, groups: int, strides: Shape) 
     batch, height, width, count = shape_of(sums.type)
     s, t = strides
     apart = emitter.reshape(sums, (batch, height, width, groups, s, t, count // (groups * s * t)))
-    turned = emitter.transpose(apart, (0, 1, 4, 2, 5, 3, 6))
-    return emitter.reshape(turned, (batch, height * s, width * t, count // (s * t)))
+    transposed = emitter.transpose(apart, (0, 1, 4, 2, 5, 3, 6))
+    return emitter.reshape(transposed, (batch, height * s, width * t, count // (s * t)))

@@ -46,9 +46,9 @@ def _along(emitter: Emitter, value: ir.Value, axis: int, matrix: Array) -> ir.Va
     """The elements along `axis` times the transpose of `matrix`, [size, extent]."""
     rank = len(shape_of(value.type))
     order = [*(i for i in range(rank) if i != axis), axis]
-    turned = emitter.transpose(value, order)
-    before = shape_of(turned.type)
-    rows = emitter.reshape(turned, (int(np.prod(before[:-1])), before[-1]))
+    transposed = emitter.transpose(value, order)
+    before = shape_of(transposed.type)
+    rows = emitter.reshape(transposed, (int(np.prod(before[:-1])), before[-1]))
     product = emitter.build(F32MatmulOp, rows, emitter.constant(np.ascontiguousarray(matrix.T)), element="f32")
     back = emitter.reshape(product, (*before[:-1], matrix.shape[0]))
     return emitter.transpose(back, [order.index(i) for i in range(rank)])

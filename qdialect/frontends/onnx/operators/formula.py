@@ -13,13 +13,17 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.tensors import Tensor
-from qdialect.quant_math import activations, onnx_activations
+from qdialect.quant_math import activations, onnx_activations, torch_activations
 from qdialect.quant_math.expressions import Expression
 
 _FORMULAS: dict[str, Expression] = {
     "Abs": activations.absolute,
+    "Acosh": torch_activations.acosh,
+    "Asinh": torch_activations.asinh,
+    "Atanh": torch_activations.atanh,
     "Ceil": activations.ceil,
     "Cos": activations.cos,
+    "Cosh": torch_activations.cosh,
     "Erf": activations.erf,
     "Exp": activations.exp,
     "Floor": activations.floor,
@@ -30,9 +34,11 @@ _FORMULAS: dict[str, Expression] = {
     "Round": activations.round_even,
     "Sign": onnx_activations.sign,
     "Sin": activations.sin,
+    "Sinh": torch_activations.sinh,
     "Softplus": onnx_activations.softplus,
     "Softsign": onnx_activations.softsign,
     "Sqrt": activations.sqrt,
+    "Tan": torch_activations.tan,
     "com.microsoft.Gelu": activations.gelu,
 }
 
@@ -84,6 +90,12 @@ def _celu(call: Call) -> Tensor:
 def _hard_sigmoid(call: Call) -> Tensor:
     call.count(1)
     return applied(call, onnx_activations.hard_sigmoid(_number(call, "alpha", 0.2), _number(call, "beta", 0.5)))
+
+
+@imports("Shrink")
+def _shrink(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, onnx_activations.shrink(_number(call, "lambd", 0.5), _number(call, "bias", 0.0)))
 
 
 @imports("Swish", "com.microsoft.QuickGelu")

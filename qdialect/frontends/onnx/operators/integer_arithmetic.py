@@ -13,7 +13,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
+from qdialect.frontends.onnx.operators.registry import Call, imports_integers, value_of
 from qdialect.frontends.planning.plain import INTEGERS, Arithmetic, OfOne, binary, common_element, elementwise, unary
 from qdialect.frontends.planning.tensors import Constant, Tensor, known_array
 
@@ -76,7 +76,7 @@ def clipped_integers(call: Call) -> Tensor:
     return elementwise(call, values, element, build)
 
 
-@imports("Mod")
+@imports_integers("Mod")
 def _mod(call: Call) -> Tensor:
     """The remainder has the sign of the divisor, with fmod that of the dividend."""
     call.count(2)

@@ -130,7 +130,7 @@ class Layer:
         products = self.products(sequence, weights[index][order], index, order)
         ragged = self._ragged
         if ragged is not None and is_reverse:
-            products, is_reverse = ragged.turned(call.plan, call.name, products), False
+            products, is_reverse = ragged.reversed(call.plan, call.name, products), False
         attributes = {"reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
         matrix, scales = np.ascontiguousarray(recurrence[index][order].T), self.scales(index, order)

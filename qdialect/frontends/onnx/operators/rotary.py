@@ -1,4 +1,4 @@
-"""RotaryEmbedding of ONNX and of com.microsoft: pairs of numbers of each head, turned by an angle of their position."""
+"""RotaryEmbedding of ONNX and of com.microsoft: pairs of numbers of each head, rotated by their position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Shape, require
+from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.attention import joined_heads, split_heads
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -29,33 +29,33 @@ def _standard(call: Call) -> Tensor:
 
 
 def _rotated(call: Call, cosine: int, sine: int, positions: int) -> Tensor:
-    """Of [B, S, N * D] or [B, N, S, D]; the first `rotary_embedding_dim` numbers of each head are turned."""
+    """Of [B, S, N * D] or [B, N, S, D]; the first `rotary_embedding_dim` numbers of each head are rotated."""
     shape = call.f32(0).shape
     require(len(shape) in (3, 4), f"input 0 must have 3 or 4 dimensions, but got {len(shape)}")
     batch, steps = shape[0], shape[1] if len(shape) == 3 else shape[2]
     width = shape[-1]
-    turned: int = call.attribute("rotary_embedding_dim", 0)
+    rotated: int = call.attribute("rotary_embedding_dim", 0)
     if len(shape) == 3:
-        heads: int = call.attribute("num_heads", 0) or (width // turned if turned else 0)
+        heads: int = call.attribute("num_heads", 0) or (width // rotated if rotated else 0)
         require(heads >= 1 and width % heads == 0, f"num_heads must divide {width}, but got {heads}")
         width //= heads
     else:
         heads = shape[1]
-    turned = turned or width
-    holds = 2 <= turned <= width and turned % 2 == 0
-    require(holds, f"rotary_embedding_dim must be even and in [2, {width}], but got {turned}")
+    rotated = rotated or width
+    holds = 2 <= rotated <= width and rotated % 2 == 0
+    require(holds, f"rotary_embedding_dim must be even and in [2, {width}], but got {rotated}")
     source = call.f32(0).f32(call.plan, call.name)
-    angles = [_angles(call, index, positions, (batch, steps, turned // 2)) for index in (cosine, sine)]
+    angles = [_angles(call, index, positions, (batch, steps, rotated // 2)) for index in (cosine, sine)]
     is_interleaved = call.attribute("interleaved", 0) != 0
 
     def emit(emitter: Emitter) -> Emitted:
         value = emitter.to_channels_first(source)
         value = split_heads(emitter, value, heads) if len(shape) == 3 else value
         cos, sin = (
-            emitter.reshape(held, (shape_of(held.type)[0], 1, steps, turned // 2))
+            emitter.reshape(held, (shape_of(held.type)[0], 1, steps, rotated // 2))
             for held in map(emitter.to_channels_first, angles)
         )
-        result = _turn(emitter, value, cos, sin, is_interleaved)
+        result = rotate(emitter, value, cos, sin, is_interleaved)
         return joined_heads(emitter, result) if len(shape) == 3 else result, False
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
@@ -63,12 +63,20 @@ def _rotated(call: Call, cosine: int, sine: int, positions: int) -> Tensor:
 
 def _angles(call: Call, index: int, positions: int, wanted: Shape) -> Value:
     """Cosines or sines of each position: [B, S, D / 2], or [1, S, D / 2] for all of a batch."""
-    batch, steps, half = wanted
     if call.optional(positions) is None:
         tensor = call.f32(index)
         require(tensor.shape == wanted, f"input {index} must hold {list(wanted)}, but got {list(tensor.shape)}")
         return tensor.f32(call.plan, call.name)
-    cache, ids = call.constant(index), call.constant(positions)
+    return angles_at(call, index, call.constant(positions), wanted)
+
+
+def angles_at(call: Call, index: int, ids: Array, wanted: Shape) -> Value:
+    """Rows of the constant input `index` at positions [B, S], at those from one number on, or at [S] for every example.
+
+    Raises `UnsupportedError` for positions that the input lacks.
+    """
+    batch, steps, half = wanted
+    cache = call.constant(index)
     holds = cache.dtype == np.float32 and cache.ndim == 2 and cache.shape[1] == half
     require(holds, f"input {index} must be f32 with rows of {half}, but got {list(cache.shape)} of {cache.dtype}")
     require(ids.dtype.kind in "iu", f"position_ids must be integers, but got {ids.dtype}")
@@ -80,8 +88,11 @@ def _angles(call: Call, index: int, positions: int, wanted: Shape) -> Value:
     return Value(call.name, array.shape, "f32", data=array)
 
 
-def _turn(emitter: Emitter, value: ir.Value, cos: ir.Value, sin: ir.Value, is_interleaved: bool) -> ir.Value:
-    """``x cos - y sin`` and ``x sin + y cos`` of the pairs (x, y), which lie side by side or half a row apart."""
+def rotate(emitter: Emitter, value: ir.Value, cos: ir.Value, sin: ir.Value, is_interleaved: bool) -> ir.Value:
+    """Of [B, N, S, D] ``x cos - y sin`` and ``x sin + y cos`` of the pairs (x, y).
+
+    The numbers of a pair lie side by side where it `is_interleaved`, else half a row apart.
+    """
     batch, heads, steps, width = shape_of(value.type)
     half = shape_of(cos.type)[3]
     rest = width - 2 * half

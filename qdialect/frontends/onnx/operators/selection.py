@@ -1,4 +1,4 @@
-"""Where: one of two tensors, element by element."""
+"""Where and QLinearWhere: one of two tensors, element by element."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from qdialect.frontends.common import require
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -42,4 +43,15 @@ def _where(call: Call) -> Tensor:
         return Chosen(shape, condition, lhs, rhs)
     values = [value_of(call, 1), value_of(call, 2)]
     element = common_element(values, (*INTEGERS, "i1"))
+    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+
+
+@imports("com.microsoft.QLinearWhere")
+def _qlinear_where(call: Call) -> Tensor:
+    """Both tensors are quantized as the result before one is chosen."""
+    call.count(9)
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    element = call.value(1).element
+    values = [quantized_by(call, f32_values_of(call, index, index + 1, 0), 7, element) for index in (1, 4)]
     return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))

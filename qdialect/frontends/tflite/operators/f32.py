@@ -34,7 +34,7 @@ from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import activations, torch_activations
+from qdialect.quant_math import activations, onnx_activations, torch_activations
 from qdialect.quant_math.expressions import Expression, Input
 
 # arith.cmpf's number of "ordered and greater than or equal".
@@ -64,6 +64,7 @@ def _f32(tensor: Tensor, what: str) -> Tensor:
 _FUNCTIONS: dict[str, Expression] = {
     "ABS": activations.absolute,
     "CEIL": activations.ceil,
+    "COS": activations.cos,
     "EXP": activations.exp,
     "FLOOR": activations.floor,
     "HARD_SWISH": activations.hardswish,
@@ -75,6 +76,8 @@ _FUNCTIONS: dict[str, Expression] = {
     "RELU_N1_TO_1": Input().at_least(-1.0).at_most(1.0),
     "ROUND": activations.round_even,
     "RSQRT": activations.rsqrt,
+    "SIGN": onnx_activations.sign,
+    "SIN": activations.sin,
     "SQRT": activations.sqrt,
     "SQUARE": activations.square,
     "TANH": activations.tanh,
@@ -154,6 +157,28 @@ def _floor_mod(operator: Operator) -> Emission:
         return s.emitter.expression(torch_activations.remainder, lhs, rhs)
 
     return pairwise(operator, combine)
+
+
+@imports_f32("POW")
+def _pow(operator: Operator) -> Emission:
+    return pairwise(operator, lambda s, lhs, rhs: s("powf", lhs, rhs))
+
+
+@imports_f32("LOG_SOFTMAX")
+def _log_softmax(operator: Operator) -> Emission:
+    """``d - log(sum(e^d))`` with the distance d from the largest number of the last axis."""
+    (data,) = operands(operator, 1)
+    require(len(data.shape) >= 1, "input must have at least 1 dimension")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, x = F32Builder(emitter, data.shape), emitter.value(data)
+        over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
+        distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
+        raised = emitter.expression(activations.exp, distance, in_float64=True)
+        total = emitter.build(F32SumOp, raised, element="f32", in_order=True, **over)
+        return s("subf", distance, emitter.expression(activations.log, total, in_float64=True))
+
+    return emit
 
 
 @imports_f32("SOFTMAX")

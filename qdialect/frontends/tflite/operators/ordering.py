@@ -65,7 +65,7 @@ def _top_k(operator: Operator) -> Emission:
 
 
 def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:
-    """Integers in the order of the numbers: the bits of floats, those of negative ones turned around."""
+    """Integers in the order of the numbers: the bits of floats, those of negative ones inverted."""
     s = Arithmetic(emitter, is_unsigned=data.element == "ui8")
     if element_of(value.type) in ("i32", "i64"):
         return value

@@ -186,8 +186,8 @@ def _side_by_side(call: Call, cells: tuple[States, ...]) -> F32Tensor:
     steps, count, batch, hidden = states.shape
     if count == 1:
         return _f32(moved(call, states, Reshaping((steps, batch, hidden))))
-    turned = transposed(call, states, (0, 2, 1, 3))
-    return _f32(moved(call, turned, Reshaping((steps, batch, count * hidden))))
+    sequences_first = transposed(call, states, (0, 2, 1, 3))
+    return _f32(moved(call, sequences_first, Reshaping((steps, batch, count * hidden))))
 
 
 def _stacked(call: Call, parts: Sequence[F32Tensor]) -> F32Tensor:

@@ -168,15 +168,16 @@ def _index_put(call: Call) -> Result:
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors.values()))
     others = tuple(axis for axis in range(len(data.shape)) if axis not in axes)
     order = (*axes, *others)
-    turned = transposed(call, data, order)
-    extents = turned.shape[: len(axes)]
+    indexed_first = transposed(call, data, order)
+    extents = indexed_first.shape[: len(axes)]
     strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
     parts = zip(tensors.values(), extents, strides, strict=True)
     rows = sum_of(call, [offset_of(call, tensor, extent, stride) for tensor, extent, stride in parts])
-    row = turned.shape[len(axes) :]
+    row = indexed_first.shape[len(axes) :]
     updates = _updates(call, shape, row, axes[0] if is_together else 0)
     reduction = ScatterReduction.ADD if is_sum else ScatterReduction.NONE
-    written = scattered(call, turned, repeated(call, rows, shape), updates, (math.prod(extents), *row), reduction)
+    indices = repeated(call, rows, shape)
+    written = scattered(call, indexed_first, indices, updates, (math.prod(extents), *row), reduction)
     return transposed(call, written, tuple(order.index(axis) for axis in range(len(order))))
 
 

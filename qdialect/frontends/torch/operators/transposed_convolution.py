@@ -86,9 +86,9 @@ def _of_groups(entries: Any, groups: int) -> Any:
 
 
 def _of_floats(call: Call, weight: Array) -> Result:
-    """A convolution with the taps turned around, over data with zeros between its elements and around them."""
+    """A convolution with the taps reversed, over data with zeros between its elements and around them."""
     source, layer = call.f32("input"), _layer(call, weight)
-    turned = np.ascontiguousarray(layer.taps[:, ::-1, ::-1])
+    reversed_ = np.ascontiguousarray(layer.taps[:, ::-1, ::-1])
     extent = effective_kernel_extent(layer.taps.shape[1:3], layer.dilation)
     low = tuple(r - 1 - p for r, p in zip(extent, layer.padding, strict=True))
     # Zeros follow every element, the last one too.
@@ -98,7 +98,7 @@ def _of_floats(call: Call, weight: Array) -> Result:
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
         data = border.filled(emitter, _spread(emitter, image(emitter, values[0]), layer), 0)
         how = {"dilation": layer.dilation, "groups": layer.groups}
-        return emitter.build(F32Conv2DOp, data, emitter.constant(turned), element="f32", **how)
+        return emitter.build(F32Conv2DOp, data, emitter.constant(reversed_), element="f32", **how)
 
     bias = bias_of(call, "bias", layer.taps.shape[0])
     return F32Contraction(layer.output, (source,), bias, contract, from_image(layer.output), name=call.name)

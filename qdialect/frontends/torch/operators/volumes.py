@@ -48,8 +48,8 @@ class _Volume:
         apart = (batch, window.output[0], len(taps), height, width, groups, channels // groups)
         beside = emitter.reshape(gather(emitter, data, 1, slices), apart)
         order = (0, 1, 3, 4, 5, 2, 6)
-        turned = emitter.build(TransposeOp, beside, element="f32", permutation=order)
-        return emitter.reshape(turned, (batch * window.output[0], height, width, len(taps) * channels))
+        transposed = emitter.build(TransposeOp, beside, element="f32", permutation=order)
+        return emitter.reshape(transposed, (batch * window.output[0], height, width, len(taps) * channels))
 
     def contract(self, emitter: Emitter, value: Value, weight: Array) -> ir.Value:
         """Sums of products with weights [O, KD, KH, KW, C / groups]."""

@@ -81,6 +81,23 @@ VPDPWSSD: Mapping[int, Instruction] = {
 """By 32-bit lanes: (accumulators, words, words)."""
 
 
+def _portable_signed_bytes(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+    for product in _products(x, w, False, _BYTES_PER_LANE):
+        acc = arith.addi(acc, product)
+    return acc
+
+
+def _signed_vnni(lanes: int) -> Instruction:
+    sums, factors = Lanes(lanes, "int32"), Lanes(lanes * _BYTES_PER_LANE, "int8")
+    name, needed = f"vpdpbssd.{lanes * 32}", (frozenset({"avxvnniint8"}),)
+    operands = (sums, factors, factors)
+    return Instruction(name, f"llvm.x86.avx2.{name}", needed, operands, sums, _dot, _portable_signed_bytes)
+
+
+VPDPBSSD: Mapping[int, Instruction] = {lanes: _signed_vnni(lanes) for lanes in (8, 4)}
+"""By 32-bit lanes: (accumulators, signed bytes, signed bytes)."""
+
+
 def _multiply_add(lanes: int, intrinsic: str, feature: str) -> Instruction:
     factors = (Lanes(2 * lanes, "int16"),) * 2
     needed = (frozenset({feature} if feature else ()),)

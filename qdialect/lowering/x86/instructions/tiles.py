@@ -1,7 +1,7 @@
 """Matrix tiles of AMX: registers of at most 16 rows of 64 bytes, whose products are added to 16 x 16 sums.
 
-``tdpbusd`` adds to ``sums[m][n]`` the products of unsigned bytes ``a[m][4 k + i]`` by signed bytes ``b[k][4 n + i]`` for
-all k and i, exactly modulo 2^32: b lies as the weights of ``vpdpbusd`` do, a row for each K group.  The tile
+``tdpbusd`` adds to ``sums[m][n]`` the products of unsigned bytes ``a[m][4 k + i]`` by signed bytes ``b[k][4 n + i]``
+for all k and i, exactly modulo 2^32: b lies as the weights of ``vpdpbusd`` do, a row for each K group.  The tile
 configuration gives each register its rows and bytes; whoever loads it says `release` before the function ends, so that
 no state is left that a switch of threads would have to save.
 

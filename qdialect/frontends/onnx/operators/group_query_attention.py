@@ -1,0 +1,159 @@
+"""GroupQueryAttention of com.microsoft, in float32: several heads of the queries share one of the keys and values.
+
+The runtime's caches may hold more tokens than count, which `seqlens_k` tells when it runs.  Here a cache holds what
+counts: its length and that of the call are known, and their sum is `total_sequence_length`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.onnx.operators.attention import float_bias
+from qdialect.frontends.onnx.operators.attention_cache import appended, cache_of, heads_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.rotary import angles_at, rotate
+from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.tensors import Computed, Tensor, known_array
+from qdialect.frontends.slices import Slice, take_slices
+
+Change = Callable[[Emitter, ir.Value], ir.Value]
+_OMITTED = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}
+_DEFAULTS = ("smooth_softmax", "sliding_window_cache", "qk_output")
+
+
+@imports("com.microsoft.GroupQueryAttention")
+def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
+    """Of queries [B, S, N * D] and keys and values [B, S, M * D], which may stand behind the queries in input 0."""
+    call.count(7, 16)
+    _refuse(call)
+    heads, key_heads = (_count(call, name) for name in ("num_heads", "kv_num_heads"))
+    require(heads % key_heads == 0, f"kv_num_heads must divide {heads} heads, but got {key_heads}")
+    query, *own = _rows(call, heads, key_heads)
+    batch, steps, width = *query.shape[:2], query.shape[2] // heads
+    cache = cache_of(call, 3, 4)
+    earlier, total = cache.length, cache.length + steps
+    is_causal = call.attribute("causal", 1) != 0
+    _check_lengths(call, batch, total, is_ragged=is_causal and not earlier)
+    turn = _rotation(call, (batch, steps, width), earlier)
+    queries = heads_of(call, query, heads, _kept)
+    keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
+    queries, keys = (_changed(call, one, turn) for one in (queries, keys))
+    keys, values = appended(call, cache.keys, keys), appended(call, cache.values, values)
+    scores = (batch, heads, steps, total)
+    biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
+    window = _window(call, steps, earlier)
+    scale = call.attribute("scale", 0.0) or 1 / math.sqrt(width)
+    how = Attention(scale, is_causal, call.attribute("softcap", 0.0), earlier)
+
+    def emit(emitter: Emitter) -> Emitted:
+        q = emitter.to_channels_first(queries)
+        k, v = (repeated_heads(emitter, emitter.to_channels_first(one), heads // key_heads) for one in (keys, values))
+        added = [one(emitter) for one in biases] + ([] if window is None else [emitter.constant(window)])
+        return joined_heads(emitter, how.emit(emitter, q, k, v, added)), False
+
+    result = Computed(query.shape, call.plan.compute(call.name, query.shape, "f32", emit))
+    return result, *(Computed(one.shape, one) for one in (keys, values))
+
+
+def _refuse(call: Call) -> None:
+    for index, name in _OMITTED.items():
+        require(call.optional(index) is None, f"input {index}, {name}, must be omitted")
+    for name in _DEFAULTS:
+        value = call.attribute(name, 0)
+        require(value in (0, -1), f"{name} must be 0, but got {value}")
+
+
+def _count(call: Call, name: str) -> int:
+    count: int = call.attribute(name, 0)
+    require(count >= 1, f"{name} must be at least 1, but got {count}")
+    return count
+
+
+def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
+    """Queries, keys and values with the heads side by side."""
+    sources = [call.f32(index) for index in range(3) if call.optional(index) is not None]
+    require(len(sources) != 2, "inputs 1 and 2, keys and values, must both be given or omitted")
+    for index, source in enumerate(sources):
+        require(len(source.shape) == 3, f"input {index} must have 3 dimensions, but got {len(source.shape)}")
+    shapes, counts = [source.shape for source in sources], (heads, key_heads, key_heads)
+    entire = sum(shape[2] for shape in shapes)
+    width = entire // sum(counts)
+    wanted = [count * width for count in counts]
+    holds = width * sum(counts) == entire and (len(shapes) == 1 or [shape[2] for shape in shapes] == wanted)
+    require(
+        holds,
+        f"rows must have {heads} heads and twice {key_heads} of keys and values, but got {list(map(list, shapes))}",
+    )
+    require(len({shape[:2] for shape in shapes}) == 1, f"queries, keys and values must be as many, but got {shapes}")
+    values = [source.f32(call.plan, call.name) for source in sources]
+    if len(values) == 3:
+        return values
+    starts = (0, wanted[0], wanted[0] + wanted[1])
+    return [_columns(call, values[0], *one) for one in zip(starts, wanted, strict=True)]
+
+
+def _columns(call: Call, source: Value, start: int, count: int) -> Value:
+    batch, steps, _ = source.shape
+    slices = Slice(0, 1, batch), Slice(0, 1, steps), Slice(start, 1, count)
+
+    def emit(emitter: Emitter) -> Emitted:
+        return take_slices(emitter, emitter.to_channels_first(source), slices), False
+
+    return call.plan.compute(call.name, (batch, steps, count), "f32", emit)
+
+
+def _check_lengths(call: Call, batch: int, total: int, *, is_ragged: bool) -> None:
+    """The tokens that count are all there are; without earlier ones a causal mask hides those that do not."""
+    found = call.number(6)
+    require(found == total, f"input 6, total_sequence_length, must be {total} for these caches, but got {found:g}")
+    if batch == 1 or is_ragged:
+        return
+    known = known_array(call.tensor(5))
+    holds = known is not None and bool((known == total - 1).all())
+    require(holds, f"input 5, seqlens_k, must be constant and {total - 1} for each of {batch} sequences")
+
+
+def _rotation(call: Call, shape: Shape, earlier: int) -> Change:
+    """The rotary embedding of [B, N, S, D], where there is one."""
+    batch, steps, width = shape
+    if call.attribute("do_rotary", 0) == 0:
+        return _kept
+    half = call.constant(7).shape[-1]
+    require(2 <= 2 * half <= width, f"input 7, cos_cache, must have at most {width // 2} columns, but got {half}")
+    ids = np.arange(earlier, earlier + steps) if call.optional(9) is None else call.constant(9)
+    cos, sin = (angles_at(call, index, ids, (batch, steps, half)) for index in (7, 8))
+    is_interleaved = call.attribute("rotary_interleaved", 0) != 0
+
+    def turn(emitter: Emitter, value: ir.Value) -> ir.Value:
+        cosines, sines = (
+            emitter.reshape(emitter.to_channels_first(one), (one.shape[0], 1, steps, half)) for one in (cos, sin)
+        )
+        return rotate(emitter, value, cosines, sines, is_interleaved)
+
+    return turn
+
+
+def _kept(_: Emitter, value: ir.Value) -> ir.Value:
+    return value
+
+
+def _changed(call: Call, source: Value, change: Change) -> Value:
+    def emit(emitter: Emitter) -> Emitted:
+        return change(emitter, emitter.to_channels_first(source)), False
+
+    return call.plan.compute(call.name, source.shape, "f32", emit)
+
+
+def _window(call: Call, steps: int, earlier: int) -> Array | None:
+    """What keeps a query from keys that lie `local_window_size` or more before it, [S, L]."""
+    size: int = call.attribute("local_window_size", -1)
+    if size < 0:
+        return None
+    distances = np.arange(earlier, earlier + steps)[:, None] - np.arange(earlier + steps)
+    return np.where(distances >= size, np.float32(LOWEST), np.float32(0))

@@ -1,0 +1,73 @@
+"""Short innermost loops are unrolled, so that counting and branching cost little beside what they do.
+
+LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
+loops that are vector code already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from qdialect._mlir import ir, loop_transform, structured_transform
+from qdialect.lowering.functions import functions, has_body
+from qdialect.lowering.threads.accesses import constant
+from qdialect.lowering.upstream import apply_schedule
+
+_LOOP = "scf.for"
+_FACTOR = "qnn.unroll"
+# Ops of an unrolled body, and the copies that it has at most.
+_MOST_OPS = 32
+_MOST_COPIES = 16
+
+
+def unroll_loops(module: ir.Module, name: str) -> None:
+    """Unroll the innermost loops of few ops, in place, for the pass `name`.
+
+    A loop of T iterations with B ops in its body becomes one with F copies of the body, where F is the largest divisor
+    of T with F * B <= 32 and F <= 16: no iteration is left over.
+    """
+    with module.context, ir.Location.unknown():
+        factors = set(
+            _tag(loop for function in functions(module) if has_body(function) for loop in _innermost(function))
+        )
+        if factors:
+            apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
+
+
+def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
+    """Say on each loop how often its body is to be written; the factors."""
+    for loop in loops:
+        factor = _factor(loop)
+        if factor > 1:
+            loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
+            yield factor
+
+
+def _innermost(op: ir.Operation) -> list[ir.Operation]:
+    """The loops in `op` that have no region inside their bodies."""
+    found: list[ir.Operation] = []
+    inner = [child.operation for region in op.regions for block in region.blocks for child in block.operations]
+    with_regions = [child for child in inner if len(child.regions)]
+    if op.name == _LOOP and not with_regions:
+        return [op]
+    for child in with_regions:
+        found += _innermost(child)
+    return found
+
+
+def _factor(loop: ir.Operation) -> int:
+    """How often the body is to be written."""
+    first, last, step = (constant(operand) for operand in list(loop.operands)[:3])
+    if first is None or last is None or step is None:
+        return 1
+    trips = -(-(last - first) // step)
+    most = min(_MOST_COPIES, _MOST_OPS // len(loop.regions[0].blocks[0].operations))
+    return next((factor for factor in range(most, 1, -1) if trips % factor == 0), 1) if trips > 0 else 1
+
+
+def _unroll(module: ir.Value, factors: Iterable[int]) -> None:
+    """Write that each tagged loop is unrolled by its factor."""
+    for factor in factors:
+        tag = ir.DictAttr.get({_FACTOR: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)})
+        loops = structured_transform.MatchOp(ir.Type.parse("!transform.any_op"), module, op_attrs=tag).result
+        loop_transform.LoopUnrollOp(loops, factor=factor)

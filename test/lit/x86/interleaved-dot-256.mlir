@@ -1,0 +1,48 @@
+// RUN: %python %S/Inputs/x86_step.py %s --target=avxvnni > %t && filecheck %s --input-file=%t
+// RUN: %python %S/Inputs/x86_step.py %s --target=avx2 > %t && filecheck %s --input-file=%t --check-prefix=PAIRS
+
+// A tile of 32 bytes is four vectors of eight lanes; products are summed in pairs where the weights allow it.
+
+// CHECK-LABEL: func.func @noted(
+// CHECK-COUNT-8: vector.shuffle
+// CHECK-COUNT-4: "llvm.x86.avx512.vpdpbusd.256"
+// CHECK-NOT: vector.contract
+// PAIRS-LABEL: func.func @noted(
+// PAIRS-COUNT-8: vector.shuffle
+// PAIRS-COUNT-4: "llvm.x86.avx2.pmadd.ub.sw"
+// PAIRS-NOT: vector.contract
+func.func @noted(%x: memref<128xi8>, %w: memref<128xi8> {qnn.pair_sums_fit}, %y: vector<2x2x2x4xi32>) -> vector<2x2x2x4xi32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %u = memref.reinterpret_cast %x to offset: [0], sizes: [4, 2, 2, 2, 4], strides: [32, 8, 4, 16, 1] : memref<128xi8> to memref<4x2x2x2x4xi8, strided<[32, 8, 4, 16, 1]>>
+  %v = memref.reinterpret_cast %w to offset: [0], sizes: [2, 2, 2, 4, 4], strides: [64, 32, 16, 4, 1] : memref<128xi8> to memref<2x2x2x4x4xi8, strided<[64, 32, 16, 4, 1]>>
+  %a = vector.transfer_read %u[%c0, %c0, %c0, %c0, %c0], %zero {in_bounds = [true, true, true, true, true]} : memref<4x2x2x2x4xi8, strided<[32, 8, 4, 16, 1]>>, vector<4x2x2x2x4xi8>
+  %b = vector.transfer_read %v[%c0, %c0, %c0, %c0, %c0], %zero {in_bounds = [true, true, true, true, true]} : memref<2x2x2x4x4xi8, strided<[64, 32, 16, 4, 1]>>, vector<2x2x2x4x4xi8>
+  %c = arith.extui %a : vector<4x2x2x2x4xi8> to vector<4x2x2x2x4xi32>
+  %d = arith.extsi %b : vector<2x2x2x4x4xi8> to vector<2x2x2x4x4xi32>
+  %0 = vector.contract {
+    indexing_maps = [affine_map<(t, a, b, c, d) -> (t, a, b, c, d)>, affine_map<(t, a, b, c, d) -> (a, b, c, d, t)>, affine_map<(t, a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["reduction", "parallel", "parallel", "parallel", "parallel"], kind = #vector.kind<add>
+  } %c, %d, %y : vector<4x2x2x2x4xi32>, vector<2x2x2x4x4xi32> into vector<2x2x2x4xi32>
+  return %0 : vector<2x2x2x4xi32>
+}
+
+// PAIRS-LABEL: func.func @not_noted(
+// PAIRS-NOT: pmadd.ub.sw
+// PAIRS-COUNT-8: "llvm.x86.avx2.pmadd.wd"
+// PAIRS-NOT: vector.contract
+func.func @not_noted(%x: memref<128xi8>, %w: memref<128xi8>, %y: vector<2x2x2x4xi32>) -> vector<2x2x2x4xi32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %u = memref.reinterpret_cast %x to offset: [0], sizes: [4, 2, 2, 2, 4], strides: [32, 8, 4, 16, 1] : memref<128xi8> to memref<4x2x2x2x4xi8, strided<[32, 8, 4, 16, 1]>>
+  %v = memref.reinterpret_cast %w to offset: [0], sizes: [2, 2, 2, 4, 4], strides: [64, 32, 16, 4, 1] : memref<128xi8> to memref<2x2x2x4x4xi8, strided<[64, 32, 16, 4, 1]>>
+  %a = vector.transfer_read %u[%c0, %c0, %c0, %c0, %c0], %zero {in_bounds = [true, true, true, true, true]} : memref<4x2x2x2x4xi8, strided<[32, 8, 4, 16, 1]>>, vector<4x2x2x2x4xi8>
+  %b = vector.transfer_read %v[%c0, %c0, %c0, %c0, %c0], %zero {in_bounds = [true, true, true, true, true]} : memref<2x2x2x4x4xi8, strided<[64, 32, 16, 4, 1]>>, vector<2x2x2x4x4xi8>
+  %c = arith.extui %a : vector<4x2x2x2x4xi8> to vector<4x2x2x2x4xi32>
+  %d = arith.extsi %b : vector<2x2x2x4x4xi8> to vector<2x2x2x4x4xi32>
+  %0 = vector.contract {
+    indexing_maps = [affine_map<(t, a, b, c, d) -> (t, a, b, c, d)>, affine_map<(t, a, b, c, d) -> (a, b, c, d, t)>, affine_map<(t, a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["reduction", "parallel", "parallel", "parallel", "parallel"], kind = #vector.kind<add>
+  } %c, %d, %y : vector<4x2x2x2x4xi32>, vector<2x2x2x4x4xi32> into vector<2x2x2x4xi32>
+  return %0 : vector<2x2x2x4xi32>
+}

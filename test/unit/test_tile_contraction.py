@@ -1,0 +1,208 @@
+"""Contractions in matrix tiles: bits of the portable form, code that is counted, and which contractions get them."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from strategy_networks import Network
+from vector_programs import module_of
+
+from qdialect._mlir import ir
+from qdialect.context import parse
+from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, k_tile, tile_blocks
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
+from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.to_x86 import to_x86
+from qdialect.lowering.views import Axis
+from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instructions.tiles import TDPBUSD, PortableRegisters, Shape, TileMemory
+from qdialect.machine import MACHINES
+from qdialect.passes.pattern import explain_matches
+from qdialect.reference.interpreter import run
+from qdialect.runtime import compile_module
+from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.object_code import object_code
+from qdialect.target import resolve
+from tools.hot_loop import disassembled, functions
+
+AMX = resolve("amxint8")
+SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
+# A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
+PRODUCT_CYCLES, LOAD_CYCLES, STORE_CYCLES = 16, 8, 16
+
+
+def network(seed: int, shape: tuple[int, ...], *layers: tuple[int, int, int]) -> Network:
+    """Convolutions of so many channels, so wide, at such strides."""
+    found = Network(seed, shape)
+    for number, layer in enumerate(layers):
+        found.convolution(*layer, table=number == 0)
+    return found
+
+
+def test_the_portable_form_has_the_bits_of_the_reference() -> None:
+    # What is left of pixels, channels and K groups is narrower tiles; weights of nine bits and zero points too.
+    drawn = Network(5, (1, 2, 17, 68))
+    drawn.convolution(36, 1)
+    module = parse(drawn.text())
+    assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
+    image = drawn.rng.integers(0, 256, (1, 2, 17, 68)).astype(np.uint8)
+    wanted = run(module, [image])[0]
+    for threads in (1, 2):
+        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_portable_product_is_what_the_instruction_means() -> None:
+    random = np.random.default_rng(2)
+    rows, k_groups, lanes = 3, 5, 8
+    sums = random.integers(-(2**31), 2**31, (rows, lanes)).astype(np.int32)
+    data = random.integers(0, 256, (rows, 4 * k_groups)).astype(np.uint8)
+    weights = random.choice([-128, -1, 0, 127], (k_groups, 4 * lanes)).astype(np.int8)
+    module = module_of(
+        f"func.func @main(%s: memref<{rows}x{lanes}xi32>, %a: memref<{rows}x{4 * k_groups}xi8>, "
+        f"%b: memref<{k_groups}x{4 * lanes}xi8>) {{ return }}"
+    )
+    block = module.body.operations[0].regions[0].blocks[0]
+    shapes = (Shape(rows, lanes, 32), Shape(rows, 4 * k_groups, 8), Shape(k_groups, 4 * lanes, 8))
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(block.operations[0]):
+        registers, zero = PortableRegisters(block), b.index(0)
+        registers.configure(shapes)
+        places = [
+            TileMemory(buffer, [zero, zero], 0, shape.columns)
+            for buffer, shape in zip(block.arguments, shapes, strict=True)
+        ]
+        for register, memory in enumerate(places):
+            registers.load(register, memory)
+        registers.multiply(0, 1, 2)
+        registers.store(0, places[0])
+    to_llvm(module)
+    found, arrays = sums.copy(), [data, weights]
+    MachineCode(module).bind("main", [array.ctypes.data for array in (found, *arrays)], keep=arrays).call()
+    np.testing.assert_array_equal(found, TDPBUSD.meaning(sums, data, weights))
+
+
+def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_products() -> None:
+    drawn = network(6, (1, 8, 8, 256), (64, 1, 1))
+    text = disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX))
+    body = next(body for _, body in functions(text) if any(one.mnemonic == "tdpbusd" for one in body))
+    counts = Counter(one.mnemonic for one in body)
+    # 2 x 2 tiles of sums, whose loop over four tiles of 64 taps is unrolled.
+    assert [counts[name] for name in ("tilezero", "tileloadd", "tdpbusd", "tilestored")] == [4, 16, 16, 4]
+    products = PRODUCT_CYCLES * counts["tdpbusd"]
+    assert LOAD_CYCLES * counts["tileloadd"] <= products
+    # Even where zeros and stores wait for the products, and these for them.
+    assert products / (products + STORE_CYCLES * counts["tilestored"] + counts["tilezero"]) >= 0.75
+
+
+def test_state_of_tiles_is_released_where_it_was_configured() -> None:
+    drawn = network(7, (1, 7, 35, 64), (40, 1, 1), (9, 1, 1))
+    text = disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX))
+    found = {name: [one.mnemonic for one in body] for name, body in functions(text)}
+    tiled = [body for body in found.values() if "tdpbusd" in body]
+    assert tiled
+    for body in tiled:
+        assert body.index("ldtilecfg") < body.index("tdpbusd")
+        assert body[max(i for i, name in enumerate(body) if name.startswith("ti")) :][0] == "tilerelease"
+    others = (body for body in found.values() if "tdpbusd" not in body)
+    assert not any(name.startswith(("tile", "ldtile")) for body in others for name in body)
+
+
+def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
+    few_taps, few_pixels = network(8, (1, 9, 9, 3), (16, 3, 1)), network(9, (1, 1, 2, 256), (64, 1, 1))
+    for small in (few_taps, few_pixels):
+        text = str(lower(parse(small.text()), AMX, Phase.X86).module)
+        assert "vpdpbusd" in text
+        assert "x86.tdpbusd" not in text
+    rows, row = [Axis(100, (64, 64))], [Axis(1, (64, 64))]
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16))
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1))
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16))
+    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16))
+
+
+@pytest.mark.parametrize("extents", [(1,), (16,), (17,), (49,), (112,), (3, 7), (5, 14), (2, 3, 35)])
+def test_blocks_have_every_pixel_once(extents: tuple[int, ...]) -> None:
+    strides = [1, *np.cumprod(extents[:0:-1]).tolist()][::-1]
+    axes = [Axis(extent, (stride, 2 * stride)) for extent, stride in zip(extents, strides, strict=True)]
+    found: list[int] = []
+    for block in tile_blocks(axes):
+        assert block.tiles.size <= 2
+        assert block.rows.size <= 16
+        assert block.offsets[1] == 2 * block.offsets[0]
+        inside = [*block.axes, block.tiles, block.rows]
+        starts = np.array([block.offsets[0]])
+        for axis in inside:
+            starts = (starts[:, None] + np.arange(axis.size) * axis.strides[0]).ravel()
+        found.extend(starts.tolist())
+    assert sorted(found) == list(range(int(np.prod(extents))))
+
+
+def test_blocks_have_every_channel_once() -> None:
+    for lanes in (4, 8, 16, 24, 32, 40, 72, 128):
+        blocks = channel_blocks(lanes)
+        assert [block.start for block in blocks] == np.cumsum([0, *(block.channels for block in blocks)])[:-1].tolist()
+        assert sum(block.channels for block in blocks) == lanes
+        assert max(block.vectors for block in blocks) <= 2
+    assert [k_tile(k_groups) for k_groups in (1, 16, 17, 24, 33, 144)] == [1, 16, 9, 12, 11, 16]
+
+
+CHAIN = """
+#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
+#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
+#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
+func.func @main(%data: memref<1x3x4x4xi8>, %weights: memref<4x1x16x4xi8>, %out: memref<1x1x3x16xi32>) {{
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0 : i8
+  %start = {start}
+  %x = vector.transfer_read %data[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+    : memref<1x3x4x4xi8>, vector<1x3x4x4xi8>
+  %y = vector.transfer_read %weights[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+    : memref<4x1x16x4xi8>, vector<4x1x16x4xi8>
+  %x32 = arith.{extension} %x : vector<1x3x4x4xi8> to vector<1x3x4x4xi32>
+  %y32 = arith.extsi %y : vector<4x1x16x4xi8> to vector<4x1x16x4xi32>
+  %sums = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
+    "parallel", "reduction", "reduction"], kind = #vector.kind<{kind}>}} %x32, %y32, %start
+    : vector<1x3x4x4xi32>, vector<4x1x16x4xi32> into vector<1x1x3x16xi32>
+  {between}
+  vector.transfer_write %sums, %out[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
+    : vector<1x1x3x16xi32>, memref<1x1x3x16xi32>
+  return
+}}
+"""
+ZEROS = "arith.constant dense<0> : vector<1x1x3x16xi32>"
+DEFAULTS = {"start": ZEROS, "extension": "extui", "kind": "add", "between": ""}
+
+
+def lowered(**changed: str) -> tuple[str, list[str]]:
+    """The chain in instructions, and why it was left alone."""
+    module = module_of(CHAIN.format(**(DEFAULTS | changed)))
+    with explain_matches() as found:
+        to_x86(module, AMX)
+    return str(module), [one.message for one in found if "tile-chain" in one.message]
+
+
+def test_a_chain_from_zeros_to_memory_is_tiles() -> None:
+    text, reasons = lowered()
+    assert "llvm.x86.tdpbusd" in text
+    assert "vector.contract" not in text
+    assert not reasons
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"start": ZEROS.replace("<0>", "<1>")}, "sums must start at 0 and be added to by contractions alone"),
+        ({"kind": "maxsi"}, "combining kind must be add, but got maxsi"),
+        (
+            {"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"},
+            "sums must be used once",
+        ),
+    ],
+)
+def test_another_chain_is_left_alone_with_a_reason(changed: dict[str, str], reason: str) -> None:
+    text, reasons = lowered(**changed)
+    assert "llvm.x86.tdpbusd" not in text
+    assert not re.search(r"ldtilecfg|tilerelease", text)
+    assert any(reason in one for one in reasons), reasons

@@ -1,0 +1,46 @@
+"""The table of docs/status.md that says of each op what its code consists of on each kind of target."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from qdialect._mlir import ir
+from qdialect.context import parse
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.target import TARGETS
+
+INTRODUCTION = """\
+# Kinds of code
+
+What the example of an op's page becomes at the phase `x86`, compiled for each kind of target ([targets](targets.md)).
+
+- **instructions**: vector code in which instructions of the target are asked for by name.
+- **vectors**: vector code alone, which LLVM makes fit.
+- **loops**: neither.
+"""
+KINDS = tuple(TARGETS)
+
+
+def table(networks: Mapping[str, str], context: ir.Context) -> Iterator[str]:
+    """The lines of the table: a row for each op whose network compiles, by the op's title."""
+    yield INTRODUCTION
+    yield f"| op | {' | '.join(f'`{kind}`' for kind in KINDS)} |"
+    yield "|---" * (len(KINDS) + 1) + "|"
+    for title, text in networks.items():
+        cells = _cells(text, context)
+        if cells:
+            yield f"| {title} | {' | '.join(cells)} |"
+
+
+def _cells(text: str, context: ir.Context) -> Sequence[str]:
+    """What the network is on each kind; nothing where it does not compile."""
+    try:
+        module = parse(text, context)
+        return [_code(str(lower(module, TARGETS[kind], Phase.X86).module)) for kind in KINDS]
+    except QDialectError:
+        return []
+
+
+def _code(module: str) -> str:
+    if "llvm.x86" in module:
+        return "instructions"
+    return "vectors" if "vector." in module else "loops"
