@@ -162,10 +162,10 @@ class RowGroups:
 
     def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
         """Whether other kernels do the same for themselves."""
-        return op.name in _READS and any(user not in group for user in _users(op))
+        return op.name in _READS and next(_readers(op, group), None) is not None
 
     def _outside_users(self, op: ir.Operation, group: set[ir.Operation]) -> list[ir.Operation]:
-        return [] if op.name in _READS else [user for user in _users(op) if user not in group]
+        return [] if op.name in _READS else list(_readers(op, group))
 
     def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
         """The member in whose place the group can be computed."""
@@ -204,6 +204,15 @@ def _has_whole_rows(value: ir.Value, rows: int) -> bool:
 def _owner(value: ir.Value) -> ir.Operation | None:
     owner = value.owner
     return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
+
+
+def _readers(op: ir.Operation, group: set[ir.Operation]) -> Iterator[ir.Operation]:
+    """What reads the result of `op` outside of `group`, also by doing again what a member does."""
+    for user in _users(op):
+        if user not in group:
+            yield user
+        elif user.name in _READS:
+            yield from _readers(user, group)
 
 
 def _users(op: ir.Operation) -> list[ir.Operation]:

@@ -78,8 +78,20 @@ def test_functions_in_float64_are_rounded_once() -> None:
 def test_extremes_of_special_numbers(op: Any) -> None:
     rows = [[0.0, -0.0, -1.0], [-0.0, -0.0, 1.0], [np.nan, 1, 2], [np.inf, -np.inf, 0], [-np.inf] * 3]
     check_op(op, [tensor((5, 3), "f32")], "f32", [np.array(rows, np.float32)], axes=(1,))
-    wide = [np.roll([*row, *[row[-1]] * 34], 5 * i) for i, row in enumerate(rows)]
-    check_op(op, [tensor((5, 37), "f32")], "f32", [np.array(wide, np.float32)], axes=(1,))
+    for columns in (37, 85):
+        wide = [np.roll([*row, *[row[-1]] * (columns - 3)], 5 * i) for i, row in enumerate(rows)]
+        check_op(op, [tensor((5, columns), "f32")], "f32", [np.array(wide, np.float32)], axes=(1,))
+
+
+@variants_together
+@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
+@pytest.mark.parametrize("index", [0, 64, 140, 4229])
+@pytest.mark.parametrize("number", [100.0, -100.0, np.nan])
+def test_extremes_of_a_whole_tensor(op: Any, index: int, number: float) -> None:
+    """Wherever the largest number, the smallest and a NaN stand: many accumulators, and what they leave over."""
+    values = np.random.default_rng(2).normal(size=30 * 141).astype(np.float32)
+    values[index] = number
+    check_op(op, [tensor((30, 141), "f32")], "f32", [values.reshape(30, 141)], axes=(0, 1))
 
 
 PRODUCTS = [

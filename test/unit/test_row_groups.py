@@ -101,6 +101,17 @@ def test_what_two_groups_repeat_is_done_by_both() -> None:
     check(found, (9, 24), (9, 24), (24,))
 
 
+def test_what_is_dequantized_again_elsewhere_is_stored() -> None:
+    text = Text((6, 40))
+    shape, parameters = "6x40", "scales = array<f64: 0.03>, zero_points = array<i64: 2>, axis = 0 : i64"
+    text.lines.append(f'%q = "qnn.quantize"(%x0) {{{parameters}}} : (tensor<{shape}xf32>) -> tensor<{shape}xi8>')
+    text.lines.append(f'%v1 = "qnn.dequantize"(%q) {{{parameters}}} : (tensor<{shape}xi8>) -> tensor<{shape}xf32>')
+    text.shapes["%v1"] = (6, 40)
+    found = text.finish(text.softmax("%v1"), "%v1")
+    assert labels(found) == [ROWS, "qnn.dequantize"]
+    check(found, (6, 40))
+
+
 def test_a_group_is_computed_after_what_it_reads_and_before_what_reads_it() -> None:
     """The second sum reads what was made of the first group's result: it cannot be of the same group."""
     text = Text((8, 40))

@@ -24,6 +24,7 @@ from qdialect.lowering.strides import row_major
 from qdialect.quant_math.float32.row_sum import partial_sums
 
 _LANES, _ROWS = 16, 8
+_FEW_LANES, _MANY_LANES = 32, 64
 
 
 def _add(body: Body, total: Value, value: Value) -> Value:
@@ -59,10 +60,18 @@ def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
 
 
 def _lanes(op: F32ReduceOp) -> int:
-    """How many accumulators a row has; a maximum is the same in any order."""
+    """How many accumulators a row has."""
     if isinstance(op, F32ProdOp):
         return 1
-    return op.partial_sums if isinstance(op, F32SumOp) else partial_sums(shape_of(op.input.type), op.axes)
+    return op.partial_sums if isinstance(op, F32SumOp) else _lanes_of_extreme(shape_of(op.input.type), op.axes)
+
+
+def _lanes_of_extreme(shape: Sequence[int], axes: Sequence[int]) -> int:
+    """A maximum is the same in any order: the more accumulators, the fewer vectors wait for each other."""
+    if partial_sums(shape, axes) == 1 or shape[-1] < 2 * _FEW_LANES:
+        return partial_sums(shape, axes)
+    is_long = shape[-1] >= 2 * _MANY_LANES and math.prod(shape[axis] for axis in axes) >= _MANY_LANES**2
+    return _MANY_LANES if is_long else _FEW_LANES
 
 
 for _op_class in _FOLDS:
