@@ -116,16 +116,18 @@ class Strategy:
     def sweeps_pixels(self, weights: Swept, data: Swept) -> bool:
         """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
 
-        The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What exceeds
-        `near_bytes` comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of
-        them, an order fetches
+        The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
+        stay near comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of them,
+        an order fetches
 
-          all channels for each tile of pixels   D + W (T_d if W > near, else 1)
+          all channels for each tile of pixels   D + W (T_d if W > 4 near, else 1)
           all pixels for each tile of channels   W + D (T_w if D > near, else 1)
 
-        The first is taken where both are equal: the data of a tile is then in the first level.
+        The first is taken where both are equal.  Weights may be four times as large, twice the second level: they are
+        read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
+        what other cores read, and may come from memory.
         """
-        channels_inside = data.size + weights.size * (data.tiles if weights.size > self.near_bytes else 1)
+        channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         return pixels_inside < channels_inside
 

@@ -159,15 +159,16 @@ def test_register_tiles_of_zen_4() -> None:
 @pytest.mark.parametrize(
     ("weights", "data", "expected"),
     [
-        # Small weights stay near whatever the order.
+        # Small weights stay near whatever the order, and larger ones are read in a row.
         (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
-        # Weights that do not are fetched once, not for each tile of pixels.
-        (Swept(1 << 21, 16), Swept(1 << 17, 4), True),
+        (Swept(1 << 21, 16), Swept(1 << 17, 4), False),
+        # Weights beyond that are fetched once, not for each tile of pixels.
+        (Swept(1 << 22, 16), Swept(1 << 17, 4), True),
         # A single tile of pixels fetches them once either way.
-        (Swept(1 << 21, 16), Swept(1 << 17, 1), False),
-        # Neither stays near: what is fetched again is the smaller one, or the one with fewer tiles on the other side.
-        (Swept(1 << 21, 16), Swept(1 << 21, 100), True),
-        (Swept(1 << 21, 16), Swept(1 << 23, 10), False),
+        (Swept(1 << 22, 16), Swept(1 << 17, 1), False),
+        # Neither stays near: the order decides which one is fetched again.
+        (Swept(1 << 22, 16), Swept(1 << 21, 100), True),
+        (Swept(1 << 22, 16), Swept(1 << 23, 10), False),
     ],
 )
 def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
