@@ -199,7 +199,9 @@ def vision_transformer(shape: Shape, random: np.random.Generator) -> tuple[Trace
         for part in (drawing.static_attention, drawing.static_feed_forward):
             state = _pre_normalized(drawing, state, part)
     last = graph.quantize(drawing.layer_norm(graph.dequantize(state)))
-    return graph, [graph.dequantize(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))]
+    return graph, [
+        graph.dequantize(drawing.static_linear(graph.first_row(last), drawing.weights(shape.width, _CLASSES)))
+    ]
 
 
 def decoder_step(shape: Shape, random: np.random.Generator) -> tuple[TracedGraph, Sequence[Real | Quantized]]:
