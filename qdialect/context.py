@@ -107,14 +107,14 @@ def decoded(content: str | bytes, name: str) -> str:
 
 
 def copy(module: ir.Module) -> ir.Module:
-    """A copy of `module` in its own context, locations included."""
-    bytecode = BytesIO()
-    module.operation.write_bytecode(bytecode)
-    try:
-        return ir.Module.parse(bytecode.getvalue(), module.context)
-    except ir.MLIRError:
-        # MLIR wants the data of a `dense_resource` aligned in its bytecode, which the memory of Python's bytes is not.
-        return ir.Module.parse(module.operation.get_asm(enable_debug_info=True), module.context)
+    """A copy of `module` in its own context, locations included; both share the data of constants."""
+    found = ir.Module.create(module.operation.location)
+    for attribute in module.operation.attributes:
+        found.operation.attributes[attribute] = module.operation.attributes[attribute]
+    with ir.InsertionPoint(found.body):
+        for op in module.body.operations:
+            op.operation.clone()
+    return found
 
 
 def verify(module: ir.Module) -> None:

@@ -40,13 +40,13 @@ class CenteredWeights:
 def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeights:
     """s8 weights [OC, ...]; the zero point of a channel that fits s8 without it becomes 0."""
     channels = weight.shape[0]
-    wide = weight.astype(np.int32).reshape(channels, -1)
+    flat = weight.reshape(channels, -1)
     points = np.broadcast_to(np.asarray(zero_points, dtype=np.int32), (channels,))
-    exact = wide - points[:, None]
-    fits = (exact.min(axis=1) >= -128) & (exact.max(axis=1) <= 127)
+    fits = (flat.min(axis=1) - points >= -128) & (flat.max(axis=1) - points <= 127)
     shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
-    values = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
-    return CenteredWeights(values, (points - shift).astype(np.int32))
+    # Modulo 256: the differences fit, and weights of a hundred megabytes are not to become four times as many.
+    values = flat.view(np.uint8) - shift.astype(np.uint8)[:, None]
+    return CenteredWeights(values.view(np.int8).reshape(weight.shape), points - shift)
 
 
 def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np.int8]]:
@@ -55,16 +55,19 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
     Where too many taps would have a remainder, or one exceeds s8, the weights as they are and a remainder of zeros.
     """
     channels = weights.values.shape[0]
-    points = weights.zero_points.reshape(channels, *[1] * (weights.values.ndim - 1))
-    exact = weights.values.astype(np.int32) - points
+    nothing = np.zeros(weights.values.shape, np.int8)
+    if not weights.zero_points.any():
+        return weights, nothing
+    points = weights.zero_points.astype(np.int16).reshape(channels, *[1] * (weights.values.ndim - 1))
+    exact = weights.values - points
     values = np.clip(exact, -128, 127)
     remainder = exact - values
     if remainder.max() > 127 or _outlier_cost(remainder) > _sum_cost(channels, exact[0].size):
-        return weights, np.zeros_like(weights.values)
+        return weights, nothing
     return CenteredWeights(values.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
 
 
-def _outlier_cost(remainder: NDArray[np.int32]) -> float:
+def _outlier_cost(remainder: NDArray[np.int16]) -> float:
     """Instructions a pixel: for each K group with a remainder a broadcast, and a product for each channel vector."""
     *_, contiguous = remainder.shape
     taps = remainder.any(axis=0).reshape(-1, contiguous)
@@ -81,9 +84,9 @@ def _sum_cost(channels: int, taps: int) -> float:
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:
     """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of stored values."""
     channels = weights.values.shape[0]
-    flat = weights.values.reshape(channels, -1).astype(np.int64)
+    flat = weights.values.reshape(channels, -1)
     points = weights.zero_points.astype(np.int64)
-    folded = bias.astype(np.int64) - input_zero_point * (flat.sum(axis=1) - flat.shape[1] * points)
+    folded = bias.astype(np.int64) - input_zero_point * (flat.sum(axis=1, dtype=np.int64) - flat.shape[1] * points)
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
@@ -92,7 +95,8 @@ def accumulator_bounds(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The smallest and the largest true accumulator of each channel, int64[OC]: any stored value on any tap."""
     channels = weights.values.shape[0]
-    exact = weights.values.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
+    flat = weights.values.reshape(channels, -1)
+    exact = flat - weights.zero_points.astype(np.int16)[:, None] if weights.zero_points.any() else flat
     return accumulator_range(exact, bias, (-input_zero_point, 255 - input_zero_point))
 
 
@@ -114,9 +118,11 @@ def pack_k_groups(taps: NDArray[T], lanes: int, vectors: int, k_group: int = 4) 
     channels, *outer, contiguous = taps.shape
     tile = lanes * vectors
     tiles, k_groups = -(-channels // tile), -(-contiguous // k_group)
-    padded = np.zeros((tiles * tile, *outer, k_groups * k_group), dtype=taps.dtype)
-    padded[:channels, ..., :contiguous] = taps
-    split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, k_group)
+    filled = taps
+    if (tiles * tile, k_groups * k_group) != (channels, contiguous):
+        filled = np.zeros((tiles * tile, *outer, k_groups * k_group), dtype=taps.dtype)
+        filled[:channels, ..., :contiguous] = taps
+    split = filled.reshape(tiles, vectors, lanes, *outer, k_groups, k_group)
     order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
     return np.ascontiguousarray(split.transpose(order))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -170,12 +171,14 @@ class Program:
     def constant(self, array: NDArray[Any]) -> Data:
         """Put `array` into the constants' block, aligned; equal arrays are stored once."""
         element = "f32" if array.dtype.kind == "f" else _DATA_ELEMENTS[array.dtype.itemsize]
-        raw = np.ascontiguousarray(array).tobytes()
-        if (element, raw) not in self._known:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        # Not the bytes themselves, of which there would be a copy for as long as the program lives.
+        key = element, sha256(raw).digest()
+        if key not in self._known:
             self._constants.extend(bytes(-len(self._constants) % ALIGNMENT))
-            self._known[element, raw] = Data(len(self._constants), element, array.size)
+            self._known[key] = Data(len(self._constants), element, array.size)
             self._constants.extend(raw)
-        return self._known[element, raw]
+        return self._known[key]
 
     def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> BufferSlot:
         """The slot of a constant tensor whose `elements` are all those of its storage, in order."""
@@ -203,8 +206,8 @@ class Program:
         return len(self._constants)
 
     def constants(self) -> NDArray[np.uint8]:
-        """The constants' block."""
-        return np.frombuffer(bytes(self._constants), dtype=np.uint8)
+        """The constants' block, to which nothing can be added while this array is there."""
+        return np.frombuffer(self._constants, dtype=np.uint8)
 
     def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without what they get."""

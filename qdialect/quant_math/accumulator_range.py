@@ -18,8 +18,8 @@ def accumulator_range(
     `weights` is [C, K], their zero points subtracted; `offsets` are the quantized values of the data less their zero
     point, so that 0, which stands for what a window leaves out at an edge, lies between them.
     """
-    wide = weights.astype(np.int64)
-    above, below = np.maximum(wide, 0).sum(axis=1), np.minimum(wide, 0).sum(axis=1)
+    zero = weights.dtype.type(0)
+    above, below = (limit(weights, zero).sum(axis=1, dtype=np.int64) for limit in (np.maximum, np.minimum))
     low, high = offsets
     start = bias.astype(np.int64)
     return start + low * above + high * below, start + high * above + low * below

@@ -1,4 +1,4 @@
-"""The features of CPUs by name, compared with those that GCC knows; and CPUs by what CPUID says of them."""
+"""The features of CPUs by name, compared with those that GCC knows."""
 
 import subprocess
 

@@ -62,11 +62,11 @@ class ChannelTiles:
         """
         known = taps.shape[0]
         rows = (self.indices - self.group.start).reshape(-1)
-        is_beyond = (rows >= known).reshape(-1, *[1] * (taps.ndim - 1))
-        chosen = np.where(is_beyond, taps.dtype.type(0), taps[np.minimum(rows, known - 1)])
+        chosen = taps[np.minimum(rows, known - 1)]
+        chosen[rows >= known] = 0
         by_group = chosen.reshape(self.group.channel_sets, self.block.channels, *taps.shape[1:])
-        packed = np.stack([pack_k_groups(part, self.block.lanes, self.block.vectors, k_group) for part in by_group])
-        return packed if self.has_group_axis else packed[0]
+        packed = [pack_k_groups(part, self.block.lanes, self.block.vectors, k_group) for part in by_group]
+        return np.stack(packed) if self.has_group_axis else packed[0]
 
     @property
     def _tile_sizes(self) -> tuple[int, int, int]:

@@ -60,6 +60,8 @@ class ChannelGroup:
         """Weights [OC, KH, KW, IC / groups] of these blocks as [count * channels_out, KH, KW, channels_in]."""
         own = weights[self.start : self.start + self.count * self.channels_out]
         depth = weights.shape[3]
+        if depth == self.channels_in:
+            return own
         taps = np.zeros((*own.shape[:3], self.channels_in), dtype=np.int8)
         per_group = self.channels_out // self.per_block
         for channel in range(own.shape[0]):

@@ -103,6 +103,8 @@ def correction_of(
 
 def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:
     """The K groups where `taps`, [channels of the groups, extents...], of the block's channels are not zero."""
+    if not taps.any():
+        return ()
     own = np.zeros_like(taps)
     rows = np.unique((tiles.indices - tiles.group.start).clip(max=len(taps) - 1))
     own[rows] = taps[rows]

@@ -27,7 +27,7 @@ class ReductionAxes:
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
-        spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare)))
+        spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare))) if self.spare else taps
         ordered = spread.reshape(taps.shape[0], *self.extents)
         return np.pad(ordered, [*[(0, 0)] * (ordered.ndim - 1), (0, self.padding)]) if self.padding else ordered
 
