@@ -225,6 +225,10 @@ class GraphLowering:
         is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
         return is_same and not any(_reads_past_end(use.owner) or _reads_words(use.owner) for use in value.uses)
 
+    def is_stored(self, value: ir.Value) -> bool:
+        """Whether `value` has a slot already."""
+        return value in self._slots
+
     def is_signed(self, value: ir.Value) -> bool:
         """Whether `value` is read from where its quantized values are signed, as the user has them."""
         return value in self._slots and self._slots[value].signed

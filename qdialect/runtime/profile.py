@@ -18,7 +18,6 @@ from qdialect.lowering.bound import kernel_bounds
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.machine import host_machine
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
@@ -137,7 +136,7 @@ def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, 
     """Seconds that each kernel's instructions need at least; none where the clock's rate or the code is not known."""
     if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return {}
-    machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
+    machine = replace(targets.host().machine, vector_bits=bare_vector_bits(target))
     rate = peak / products_per_cycle(target, machine)
     lowered = lower(module, target, Phase.X86).module
     return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}

@@ -12,10 +12,12 @@ from qdialect.locations import joined, names_of
 from qdialect.lowering.block_function import block_function
 from qdialect.lowering.block_program import BlockProgram, Moving
 from qdialect.lowering.graph import ROW_GROUP, GraphLowering, lowers_each
+from qdialect.lowering.handlers.transpose import store_transposed
 from qdialect.lowering.program import BufferSlot, Program
 from qdialect.lowering.row_groups import RowGroup, Scope
 from qdialect.lowering.row_roles import block_shape
 from qdialect.lowering.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
+from qdialect.lowering.transposed_operands import source_of
 
 _BLOCK_BYTES = 8 * 1024
 """Of the largest tensor of a block: several of them go into a first-level cache."""
@@ -37,6 +39,7 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
     """Append the kernel of `group`: whole blocks, then the rows that are left."""
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
+    _store_inputs(lowering, group)
     outputs = [lowering.result(value) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group):
@@ -45,6 +48,14 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
 
 
 lowers_each([ROW_GROUP], _lower_row_group)
+
+
+def _store_inputs(lowering: GraphLowering, group: RowGroup) -> None:
+    """Store the transposed operands that a product alone would read where they were before: blocks are of rows."""
+    for value in group.inputs:
+        view = source_of(value)
+        if view is not None and not lowering.is_stored(value):
+            store_transposed(lowering, view)
 
 
 class _BlockLowering(GraphLowering):

@@ -13,8 +13,12 @@ from qdialect.lowering.transposed_operands import is_read_through
 
 @lowers(TransposeOp)
 def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
-    if is_read_through(op):
-        return
+    if not is_read_through(op):
+        store_transposed(lowering, op)
+
+
+def store_transposed(lowering: GraphLowering, op: TransposeOp) -> None:
+    """Append the kernel call that stores the result of `op`."""
     data, output = lowering.slot(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
     if not after:
