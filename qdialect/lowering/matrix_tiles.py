@@ -88,10 +88,11 @@ def explained(machine: Machine) -> str:
     vectors, taps = SIDE * SIDE, 4 * LANES
     products, loads = vectors * machine.tile_product_cycles, 2 * SIDE * ROWS / machine.loads
     dots = vectors * ROWS * LANES / machine.dot_products
+    parts = f"(products {products:.1f}, loads {loads:.1f})"
     return "\n".join(
         [
             f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
-            f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} (products {products:.1f}, loads {loads:.1f})",
+            f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} {parts}",
             f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside",
         ]
     )

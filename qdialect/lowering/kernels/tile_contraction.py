@@ -106,7 +106,8 @@ class TileMicroKernel(ContractionMicroKernel):
     def _multiply(self, data: Buffer, scratch: Buffer, sums: View, iteration: _Iteration) -> None:
         """Products of tiles into scratch."""
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
-        tiles = View(*((a, nv, m, nl) for a, m, nv, nl in (sums.sizes, sums.strides)))
+        sizes, strides = (tuple(values[i] for i in (0, 2, 1, 3)) for values in (sums.sizes, sums.strides))
+        tiles = View(sizes, strides)
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         total = self._accumulate(micro_kernel, data, iteration, total)
         destination, where = kernel.write(scratch, tiles)
