@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
+from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
 from qdialect.lowering.bound import kernel_bounds
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.machine import host_machine
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
