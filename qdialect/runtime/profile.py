@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
+from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
 from qdialect.lowering.bound import kernel_bounds
 from qdialect.lowering.lowered import phase_of

@@ -6,6 +6,7 @@ import pytest
 
 from qdialect.cpu_features import LEVELS, NEEDS, with_needed
 from qdialect.cpu_names import CPUS
+from qdialect.host_cpu import cpu_by_model
 from qdialect.machine import MACHINES, machine_of
 from qdialect.target import resolve
 
@@ -55,6 +56,29 @@ def test_every_cpu_has_what_its_features_need() -> None:
 def test_every_cpu_has_all_that_code_of_its_kind_may_use() -> None:
     for name, features in CPUS.items():
         assert resolve(name).kind.code_features <= features, name
+
+
+@pytest.mark.parametrize(
+    ("cpuid", "name"),
+    [
+        (("AuthenticAMD", 0x17, 0x08, 2), "znver1"),
+        (("AuthenticAMD", 0x17, 0x71, 0), "znver2"),
+        (("AuthenticAMD", 0x19, 0x01, 1), "znver3"),
+        (("AuthenticAMD", 0x19, 0x11, 1), "znver4"),
+        (("AuthenticAMD", 0x19, 0x61, 2), "znver4"),
+        (("AuthenticAMD", 0x1A, 0x02, 1), "znver5"),
+        (("GenuineIntel", 6, 0x3C, 3), "haswell"),
+        (("GenuineIntel", 6, 0x55, 4), "skylake-avx512"),
+        (("GenuineIntel", 6, 0x55, 7), "cascadelake"),
+        (("GenuineIntel", 6, 0x55, 11), "cooperlake"),
+        (("GenuineIntel", 6, 0x97, 2), "alderlake"),
+        (("GenuineIntel", 6, 0xCF, 2), "emeraldrapids"),
+        (("GenuineIntel", 6, 0x01, 2), None),
+        (("CentaurHauls", 6, 0x3C, 2), None),
+    ],
+)
+def test_cpus_are_known_by_their_model(cpuid: tuple[str, int, int, int], name: str | None) -> None:
+    assert cpu_by_model(*cpuid) == name
 
 
 def test_every_cpu_has_a_machine_of_its_vectors() -> None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
 from qdialect.lowering.kernels.contraction import Contraction
+from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.pair_sums import parts_that_fit, sums_fit
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import strategy_of
+from qdialect.lowering.strategy import Strategy, strategy_of
 from qdialect.reference.interpreter import run
 from qdialect.target import TARGETS, host_features
 
@@ -84,11 +85,16 @@ def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return rng.choice([ends.min, ends.min + 1, ends.max // 2, ends.max - 1, ends.max], shape).astype(kind)
 
 
+def always(op: Contraction, strategy: Strategy, group: ChannelGroup) -> bool:
+    del op, strategy, group
+    return True
+
+
 @variants_together
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 @pytest.mark.parametrize("weight", EIGHT_BIT)
 def test_extreme_weights_and_zero_points(number: int, weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Contraction, "sums_pairs", lambda *_: True)
+    monkeypatch.setattr(Contraction, "sums_pairs", always)
     channels = WINDOWS[number][1][0]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
