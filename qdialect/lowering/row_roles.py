@@ -26,6 +26,7 @@ from qdialect.dialect import (
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
+from qdialect.lowering.transposed_operands import source_of
 
 Shape = tuple[int, ...]
 Roles = tuple[bool, ...]
@@ -87,6 +88,9 @@ def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
 
 def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
     """Products of as many pairs of matrices; what is known by column has no rows."""
+    if any(source_of(value) for value in op.operation.operands):
+        # They walk through a whole tensor in another order.
+        return None
     operands = [shape_of(value.type) for value in op.operation.operands]
     counts = [leading(shape[:-2], rows) for shape in operands]
     if counts[0] is None or counts[1] is None or operands[0][: counts[0]] != operands[1][: counts[1]]:

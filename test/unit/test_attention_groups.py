@@ -115,3 +115,16 @@ def test_a_dense_layer_of_a_normalization_is_a_kernel_of_its_own() -> None:
     found = text.finish(text.product(text.layer_norm("%x0"), "%x1"))
     assert labels(found) == ["rows", "qnn.f32_matmul"]
     assert f32(8, 12) in found
+
+
+def test_products_that_read_through_a_transposition_are_kernels_of_their_own() -> None:
+    """What they read lies in another order of the whole tensor: there are no rows of it."""
+    text = QUANTIZED.replace("%k: tensor<2x3x20x37xui8>", "%t: tensor<2x3x37x20xui8>").replace(
+        '%0 = "qnn.constant"',
+        '%k = "qnn.transpose"(%t) {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x3x37x20xui8>) -> '
+        'tensor<2x3x20x37xui8>\n  %0 = "qnn.constant"',
+    )
+    check(parse(text), [HOST])
+    wide = text.replace("9x20x", "9x24x").replace("37x20x", "37x24x").replace("3x20x37", "3x24x37")
+    assert "rows" not in labels(wide)
+    check(parse(wide), [HOST])
