@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 _LEVELS = 255
 _LARGEST_WEIGHT = 127
-_EPSILON = 1e-5
+EPSILON = 1e-5
 _FLOAT = 1
 """ONNX's number of the element type float32."""
 
@@ -73,6 +73,8 @@ class TracedGraph:
         self.inputs: list[Float | Quantized] = []
         self.macs = 0
         self.weights: list[Weights] = []
+        self.norms: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
+        """Scale and bias of each LayerNormalization."""
         self._floats: dict[str, Float] = {}
         self._dynamic: dict[str, list[str]] = {}
 
@@ -167,7 +169,7 @@ class TracedGraph:
         _, channels, height, width = data.values.shape
         outputs = weights.values.shape[1]
         kernel = weights.filters(channels, size)
-        zeros = writer.constant(np.zeros(outputs, np.int8))
+        zeros = writer.constant(np.zeros_like(weights.scales, np.int8))
         dequantized = [writer.constant(kernel), writer.constant(weights.scales), zeros]
         inputs = [data.name, writer.node("DequantizeLinear", dequantized, axis=0)]
         name = writer.node("Conv", inputs, kernel_shape=[size, size], strides=[size, size])
@@ -196,10 +198,11 @@ class TracedGraph:
 
     def layer_norm(self, source: Float, scale: NDArray[np.float32], bias: NDArray[np.float32]) -> Float:
         """LayerNormalization of the last axis."""
+        self.norms.append((scale, bias))
         inputs = [source.name, self.writer.constant(scale), self.writer.constant(bias)]
-        name = self.writer.node("LayerNormalization", inputs, axis=-1, epsilon=_EPSILON)
+        name = self.writer.node("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
         centred = source.values - source.values.mean(axis=-1, keepdims=True)
-        deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON)
+        deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + EPSILON)
         return Float(name, centred / deviation * scale + bias)
 
     def gelu(self, source: Float) -> Float:

@@ -62,6 +62,17 @@ def test_goals_are_judged() -> None:
     }
 
 
+def test_transformers_are_judged_by_the_fastest_engine() -> None:
+    rows = row("qdialect", 0.56), row("onnxruntime", 0.4), row("torch", 0.3)
+    found = tuple(measurement(name, *rows, kind="transformer") for name in ("T2", "T3"))
+    results = replace(RESULTS, measurements=found, footprints=())
+    met = [(verdict.what, verdict.goal, verdict.is_met) for verdict in judge(results)]
+    assert met == [
+        ("T2", "1.5 times as fast as every engine", False),
+        ("T3", "1.25 times as fast as every engine", True),
+    ]
+
+
 def test_two_threads_are_judged_by_one() -> None:
     slow = Row("qdialect", "qdq", seconds=2e-3)
     one, two = (measurement("net", slow, kind="network", threads=threads) for threads in (1, 2))

@@ -1,12 +1,14 @@
 """The benchmark's workloads: their files compute what the NumPy answer says, for tiny versions of every kind."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from qdialect.bench.agreement import agreement
 from qdialect.bench.answer import evaluate
+from qdialect.bench.engines.pytorch import PyTorch
 from qdialect.bench.layers import (
     LAYERS,
     VARIATIONS,
@@ -21,7 +23,7 @@ from qdialect.bench.onnx_operators import write_operators
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.traced_graph import arrays
-from qdialect.bench.transformers import WORKLOADS, Shape
+from qdialect.bench.transformers import WORKLOADS, Shape, prepare
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
@@ -137,6 +139,18 @@ def test_a_transformer_is_the_answer_but_for_ties(name: str) -> None:
     assert agreement(arrays(outputs)[:1], found[:1], tolerance=0.1).different == 0
     assert graph.macs > 0
     assert len(graph.weights) >= 12
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_the_dynamic_encoder_in_pytorch_is_the_answer_but_for_ties(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    small = replace(WORKLOADS["T2"], shape=Shape(layers=2, width=16, heads=2, hidden=32, tokens=5))
+    case = prepare("T2", small, tmp_path)
+    engine = PyTorch()
+    (variant,) = engine.variants(case)
+    session = engine.load(case, variant, 1)
+    session.call()
+    assert agreement(case.forms["onnx"].outputs(), session.outputs(), 0.1).different == 0
 
 
 def test_what_is_quantized_in_each_call_is_quantized_once_for_all_readers() -> None:

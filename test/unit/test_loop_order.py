@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, tensor
+from compiled_ops import Attributes, check, tensor
 from graphs import graph
 from quantized_layers import requantize
 
@@ -44,7 +44,7 @@ def contractions() -> ir.Module:
         *images, row, left, right = arguments
         found = [convolution(data, case, rng) for data, case in zip(images, CASES, strict=True)]
         weight = constant(rng.integers(-128, 128, (67, 33), dtype=np.int8))
-        values = {"element": "i32", "input_scale": 0.02, "input_zero_point": 7, "weight_scales": (0.01,)}
+        values: Attributes = {"element": "i32", "input_scale": 0.02, "input_zero_point": 7, "weight_scales": (0.01,)}
         dense = build(DenseOp, row, weight, None, **values).output
         return [*found, dense, build(MatMulOp, left, right, weight_zero_points=(9,), **values).output]
 
@@ -75,7 +75,7 @@ def _kernels(channels: int) -> str:
 
     def body(rows: ir.Value) -> ir.Value:
         weight = constant(np.ones((channels, 1024), np.int8))
-        values = {"input_scale": 0.02, "input_zero_point": 7, "weight_scales": (0.01,)}
+        values: Attributes = {"input_scale": 0.02, "input_zero_point": 7, "weight_scales": (0.01,)}
         return build(DenseOp, rows, weight, None, element="i32", **values).output
 
     return str(lower(graph([tensor((20, 1024), "ui8")], body), TARGETS["generic"], Phase.LINALG).module)

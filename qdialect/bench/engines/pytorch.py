@@ -13,6 +13,7 @@ import numpy as np
 
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign
+from qdialect.bench.engines.torch_encoder import TorchEncoder
 from qdialect.bench.network import LEAKY_SLOPE
 
 # Variant: the library, and whether tensors are channels-last.
@@ -69,6 +70,8 @@ class PyTorch:
             return {"eager": "function_onnx"}
         if not case.parameters:
             return {}
+        if case.kind == "transformer":
+            return {"dynamic": "onnx"}
         # Tensors are NCHW in name, whatever their layout in memory.
         return dict.fromkeys(_VARIANTS if "qdq_nhwc" in case.forms else _PRODUCT_VARIANTS, "qdq")
 
@@ -82,6 +85,11 @@ class PyTorch:
         if case.kind == "function":
             form = case.forms["function_onnx"]
             return TorchSession(self._float_function(case, form.inputs()[0]), form.outputs()[0])
+        if case.kind == "transformer":
+            form = case.forms["onnx"]
+            with np.load(case.parameters, allow_pickle=False) as archive:
+                encoder = TorchEncoder(self._torch, dict(archive))
+            return TorchSession(encoder.function(form.inputs()[0]), form.outputs()[0])
         form = case.forms["qdq"]
         with np.load(case.parameters, allow_pickle=False) as archive:
             layer = _Layer(self._torch, {key: archive[key] for key in archive.files})
