@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
 from qdialect import bytecode, dialect, text_limits
