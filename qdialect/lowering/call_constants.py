@@ -53,8 +53,11 @@ def _constants(call: ir.Operation) -> dict[int, ir.IntegerAttr]:
     found: dict[int, ir.IntegerAttr] = {}
     for index, operand in enumerate(call.operands):
         owner = operand.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, ir.IntegerAttr):
-            found[index] = owner.value
+        if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+            continue
+        value = owner.attributes["value"]
+        if isinstance(value, ir.IntegerAttr):
+            found[index] = value
     return found
 
 
