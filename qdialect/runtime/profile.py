@@ -137,7 +137,7 @@ def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, 
     """Seconds that each kernel's instructions need at least; none where the clock's rate or the code is not known."""
     if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return {}
-    machine = replace(targets.host().machine, vector_bits=bare_vector_bits(target))
+    machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
     rate = peak / products_per_cycle(target, machine)
     lowered = lower(module, target, Phase.X86).module
     return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}
