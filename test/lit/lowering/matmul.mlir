@@ -9,12 +9,15 @@
 // FUSED-SAME: (tensor<4x16x32xi8>, tensor<4x32x64xi8>, tensor<64xi32>) -> tensor<4x16x64xi8>
 // FUSED-NOT: xi32>) -> tensor<4x16x64xi32>
 
-// Rows are read along the channels and written as K groups of four rows:
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [4, 1, 8, 4, 64], strides: [2048, 64, 256, 64, 1]
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [4, 1, 8, 64, 4], strides: [2048, 2048, 256, 4, 1]
+// Four rows are read along the channels and written as K groups, 32-bit numbers of one byte of each row:
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [32, 64], strides: [256, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [64], sizes: [32, 64], strides: [256, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [128], sizes: [32, 64], strides: [256, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [192], sizes: [32, 64], strides: [256, 1]
+// CHECK: bufferization.to_tensor %{{.*}} restrict writable : {{.*}} to tensor<32x64xi32>
 // CHECK-LABEL: func.func @main(
-// CHECK: {qnn.label = "column sums"}
 // CHECK: {qnn.label = "pack"}
+// CHECK: {qnn.label = "column sums"}
 // CHECK: {qnn.label = "qnn.fused_matmul"}
 // CHECK-NOT: qnn.fused_matmul
 

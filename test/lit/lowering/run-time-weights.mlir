@@ -8,8 +8,8 @@
 // FUSED: "qnn.fused_conv2d"(%arg0, %arg1, %0)
 // CHECK-LABEL: func.func @main(
 // CHECK: qnn.label = "weights"
-// CHECK: qnn.label = "column sums"
 // CHECK: qnn.label = "pack"
+// CHECK: qnn.label = "column sums"
 // CHECK: qnn.label = "qnn.fused_conv2d"
 // X86: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 func.func @main(%x: tensor<1x6x6x8xui8>, %w: tensor<16x3x3x8xi8>) -> tensor<1x6x6x16xui8> {
