@@ -1,6 +1,7 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 
-// Weights of 256 KiB and more are met by tall tiles of 2 vectors, and fetched ahead, on Zen 4 by 8 KiB: 64 iterations of 128 bytes.
+// Weights of 256 KiB and more are met by tall tiles of 2 vectors, and fetched ahead: on Zen 4 by 8 KiB, 64 iterations of
+// 128 bytes.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: %[[AHEAD:.*]] = arith.constant 64 : index
