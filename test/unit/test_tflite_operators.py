@@ -21,7 +21,10 @@ CASES = {
 # What only moves or renames quantized values and shapes is in test_tflite_import.
 MOVEMENTS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 # What is computed on f32 values alone is in test_tflite_real.
-F32_VALUES = {"CEIL", "FLOOR", "FLOOR_DIV", "REDUCE_PROD", "ROUND", "SQUARE"}
+F32_VALUES = {
+    *("CEIL", "FLOOR", "FLOOR_DIV", "REDUCE_PROD", "ROUND", "SQUARE"),
+    *("COS", "LOG_SOFTMAX", "POW", "SIGN", "SIN"),
+}
 # What integers and booleans stand for themselves in is in test_tflite_integers.
 PLAIN = {
     *("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL"),
