@@ -11,7 +11,7 @@ from itertools import repeat
 # A sample holds so many calls that reading the clock does not count.
 _SAMPLE_SECONDS = 20e-6
 _LARGEST_BATCH = 1000
-_FEWEST_SAMPLES = 3
+_MIN_SAMPLES = 3
 _WARM_UP_SHARE = 0.2
 
 
@@ -34,7 +34,7 @@ def measure(call: Callable[[], None], seconds: float) -> Times:
     batch = _warm_up(call, seconds * _WARM_UP_SHARE)
     samples: list[float] = []
     end = time.perf_counter() + seconds
-    while len(samples) < _FEWEST_SAMPLES or time.perf_counter() < end:
+    while len(samples) < _MIN_SAMPLES or time.perf_counter() < end:
         samples.append(_sample(call, batch))
     return summary(samples, batch)
 

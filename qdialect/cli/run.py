@@ -36,7 +36,7 @@ Array = NDArray[Any]
 
 _SHOWN_VALUES = 6
 # From so many elements on, in a row, the largest are told instead of the first.
-_FEWEST_SCORES = 10
+_MIN_SCORES = 10
 _SHOWN_SCORES = 3
 
 
@@ -145,7 +145,7 @@ def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
 def _summary(array: Array) -> tuple[str, str, str]:
     flat = array.reshape(-1)
     low, high = f"{flat.min():.6g}", f"{flat.max():.6g}"
-    is_scores = array.ndim > 0 and array.shape[-1] == array.size >= _FEWEST_SCORES
+    is_scores = array.ndim > 0 and array.shape[-1] == array.size >= _MIN_SCORES
     if is_scores:
         # The first of equal scores first.
         best = np.argsort(-flat.astype(np.float64), kind="stable")[:_SHOWN_SCORES]

@@ -32,10 +32,10 @@ from qdialect.lowering.row_roles import leading, roles
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
-_MOST_OPS = 64
+_MAX_OPS = 64
 """Of a group: a kernel of more is compiled no faster than several."""
 _F32_BYTES = 4
-_FEWEST_PRODUCTS = 2
+_MIN_PRODUCTS = 2
 """Of matrices: what lies between two of them need not leave the caches."""
 
 
@@ -98,7 +98,7 @@ class RowGroups:
             return
         for op in operations:
             if op.name in _PRODUCTS and op not in self.computed:
-                self._found(op, self._rows_of_product(op), _FEWEST_PRODUCTS)
+                self._found(op, self._rows_of_product(op), _MIN_PRODUCTS)
         for op in operations:
             if op.name in _REDUCTIONS and op not in self.computed:
                 view: Any = op.opview
@@ -129,7 +129,7 @@ class RowGroups:
 
     def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
         group, left = {seed}, [seed]
-        while left and len(group) < _MOST_OPS:
+        while left and len(group) < _MAX_OPS:
             for op in self._neighbours(left.pop()):
                 if op not in group and self._joins(op, rows) and self._first_of(group | {op}) is not None:
                     group.add(op)

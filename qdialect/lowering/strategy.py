@@ -21,7 +21,7 @@ _ROWS_FOR_WORDS = 4
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE = 8, 16
 # A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
-_MOST_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
+_MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
 
 LANES = 64
 """Bytes of the widest vector of any target."""
@@ -171,7 +171,7 @@ def strategy_of(target: Target) -> Strategy:
     if model is None or instructions is None:
         return _GENERIC
     registers = target.machine.vector_registers
-    interleaved = min(_MOST_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
+    interleaved = min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
         tuple(choice.tiles for choice in model.choices()),
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.

@@ -16,8 +16,8 @@ from qdialect.lowering.upstream import apply_schedule
 _LOOP = "scf.for"
 _FACTOR = "qnn.unroll"
 # Ops of an unrolled body, and the copies that it has at most.
-_MOST_OPS = 32
-_MOST_COPIES = 16
+_MAX_OPS = 32
+_MAX_COPIES = 16
 
 
 def unroll_loops(module: ir.Module, name: str) -> None:
@@ -61,7 +61,7 @@ def _factor(loop: ir.Operation) -> int:
     if first is None or last is None or step is None:
         return 1
     trips = -(-(last - first) // step)
-    most = min(_MOST_COPIES, _MOST_OPS // len(loop.regions[0].blocks[0].operations))
+    most = min(_MAX_COPIES, _MAX_OPS // len(loop.regions[0].blocks[0].operations))
     return next((factor for factor in range(most, 1, -1) if trips % factor == 0), 1) if trips > 0 else 1
 
 

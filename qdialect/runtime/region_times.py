@@ -11,7 +11,7 @@ from qdialect.runtime.base import Array
 from qdialect.runtime.partitioned import PartitionedExecutable
 
 _WARM_UP_CALLS = 3
-_FEWEST_CALLS = 5
+_MIN_CALLS = 5
 
 
 def region_times(executable: PartitionedExecutable, inputs: Sequence[Array], seconds: float = 0.5) -> tuple[float, ...]:
@@ -23,6 +23,6 @@ def region_times(executable: PartitionedExecutable, inputs: Sequence[Array], sec
         executable.times(inputs)
     found: list[list[float]] = []
     end = time.perf_counter() + seconds
-    while len(found) < _FEWEST_CALLS or time.perf_counter() < end:
+    while len(found) < _MIN_CALLS or time.perf_counter() < end:
         found.append(executable.times(inputs))
     return tuple(float(one) for one in np.median(found, axis=0))

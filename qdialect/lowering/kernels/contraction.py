@@ -23,7 +23,7 @@ from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.packed_weights import MOST_K_GROUPS, ContractionWeights, remainder_k_groups
+from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
@@ -87,7 +87,7 @@ class Contraction(SumOfProducts):
         axes = self.reduction_axes(group)
         k_groups = remainder_k_groups(self._clipped, group, axes)
         all_k_groups = math.prod(axes.sizes) * axes.k_groups
-        return k_groups <= MOST_K_GROUPS and strategy.takes_pairs(
+        return k_groups <= MAX_K_GROUPS and strategy.takes_pairs(
             group.lanes, axes.taps, self.pixel_count, k_groups / all_k_groups
         )
 

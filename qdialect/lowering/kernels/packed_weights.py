@@ -21,7 +21,7 @@ from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.packing import CenteredWeights, pack_k_groups
 from qdialect.lowering.pair_sums import parts_that_fit
 
-MOST_K_GROUPS = 16
+MAX_K_GROUPS = 16
 """K groups of a remainder of pairs: each one is written out for every register tile."""
 
 

@@ -29,7 +29,7 @@ from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, d
 
 _SPACE = "quantized_decomposed"
 _EPSILON = float(np.finfo(np.float32).eps)
-_LEAST_LARGEST = 1e-5
+_MIN_LARGEST = 1e-5
 """The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
 Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 
@@ -74,7 +74,7 @@ def _choose_by_rows(call: Call) -> Result:
     require(quantized_element(call) == "i8", "dtype must be i8")
 
     def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
-        return s("divf", s("maximumf", s("maximumf", s("negf", low), high), _LEAST_LARGEST), 127.0)
+        return s("divf", s("maximumf", s("maximumf", s("negf", low), high), _MIN_LARGEST), 127.0)
 
     shape = _rows(call)
     ends = _ends(call, (len(shape) - 1,), shape)
