@@ -8,7 +8,7 @@ shared by networks.
 from __future__ import annotations
 
 from qdialect._mlir import arith, ir
-from qdialect.lowering.functions import functions, has_body, name_of
+from qdialect.lowering.functions import functions, has_body, name_of, ops_named
 
 
 def propagate_call_constants(module: ir.Module) -> None:
@@ -18,7 +18,7 @@ def propagate_call_constants(module: ir.Module) -> None:
     """
     private = {name_of(function): function for function in functions(module) if _is_private(function)}
     found: dict[str, dict[int, ir.IntegerAttr]] = {}
-    for call in _calls(module):
+    for call in ops_named(module, "func.call"):
         callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
         constants = _constants(call)
         known = found.setdefault(callee, constants)
@@ -33,19 +33,6 @@ def _is_private(function: ir.Operation) -> bool:
     attributes = function.attributes
     visibility = attributes.get("sym_visibility")
     return has_body(function) and isinstance(visibility, ir.StringAttr) and visibility.value == "private"
-
-
-def _calls(module: ir.Module) -> list[ir.Operation]:
-    """All calls of functions."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def _constants(call: ir.Operation) -> dict[int, ir.IntegerAttr]:

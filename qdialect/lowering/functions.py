@@ -18,6 +18,19 @@ def functions(module: ir.Module) -> list[ir.Operation]:
     return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
 
 
+def ops_named(module: ir.Module, name: str) -> list[ir.Operation]:
+    """Every op of `module` called `name`, at any depth, in the order of the text."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def has_body(function: ir.Operation) -> bool:
     """Whether `function` is more than a declaration."""
     return len(function.regions[0].blocks) > 0

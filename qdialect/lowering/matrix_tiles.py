@@ -13,7 +13,8 @@ and as many loads) and the bias.  A contraction gets tiles where all of that is 
   tiles      (16 K tiles + 48) cycles for each tile of sums, where K tiles count those of all taps
   dots       pixels * vectors * K groups / dot products a cycle
 
-Figures are those of Intel's optimization manual, chapter on AMX.
+The 16 cycles of a product and the two loads a cycle are Intel's figures; the 48 cycles around a tile of sums are an
+estimate. Neither has been measured.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from qdialect._mlir import (
 )
 from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
-from qdialect.lowering.functions import functions
+from qdialect.lowering.functions import functions, ops_named
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, run_passes
 
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,func.func(canonicalize))"
@@ -152,15 +152,7 @@ def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
 
 def _vectorize_copies(module: ir.Module) -> None:
     """Write copies of one tile as a read and a write: where it is all of its views, nothing else is left of it."""
-    copies: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "memref.copy":
-            copies.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for op in copies:
+    for op in ops_named(module, "memref.copy"):
         type_ = ir.MemRefType(op.operands[0].type)
         if type_.rank and type_.has_static_shape and math.prod(type_.shape) <= _WIDEST_COPY:
             with ir.InsertionPoint(op), op.location:

@@ -21,6 +21,17 @@ class Memory:
         self.users = 0
 
 
+def counted_pool(limit: int) -> tuple[WorkspacePool[Memory], list[Memory]]:
+    """A pool, and the workspaces that it has made so far."""
+    made: list[Memory] = []
+
+    def make() -> Memory:
+        made.append(Memory())
+        return made[-1]
+
+    return WorkspacePool(make, limit), made
+
+
 def used(pool: WorkspacePool[Memory], seconds: float = 0.0) -> int:
     """How many have a workspace at the same time as this caller."""
     workspace = None
@@ -42,25 +53,13 @@ def in_another_thread(work: Callable[[], object]) -> threading.Thread:
 
 
 def test_one_caller_needs_one_workspace() -> None:
-    made: list[Memory] = []
-
-    def make() -> Memory:
-        made.append(Memory())
-        return made[-1]
-
-    pool = WorkspacePool(make, 4)
+    pool, made = counted_pool(4)
     assert [used(pool) for _ in range(10)] == [1] * 10
     assert len(made) == 1
 
 
 def test_many_callers_share_few_and_none_is_shared() -> None:
-    made: list[Memory] = []
-
-    def make() -> Memory:
-        made.append(Memory())
-        return made[-1]
-
-    pool = WorkspacePool(make, 3)
+    pool, made = counted_pool(3)
     found: list[int] = []
     threads = [in_another_thread(lambda: found.extend(used(pool, 1e-4) for _ in range(50))) for _ in range(8)]
     for thread in threads:
@@ -70,13 +69,7 @@ def test_many_callers_share_few_and_none_is_shared() -> None:
 
 
 def test_each_of_the_allowed_callers_gets_a_workspace_at_once() -> None:
-    made: list[Memory] = []
-
-    def make() -> Memory:
-        made.append(Memory())
-        return made[-1]
-
-    pool = WorkspacePool(make, 3)
+    pool, made = counted_pool(3)
     all_have_one = threading.Barrier(4)
 
     def hold() -> None:
