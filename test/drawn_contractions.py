@@ -31,7 +31,8 @@ from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.quant_math import Activation, AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 
 # Root mean square of a random code less its zero point, more or less.
 _SPREAD = 75.0
@@ -69,7 +70,7 @@ def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, 
 
 def _f32_stages(d: Draw, multiplier: Multiplier, own: dict[str, Any]) -> list[Stage]:
     """The stages of f32 values, with one rounding."""
-    activation = d.one_of((None, *Activation))
+    activation = d.one_of((None, *STAGE_ACTIVATIONS))
     rounding = d.one_of([rounding for rounding in Rounding if not rounding.is_fixed])
     scaling = d.one_of(tuple(Scaling))
     has_alpha = activation is not None and activation.has_alpha

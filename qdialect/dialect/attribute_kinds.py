@@ -6,7 +6,7 @@ Array attributes have no name in IRDL, so no kind is declared to it; `problem` i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import index
@@ -178,10 +178,10 @@ ELEMENT_TYPE: AttributeKind[str] = AttributeKind(
 E = TypeVar("E", bound=StrEnum)
 
 
-def choice(values: type[E]) -> AttributeKind[E]:
-    """A string attribute that names a member of `values`."""
-    wanted = "one of " + ", ".join(f'"{value}"' for value in values)
-    known = {str(value) for value in values}
+def choice(values: type[E], among: Iterable[E] | None = None) -> AttributeKind[E]:
+    """A string attribute that names a member of `values`, which with `among` must be one of these."""
+    known = [str(value) for value in (values if among is None else among)]
+    wanted = "one of " + ", ".join(f'"{value}"' for value in known)
 
     def problem(attr: ir.Attribute) -> str | None:
         return None if isinstance(attr, ir.StringAttr) and attr.value in known else wanted

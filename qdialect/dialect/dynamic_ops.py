@@ -24,7 +24,7 @@ from qdialect.dialect.type_constraints import (
     element_of,
     shape_of,
 )
-from qdialect.quant_math.activations import ProductActivation
+from qdialect.quant_math.activations import Activation
 
 _ONE = (1,)
 
@@ -46,7 +46,7 @@ class DynamicContractionOp(QnnOp):
 
     weight_scales = attribute(SCALES, (1.0,))
     weight_zero_points = attribute(INTEGERS, (0,))
-    activation = attribute(choice(ProductActivation), ProductActivation.NONE)
+    activation = attribute(choice(Activation), Activation.NONE)
     alpha = attribute(F64, 0.0)
 
     def check_parameters(self, data: ir.Value, weight: ir.Value, zero_point: ir.Value, bias: ir.Value | None) -> None:

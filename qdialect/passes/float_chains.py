@@ -18,7 +18,7 @@ from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS, Activation
+from qdialect.quant_math.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
 from qdialect.quant_math.expressions import Expression, Input, Node, Number, fold
 
 F = TypeVar("F")
@@ -33,7 +33,7 @@ def build_activation(activation: Activation, value: ir.Value, alpha: float = 0.0
     """`activation` of the f32 tensor `value` as float ops at the insertion point."""
     parameter = uniform_constant(alpha, value.type) if activation.has_alpha else None
     return fold(
-        STAGE_ACTIVATIONS[activation],
+        ACTIVATIONS[activation],
         (value,),
         parameter,
         lambda number: uniform_constant(number, value.type),

@@ -29,12 +29,12 @@ from qdialect.passes.float_chains import match_function
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
+from qdialect.quant_math.activations import ACTIVATIONS, Activation
 from qdialect.quant_math.expressions import Node
 
 Contraction = Conv2DOp | DenseOp
-_Activated = tuple[AnyDynamic, ProductActivation, float]
-_FUNCTIONS = {one: tree for one, tree in PRODUCT_ACTIVATIONS.items() if isinstance(tree, Node)}
+_Activated = tuple[AnyDynamic, Activation, float]
+_FUNCTIONS = {one: tree for one, tree in ACTIVATIONS.items() if isinstance(tree, Node)}
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class FuseDynamicActivation(Pattern[_Activated]):
         product = None if found is None else producer(found.source)
         if found is None or not isinstance(product, AnyDynamic):
             return None
-        if product.activation is not ProductActivation.NONE:
+        if product.activation is not Activation.NONE:
             return MatchFailure("must be of a product without activation")
         if not found.is_closed:
             return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
@@ -150,7 +150,7 @@ class FuseDynamicActivation(Pattern[_Activated]):
 def _with_bias(product: AnyDynamic, addend: ir.Value) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure:
     if product.bias is not None:
         return MatchFailure("must add to a product without bias")
-    if product.activation is not ProductActivation.NONE:
+    if product.activation is not Activation.NONE:
         return MatchFailure("must add to a product without activation")
     shared = second_use(product.output)
     if shared:

@@ -86,60 +86,7 @@ tflite_gelu_tanh = _X * 0.5 * (1.0 + (_ROOT_OF_TWO_OVER_PI * (_X + _CUBIC * _X *
 
 
 class Activation(StrEnum):
-    """A function of an f32 value that a stage of an epilogue computes.
-
-    Clamps are not among them: they commute with rounding and limit quantized values.
-    """
-
-    LEAKY_RELU = "leaky_relu"
-    """x where x > 0, alpha * x elsewhere."""
-    ELU = "elu"
-    """x where x > 0, alpha * (e^x - 1) elsewhere."""
-    HARDSWISH = "hardswish"
-    """x * min(max(x + 3, 0), 6) / 6."""
-    HARDSIGMOID = "hardsigmoid"
-    """min(max(x + 3, 0), 6) / 6."""
-    SIGMOID = "sigmoid"
-    """1 / (1 + e^-x)."""
-    SILU = "silu"
-    """x * sigmoid(x)."""
-    TANH = "tanh"
-    """Hyperbolic tangent."""
-    GELU = "gelu"
-    """x / 2 * (1 + erf(x / sqrt 2))."""
-    GELU_TANH = "gelu_tanh"
-    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-
-    @property
-    def has_alpha(self) -> bool:
-        """Whether the function has a parameter."""
-        return has_parameter(STAGE_ACTIVATIONS[self])
-
-
-STAGE_ACTIVATIONS: Mapping[Activation, Expression] = {
-    Activation.LEAKY_RELU: leaky_relu(Alpha()),
-    Activation.ELU: elu(Alpha()),
-    Activation.HARDSWISH: hardswish,
-    Activation.HARDSIGMOID: hardsigmoid,
-    Activation.SIGMOID: sigmoid,
-    Activation.SILU: silu,
-    Activation.TANH: tanh,
-    Activation.GELU: gelu,
-    Activation.GELU_TANH: gelu_tanh,
-}
-"""The float32 operations of every stage's activation, in the order of PyTorch's and oneDNN's reference kernels.
-
-Operands of a sum or product may stand either way round.
-"""
-
-
-def activate(activation: Activation, alpha: float, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
-    return STAGE_ACTIVATIONS[activation].in_kernel(x, alpha=alpha).astype(np.float32)
-
-
-class ProductActivation(StrEnum):
-    """A function of the f32 values that a product writes: `NONE`, `RELU`, or one of `Activation`, by its name."""
+    """A function of the f32 values that a kernel writes, or that a stage of its epilogue computes."""
 
     NONE = "none"
     """x."""
@@ -167,12 +114,29 @@ class ProductActivation(StrEnum):
     @property
     def has_alpha(self) -> bool:
         """Whether the function has a parameter."""
-        return has_parameter(PRODUCT_ACTIVATIONS[self])
+        return has_parameter(ACTIVATIONS[self])
 
 
-PRODUCT_ACTIVATIONS: Mapping[ProductActivation, Expression] = {
-    ProductActivation.NONE: _X,
-    ProductActivation.RELU: relu,
-    **{ProductActivation(one.value): expression for one, expression in STAGE_ACTIVATIONS.items()},
+STAGE_ACTIVATIONS: Mapping[Activation, Expression] = {
+    Activation.LEAKY_RELU: leaky_relu(Alpha()),
+    Activation.ELU: elu(Alpha()),
+    Activation.HARDSWISH: hardswish,
+    Activation.HARDSIGMOID: hardsigmoid,
+    Activation.SIGMOID: sigmoid,
+    Activation.SILU: silu,
+    Activation.TANH: tanh,
+    Activation.GELU: gelu,
+    Activation.GELU_TANH: gelu_tanh,
 }
-"""What each function computes."""
+"""The functions that a stage of an epilogue computes, as float32 operations in the order of PyTorch's and oneDNN's
+reference kernels.  Relu is not among them: it commutes with rounding and limits quantized values as a clamp.
+
+Operands of a sum or product may stand either way round.
+"""
+ACTIVATIONS: Mapping[Activation, Expression] = {Activation.NONE: _X, Activation.RELU: relu, **STAGE_ACTIVATIONS}
+"""The operations of every function."""
+
+
+def activate(activation: Activation, alpha: float, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
+    return ACTIVATIONS[activation].in_kernel(x, alpha=alpha).astype(np.float32)

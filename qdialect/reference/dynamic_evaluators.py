@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp
-from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS
+from qdialect.quant_math.activations import ACTIVATIONS
 from qdialect.quant_math.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 from qdialect.reference.evaluators import Array, Arrays, evaluates
@@ -36,4 +36,4 @@ def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arra
     with np.errstate(all="ignore"):
         values = acc.astype(np.float32) * (scales * np.array(op.weight_scales, dtype=np.float32))
         biased = values + bias[0] if bias else values
-        return PRODUCT_ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)
+        return ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)

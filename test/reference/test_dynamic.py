@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
+from qdialect.quant_math.activations import ACTIVATIONS, Activation
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -59,7 +59,7 @@ def test_a_convolution_without_bias() -> None:
 @pytest.mark.parametrize("scale", [0.02, np.nan, np.inf])
 def test_activations_of_a_product(scale: float) -> None:
     """Every function of one product, by its float operations, with the same bits in compiled code."""
-    functions = [one for one in ProductActivation if one is not ProductActivation.NONE]
+    functions = [one for one in Activation if one is not Activation.NONE]
     alphas = [0.25 if one.has_alpha else 0.0 for one in functions]
     ops = "\n".join(
         f"""%y{i} = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{activation = "{one}", alpha = {alpha} : f64}}
@@ -81,10 +81,7 @@ def test_activations_of_a_product(scale: float) -> None:
     with np.errstate(all="ignore"):
         sums = ((inputs[0].astype(np.int64) - 3) @ weight.T).astype(np.float32)
         values = sums * np.float32(scale) + np.array([0.5, -1, 0, 2], np.float32)
-        wanted = [
-            PRODUCT_ACTIVATIONS[one].in_kernel(values, alpha=alpha)
-            for one, alpha in zip(functions, alphas, strict=True)
-        ]
+        wanted = [ACTIVATIONS[one].in_kernel(values, alpha=alpha) for one, alpha in zip(functions, alphas, strict=True)]
         np.testing.assert_array_equal(wanted[0], np.maximum(values, 0))
     interpreted, compiled = interpreter.run(module, inputs), compile_module(module)(*inputs)
     for exact, found, same in zip(wanted, interpreted, compiled, strict=True):

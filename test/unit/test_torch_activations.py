@@ -9,6 +9,7 @@ from tolerances import assert_within, tolerance_of
 from torch.nn import functional
 
 from qdialect.quant_math import Activation, Rounding, Scaling, activate, requantize_f32
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 
 ALPHA = 0.1
 KERNELS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -27,7 +28,7 @@ SAME_FLOATS = (Activation.LEAKY_RELU, Activation.HARDSWISH, Activation.HARDSIGMO
 
 
 def test_every_activation_has_a_kernel() -> None:
-    assert set(KERNELS) == set(Activation)
+    assert set(KERNELS) == set(STAGE_ACTIVATIONS)
 
 
 @pytest.mark.parametrize("activation", KERNELS)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from qdialect.dialect.attribute_kinds import F64, choice
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages.stage_base import Domain, Stage, StagePosition, kind, stage
-from qdialect.quant_math import Activation
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS, Activation
 
 _LARGEST_ALPHA = 2.0**30
 
@@ -25,7 +25,7 @@ class ActivationStage(Stage):
 
     takes: ClassVar[Domain] = Domain.F32
     leaves: ClassVar[Domain] = Domain.F32
-    function: Activation = field(metadata=kind(choice(Activation)))
+    function: Activation = field(metadata=kind(choice(Activation, STAGE_ACTIVATIONS)))
     alpha: float = field(default=0.0, metadata=kind(F64))
 
     def check(self, position: StagePosition) -> None:

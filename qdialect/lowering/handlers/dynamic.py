@@ -27,7 +27,7 @@ from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math.activations import PRODUCT_ACTIVATIONS, ProductActivation
+from qdialect.quant_math.activations import ACTIVATIONS, Activation
 
 
 @lowers(DynamicDenseOp)
@@ -74,7 +74,7 @@ class _RunTimeDequantize(EpiloguePart):
     bias: NDArray[np.float32] | None
     scale: RowParameter | None
     zero_point: RowParameter | None
-    activation: ProductActivation
+    activation: Activation
     alpha: float
 
     @classmethod
@@ -120,7 +120,7 @@ class _RunTimeDequantize(EpiloguePart):
             value = body.multiply(body.cast("arith.sitofp", acc, "f32"), scale)
             biased = value if self.bias is None else body.add(value, held["f32_bias"])
             alpha = self.alpha if self.activation.has_alpha else None
-            return emit_expression(body, PRODUCT_ACTIVATIONS[self.activation], biased, alpha=alpha)
+            return emit_expression(body, ACTIVATIONS[self.activation], biased, alpha=alpha)
 
         return emit
 
