@@ -25,12 +25,11 @@ from qdialect.quant_math import BinaryQuantization, QuantParams
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other."""
+    """One operand of the addition as the fused one, and the other with its parameters."""
 
     fused: AnyFused
     residual: ir.Value
-    scale: float
-    zero_point: int
+    params: QuantParams
     residual_is_lhs: bool
 
 
@@ -41,7 +40,8 @@ class FuseResidual(Pattern[_Side]):
     roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
 
     def check(self, op: AddOp) -> _Side | MatchFailure | None:
-        answers = [side for side in (_left(op), _right(op)) if side is not None]
+        lhs, rhs = (op.lhs, op.lhs_params), (op.rhs, op.rhs_params)
+        answers = [side for side in (_side(op, "lhs", lhs, rhs), _side(op, "rhs", rhs, lhs)) if side is not None]
         sides = [side for side in answers if isinstance(side, _Side)]
         if not sides:
             return next(iter(answers), None)
@@ -51,8 +51,8 @@ class FuseResidual(Pattern[_Side]):
     def rewrite(self, op: AddOp, match: _Side, rewriter: Rewriter) -> None:
         output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))
         added = AddStage(
-            residual_scale=match.scale,
-            residual_zero_point=match.zero_point,
+            residual_scale=match.params.scale,
+            residual_zero_point=match.params.zero_point,
             residual_is_lhs=match.residual_is_lhs,
             arithmetic=op.arithmetic,
             rounding=op.rounding,
@@ -66,24 +66,16 @@ class FuseResidual(Pattern[_Side]):
         rewriter.replace(op, fused.output)
 
 
-def _left(op: AddOp) -> _Side | MatchFailure | None:
-    fused = producer(op.lhs)
+def _side(
+    op: AddOp, name: str, own: tuple[ir.Value, QuantParams], other: tuple[ir.Value, QuantParams]
+) -> _Side | MatchFailure | None:
+    """The operand `name` as the fused one; None where no fused op computes it."""
+    (value, params), (residual, residual_params) = own, other
+    fused = producer(value)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or _difference(op, fused, "lhs", op.lhs_params)
-    return (
-        MatchFailure(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
-    )
-
-
-def _right(op: AddOp) -> _Side | MatchFailure | None:
-    fused = producer(op.rhs)
-    if not isinstance(fused, AnyFused):
-        return None
-    reason = _obstacle(op, fused) or _difference(op, fused, "rhs", op.rhs_params)
-    return (
-        MatchFailure(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
-    )
+    reason = _obstacle(op, fused) or _difference(op, fused, name, params)
+    return MatchFailure(reason) if reason else _Side(fused, residual, residual_params, residual_is_lhs=name == "rhs")
 
 
 def _difference(op: AddOp, fused: AnyFused, name: str, own: QuantParams) -> str | None:
