@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
 from qdialect.lowering.kernels.float32_machine import emit_float32
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import transcendental
@@ -33,36 +34,12 @@ SHARED = tuple(_IN_FLOAT64)
 """Names of the ops that kernels and the reference compute by the same algorithms."""
 
 
-class BodyMachine:
+class BodyMachine(BodyArithmetic):
     """Computes on the f64 values of a body."""
-
-    def __init__(self, body: Body) -> None:
-        self._body = body
 
     def constant(self, value: float) -> Value:
         """See `Machine`."""
         return self._body.constant(value, _F)
-
-    def add(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.add(a, b)
-
-    def subtract(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.subtract(a, b)
-
-    def multiply(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.multiply(a, b)
-
-    def divide(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.divide(a, b)
-
-    def where_less(self, a: Value, b: Value, then: Value, other: Value) -> Value:
-        """See `Machine`."""
-        holds = self._body.compare("olt", a, b)
-        return self._body.select(holds, then, other)
 
     def where_equal(self, a: Value, b: Value, then: Value, other: Value) -> Value:
         """See `Machine`."""

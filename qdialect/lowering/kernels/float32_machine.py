@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math.float32 import ALGORITHMS
 from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
@@ -14,31 +15,12 @@ SCALED = "qnn.scaled"
 _F, _I = "f32", "i32"
 
 
-class Float32Machine:
+class Float32Machine(BodyArithmetic):
     """Computes on the f32 values of a body."""
-
-    def __init__(self, body: Body) -> None:
-        self._body = body
 
     def constant(self, value: float) -> Value:
         """See `Machine`."""
         return self._body.constant(float(np.float32(value)), _F)
-
-    def add(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.add(a, b)
-
-    def subtract(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.subtract(a, b)
-
-    def multiply(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.multiply(a, b)
-
-    def divide(self, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._body.divide(a, b)
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         """See `Machine`."""
@@ -51,10 +33,6 @@ class Float32Machine:
     def with_sign(self, size: Value, a: Value) -> Value:
         """See `Machine`."""
         return self._body.binary("math.copysign", size, a)
-
-    def where_less(self, a: Value, b: Value, then: Value, other: Value) -> Value:
-        """See `Machine`."""
-        return self._body.select(self._body.compare("olt", a, b), then, other)
 
     def power_of_two(self, biased: Value) -> Value:
         """See `Machine`."""
