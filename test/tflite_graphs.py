@@ -1,4 +1,4 @@
-"""Pieces of small .tflite models: options tables without their schema, and integer constants."""
+"""Parts of small .tflite models: options tables without their schema, and integer constants."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

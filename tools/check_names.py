@@ -27,7 +27,7 @@ WORDS = {
     r"excess": "weight remainder, or what is above a limit",
     r"flavou?rs?": "rounding mode",
     r"detours?": "float region",
-    r"offenders?": "unsupported op",
+    r"offen(?:ders?|ces?)": "unsupported op",
     r"quads?": "K group",
     r"quantized as a whole": "per-tensor",
     r"real[ _](?:numbers?|values?|zeros?)": "f32 values",

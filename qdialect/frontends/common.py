@@ -80,25 +80,23 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
     return read_bytes(Path(source), ImportModelError), Path(source).name
 
 
-def refuse(name: str, offences: Sequence[str | Diagnostic], hints: Sequence[str] = ()) -> None:
-    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any, then `hints`.
+def refuse(name: str, unsupported: Sequence[str | Diagnostic], hints: Sequence[str] = ()) -> None:
+    """Raise one `ImportModelError` for the model `name` with a note for whatever is unsupported, then `hints`.
 
-    An offence is a text or, where it has a location, a note.
+    What is unsupported is a text or, where it has a location, a note.
     """
-    if not offences:
+    if not unsupported:
         return
-    notes = tuple(
-        Diagnostic(Severity.NOTE, offence) if isinstance(offence, str) else offence for offence in (*offences, *hints)
-    )
-    texts = [offence if isinstance(offence, str) else offence.message for offence in offences]
-    message = f"'{name}' has {len(offences)} unsupported {_nouns(texts)}"
+    notes = tuple(Diagnostic(Severity.NOTE, one) if isinstance(one, str) else one for one in (*unsupported, *hints))
+    texts = [one if isinstance(one, str) else one.message for one in unsupported]
+    message = f"'{name}' has {len(unsupported)} unsupported {_nouns(texts)}"
     raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
-def _nouns(offences: Sequence[str]) -> str:
-    """What `offences` are about, in plural where they are several."""
-    are_tensors = [text.startswith(("input '", "output '")) for text in offences]
-    plural = "s" if len(offences) > 1 else ""
+def _nouns(unsupported: Sequence[str]) -> str:
+    """What the texts of `unsupported` are about, in plural where they are several."""
+    are_tensors = [text.startswith(("input '", "output '")) for text in unsupported]
+    plural = "s" if len(unsupported) > 1 else ""
     kinds = (("operation", not all(are_tensors)), ("tensor", any(are_tensors)))
     return " and ".join(f"{noun}{plural}" for noun, is_found in kinds if is_found)
 
@@ -145,16 +143,16 @@ def interface_attributes(tensors: Sequence[Interface]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([tensor.attributes() for tensor in tensors])
 
 
-def interface_offences(what: str, tensors: Sequence[Interface], elements: Sequence[str]) -> list[str]:
+def unsupported_interfaces(what: str, tensors: Sequence[Interface], elements: Sequence[str]) -> list[str]:
     """Why `tensors` cannot be arguments or results of a function: their types, or shapes of nothing or too much."""
     wanted = f"{', '.join(elements[:-1])} or {elements[-1]}"
-    offences: list[str] = []
+    unsupported: list[str] = []
     for tensor in tensors:
         if tensor.element not in elements:
-            offences.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
+            unsupported.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
         if 0 in tensor.shape:
-            offences.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
+            unsupported.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
         if math.prod(tensor.shape) > MAX_ELEMENTS:
             maximum = f"{what} '{tensor.name}': shape must have at most {MAX_ELEMENTS} elements"
-            offences.append(f"{maximum}, but got {list(tensor.shape)}")
-    return offences
+            unsupported.append(f"{maximum}, but got {list(tensor.shape)}")
+    return unsupported

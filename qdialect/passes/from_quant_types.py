@@ -49,16 +49,16 @@ class FromQuantTypes(Pass):
         functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
         functions = [function for function in functions if len(function.regions[0].blocks) == 1]
         with module.context, ir.Location.unknown():
-            offences = tuple(offence for function in functions for offence in _offences(function))
-            if offences:
-                message = f"{self.name}: {len(offences)} quantized values have no counterpart in qnn"
-                raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=offences),))
+            unsupported = tuple(one for function in functions for one in _unsupported(function))
+            if unsupported:
+                message = f"{self.name}: {len(unsupported)} quantized values have no counterpart in qnn"
+                raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=unsupported),))
             for function in functions:
                 _convert(function)
             apply_patterns(module, ())
 
 
-def _offences(function: ir.Operation) -> Iterator[Diagnostic]:
+def _unsupported(function: ir.Operation) -> Iterator[Diagnostic]:
     block = function.regions[0].blocks[0]
     *body, last = [op.operation for op in block.operations]
     for op in body:
@@ -66,21 +66,21 @@ def _offences(function: ir.Operation) -> Iterator[Diagnostic]:
         if any(map(is_quantized, types)) and op.name not in _CASTS:
             yield _note(op, "takes or gives quantized values")
         for type_ in types:
-            yield from _storage_offence(op, type_)
+            yield from _unsupported_storage(op, type_)
         if op.name in _CASTS:
-            yield from _shape_offences(op, types)
+            yield from _unsupported_shapes(op, types)
     for value in (*block.arguments, *last.operands):
-        yield from _storage_offence(function, value.type)
+        yield from _unsupported_storage(function, value.type)
         if is_quantized(value.type) and parameters_of(value.type) is None:
             yield _note(function, f"must have an interface that is quantized per tensor, but got {value.type}")
 
 
-def _storage_offence(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
+def _unsupported_storage(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
     if is_quantized(type_) and element_of(storage_type(type_)) not in ELEMENT_RANGES:
         yield _note(op, f"must store quantized values of i8, ui8, i16, ui16 or i32, but got {type_}")
 
 
-def _shape_offences(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
+def _unsupported_shapes(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
     for type_ in types:
         element = element_type_of(type_)
         is_static = isinstance(type_, ir.RankedTensorType) and type_.has_static_shape

@@ -35,15 +35,15 @@ class ImportTosa(Pass):
     name: ClassVar[str] = "qnn-import-tosa"
 
     def run(self, module: ir.Module) -> None:
-        offences = converted(module)
-        if offences:
-            message = f"{self.name}: {len(offences)} ops have no counterpart in qnn"
-            notes = tuple(offence.note() for offence in offences)
+        unsupported = converted(module)
+        if unsupported:
+            message = f"{self.name}: {len(unsupported)} ops have no counterpart in qnn"
+            notes = tuple(one.note() for one in unsupported)
             raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
 @dataclass(frozen=True)
-class Offence:
+class UnsupportedOp:
     """An op without a counterpart."""
 
     kind: str
@@ -56,14 +56,14 @@ class Offence:
         return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
 
 
-def converted(module: ir.Module) -> list[Offence]:
+def converted(module: ir.Module) -> list[UnsupportedOp]:
     """Convert every function of `module` that has `tosa` ops, in place; one with unsupported ops stays as it is."""
     functions = [op for op in module.body.operations if has_tosa(op.operation)]
     with module.context, ir.Location.unknown():
-        offences = [offence for function in functions for offence in _convert_function(function)]
+        unsupported = [one for function in functions for one in _convert_function(function)]
         # What two ops of one kernel have made superfluous.
         apply_patterns(module, ())
-    return offences
+    return unsupported
 
 
 def has_tosa(operation: ir.Operation) -> bool:
@@ -75,21 +75,21 @@ def has_tosa(operation: ir.Operation) -> bool:
     return quantized or any(op.operation.name.startswith("tosa.") for op in block.operations)
 
 
-def _convert_function(function: ir.OpView) -> list[Offence]:
+def _convert_function(function: ir.OpView) -> list[UnsupportedOp]:
     """Replace `function` by the converted one; where ops have no counterpart, leave it and say so."""
     created, conversion = _declared(function)
-    offences: list[Offence] = []
+    unsupported: list[UnsupportedOp] = []
     *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]
     block = created.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         for op in body:
-            offences += _converted(conversion, op)
-        if not offences:
+            unsupported += _converted(conversion, op)
+        if not unsupported:
             with last.location:
                 func.ReturnOp([conversion.value(value) for value in last.operands])
-    if offences:
+    if unsupported:
         created.operation.erase()
-        return offences
+        return unsupported
     function.operation.erase()
     return []
 
@@ -117,7 +117,7 @@ def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
     return created, conversion
 
 
-def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Offence]:
+def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[UnsupportedOp]:
     with op.location:
         try:
             if op.name.startswith("tosa."):
@@ -125,7 +125,7 @@ def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Offence]:
             else:
                 _cloned(conversion, op)
         except (UnsupportedError, ConstraintError, TypeError) as error:
-            yield Offence(op.name, op.location, str(error).removeprefix(f"'{op.name}' op "))
+            yield UnsupportedOp(op.name, op.location, str(error).removeprefix(f"'{op.name}' op "))
 
 
 def _cloned(conversion: Conversion, op: ir.Operation) -> None:

@@ -56,9 +56,9 @@ def _export(function: ir.Operation) -> list[Diagnostic]:
         created.attributes[attribute] = value
     arguments = function.regions[0].blocks[0].arguments
     block = created.add_entry_block([argument.location for argument in arguments])
-    offences = list(export_function(function, block))
-    (created.operation if offences else function).erase()
-    return [_note(op, reason) for op, reason in offences]
+    unsupported = list(export_function(function, block))
+    (created.operation if unsupported else function).erase()
+    return [_note(op, reason) for op, reason in unsupported]
 
 
 def _note(op: ir.Operation, reason: str) -> Diagnostic:

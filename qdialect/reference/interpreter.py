@@ -107,7 +107,7 @@ def _with_body(function: ir.Operation) -> ir.Operation:
 
 
 def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, ir.Operation]) -> None:
-    notes = tuple(note for operation in operations[:-1] for note in _offences(operation, called))
+    notes = tuple(note for operation in operations[:-1] for note in _unsupported(operation, called))
     if operations[-1].name != "func.return":
         notes += (_located(operations[-1], "must end function @main as 'func.return' does"),)
     if notes:
@@ -137,10 +137,10 @@ def _result_bytes(operation: ir.Operation) -> int:
     return sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
 
 
-def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
+def _unsupported(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
     if operation.name == _CALL and _callee(operation) in called:
         # What is called calls nothing, so that evaluation ends.
-        return [note for inner in _body(called[_callee(operation)])[:-1] for note in _offences(inner, {})]
+        return [note for inner in _body(called[_callee(operation)])[:-1] for note in _unsupported(inner, {})]
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]
     types = [value.type for value in (*operation.operands, *operation.results)]

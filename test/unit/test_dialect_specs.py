@@ -81,10 +81,10 @@ SPECS = {f"{spec.folder.name}/{spec.name}": spec for spec in specs()}
 
 
 def negative_tests(spec: Spec) -> dict[str, str]:
-    """The pieces of a negative test, by the name of their function; none where a class needs no such test."""
+    """The functions of a negative test, by the name of their function; none where a class needs no such test."""
     if not spec.path.exists():
         return {}
-    return {FUNCTION.findall(piece)[0]: piece for piece in spec.path.read_text().split("// -----")}
+    return {FUNCTION.findall(function)[0]: function for function in spec.path.read_text().split("// -----")}
 
 
 def labelled_tests() -> Iterator[tuple[str, str]]:
@@ -136,10 +136,10 @@ def test_the_constraint_that_fires_is_the_one_named(key: str, function: str, mon
 @pytest.mark.parametrize("key", SPECS)
 def test_a_negative_test_is_one_function_with_one_error_of_its_op(key: str) -> None:
     spec = SPECS[key]
-    for function, piece in negative_tests(spec).items():
+    for function, function in negative_tests(spec).items():
         assert function.startswith(f"{spec.name}_")
-        assert FUNCTION.findall(piece) == [function]
-        (found,) = re.findall(r"expected-error @\+1 \{\{'(\S+)' op ", piece)
+        assert FUNCTION.findall(function) == [function]
+        (found,) = re.findall(r"expected-error @\+1 \{\{'(\S+)' op ", function)
         assert found in spec.ops
 
 

@@ -171,7 +171,7 @@ def test_every_unsupported_node_is_named_at_once() -> None:
     ]
 
 
-def offence(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 8, 8), **attributes: Any) -> str:
+def unsupported(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 8, 8), **attributes: Any) -> str:
     """Why one node whose first input is dequantized data is refused."""
     b = ModelBuilder()
     data = b.dequantize(b.input("x", shape, np.uint8), X)
@@ -233,7 +233,7 @@ def test_an_error_says_what_was_expected_and_found(
         notes = notes_of(b.finish(b.node("Cast", b.dequantize(b.input("x", (1, 4), np.uint8), X), **attributes)))
         assert notes == [f"node 1 Cast ('t1'): {reason}"]
         return
-    assert offence(kind, *operands, **attributes) == reason
+    assert unsupported(kind, *operands, **attributes) == reason
 
 
 def test_parameters_must_be_sound() -> None:

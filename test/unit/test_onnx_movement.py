@@ -83,7 +83,7 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
 ]
 
 
-def offence(shape: tuple[int, ...], kind: str, operands: list[Any], attributes: dict[str, Any]) -> str:
+def unsupported(shape: tuple[int, ...], kind: str, operands: list[Any], attributes: dict[str, Any]) -> str:
     b = ModelBuilder()
     given = [b.constant(operand) for operand in operands]
     content = b.finish(b.node(kind, b.input("x", shape, np.uint8), *given, **attributes))
@@ -94,15 +94,15 @@ def offence(shape: tuple[int, ...], kind: str, operands: list[Any], attributes: 
 
 @pytest.mark.parametrize(("reason", "kind", "operands", "attributes"), REFUSED)
 def test_what_does_not_fit_is_refused(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
-    assert offence((6, 4), kind, operands, attributes) == reason
+    assert unsupported((6, 4), kind, operands, attributes) == reason
 
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_blocks_must_fill_the_tensor(size: int) -> None:
     channels = f"channels must be a multiple of the square of blocksize {size}, but got 8"
-    assert offence((1, 8, 4, 6), "DepthToSpace", [], {"blocksize": size}) == channels
+    assert unsupported((1, 8, 4, 6), "DepthToSpace", [], {"blocksize": size}) == channels
     sides = f"height and width must be multiples of blocksize {size}, but got 4 and 6"
-    assert offence((1, 8, 4, 6), "SpaceToDepth", [], {"blocksize": size}) == sides
+    assert unsupported((1, 8, 4, 6), "SpaceToDepth", [], {"blocksize": size}) == sides
 
 
 def test_a_float_is_padded_with_a_whole_number() -> None:
@@ -150,7 +150,7 @@ RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("reason", "operands", "attributes"), RESIZED)
 def test_resizing_that_is_refused(reason: str, operands: list[Any], attributes: dict[str, Any]) -> None:
-    assert offence((1, 3, 4, 6), "Resize", operands, attributes) == reason
+    assert unsupported((1, 3, 4, 6), "Resize", operands, attributes) == reason
 
 
 def test_resized_values_keep_their_channels_last() -> None:

@@ -56,9 +56,9 @@ class OnnxDivision(Division):
         inputs = tuple(tensor for name in part.inputs if (tensor := self._interface(name)) is not None)
         planner = OnnxPlanner(Graph(nodes, inputs, part.outputs, constants, {}), self.name, self._size)
         planned = planner.judge()
-        if planner.offences:
+        if planner.unsupported:
             reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
-            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.offences[0]))
+            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.unsupported[0]))
         return module_of(planned, self.name, None)
 
     def runner(self, part: Part, threads: int) -> Runner:

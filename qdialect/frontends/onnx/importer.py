@@ -122,7 +122,7 @@ class OnnxPlanner(Planner[Node]):
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
         planned = self.judge()
-        refuse(self.name, self.offences, hints)
+        refuse(self.name, self.unsupported, hints)
         return planned
 
     def judge(self) -> Planned:
@@ -133,7 +133,7 @@ class OnnxPlanner(Planner[Node]):
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
-                self.offences.append(f"output '{name}': {graph.unsupported[name]}")
+                self.unsupported.append(f"output '{name}': {graph.unsupported[name]}")
         return self.judged(graph.inputs, graph.constants, graph.nodes, graph.outputs)
 
     def reads(self, node: Node) -> Sequence[str]:

@@ -11,7 +11,7 @@ from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Interface, UnsupportedError, converting, interface_offences
+from qdialect.frontends.common import Interface, UnsupportedError, converting, unsupported_interfaces
 from qdialect.frontends.planning.emitter import Emitter, Value
 
 
@@ -26,22 +26,22 @@ class Planned:
     """Of the constants that ops are built with; without one they are as large as they are."""
 
 
-def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], offences: list[str]) -> tuple[Value, ...]:
-    """The values of a graph's inputs; those of other types than `elements` become offences."""
-    offences += interface_offences("input", inputs, elements)
+def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str]) -> tuple[Value, ...]:
+    """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
+    unsupported += unsupported_interfaces("input", inputs, elements)
     return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
 
 
 def result_of(
-    name: str, plan: Callable[[], Value], elements: Sequence[str], offences: list[str]
+    name: str, plan: Callable[[], Value], elements: Sequence[str], unsupported: list[str]
 ) -> tuple[tuple[str, Value], ...]:
-    """The output `name` that `plan` gives, and nothing where that is an offence."""
+    """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
     try:
         value = plan()
     except UnsupportedError as error:
-        offences.append(f"output '{name}': {error}")
+        unsupported.append(f"output '{name}': {error}")
         return ()
-    offences += interface_offences("output", [_interface(name, value)], elements)
+    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements)
     return ((name, value),)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from qdialect.frontends.budget import is_shape
-from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, interface_offences, refuse
+from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse, unsupported_interfaces
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, result_of
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
@@ -36,9 +36,9 @@ class Planner(ABC, Generic[N]):
         self.name = name
         self.plan = plan
         self.results: dict[str, Result | None] = {}
-        self.offences: list[str] = []
+        self.unsupported: list[str] = []
         self.reasons: dict[str, str] = {}
-        """Why nodes are not planned, by their titles: those that are no offence read what is not known."""
+        """Why nodes are not planned, by their titles: those that are supported read a tensor that is unknown."""
         self._other_types: dict[str, str] = {}
         """Of what unsupported nodes give: why it has no type here."""
         self.interface_reasons: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Planner(ABC, Generic[N]):
     ) -> Planned:
         """The plan of a graph; raises `ImportModelError` with a note for each unsupported node, then `hints`."""
         planned = self.judged(inputs, constants, nodes, outputs)
-        refuse(self.name, self.offences, hints)
+        refuse(self.name, self.unsupported, hints)
         return planned
 
     def judged(
@@ -104,7 +104,7 @@ class Planner(ABC, Generic[N]):
                 planned = self._planned_results(node, reads)
         except UnsupportedError as error:
             self.reasons[node.title] = str(error)
-            self.offences.append(f"{node.title}: {error}")
+            self.unsupported.append(f"{node.title}: {error}")
             planned = None
         self.results.update(self._assumed(node) if planned is None else planned)
 
@@ -125,31 +125,31 @@ class Planner(ABC, Generic[N]):
                 types = self.types_of(node)
         except UnsupportedError:
             return {}
-        offences = {tensor.name: interface_offences("", [tensor], self._elements) for tensor in types}
-        self._other_types.update((name, found[0].partition(": ")[2]) for name, found in offences.items() if found)
-        known = (tensor for tensor in types if not offences[tensor.name])
+        unsupported = {tensor.name: unsupported_interfaces("", [tensor], self._elements) for tensor in types}
+        self._other_types.update((name, found[0].partition(": ")[2]) for name, found in unsupported.items() if found)
+        known = (tensor for tensor in types if not unsupported[tensor.name])
         values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 
     def _input(self, tensor: Interface) -> tuple[Value, ...]:
-        offences: list[str] = []
-        values = arguments_of([tensor], self._elements, offences)
-        self._refuse_interface(tensor.name, offences)
+        unsupported: list[str] = []
+        values = arguments_of([tensor], self._elements, unsupported)
+        self._refuse_interface(tensor.name, unsupported)
         return values
 
     def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
         if result is None:
             return ()
-        offences: list[str] = []
-        found = result_of(name, lambda: self._value(name, result), self._elements, offences)
-        self._refuse_interface(name, offences)
+        unsupported: list[str] = []
+        found = result_of(name, lambda: self._value(name, result), self._elements, unsupported)
+        self._refuse_interface(name, unsupported)
         return found
 
-    def _refuse_interface(self, name: str, offences: Sequence[str]) -> None:
-        self.offences += offences
-        if offences:
-            self.interface_reasons[name] = offences[0].partition(": ")[2]
+    def _refuse_interface(self, name: str, unsupported: Sequence[str]) -> None:
+        self.unsupported += unsupported
+        if unsupported:
+            self.interface_reasons[name] = unsupported[0].partition(": ")[2]
 
     def _value(self, name: str, result: Result) -> Value:
         if isinstance(result, tuple):

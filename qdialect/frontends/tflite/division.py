@@ -14,7 +14,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frameworks import litert
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Interface, UnsupportedError, content_of, converting, interface_offences
+from qdialect.frontends.common import Interface, UnsupportedError, content_of, converting, unsupported_interfaces
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
 from qdialect.frontends.planning.partition import Part, PartitionNode
@@ -79,8 +79,8 @@ class TfliteDivision(Division):
         reasons: dict[str, str] = {}
         for tensor in (*inputs, *outputs):
             name = self._names[tensor.index]
-            offences = interface_offences("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)
-            reasons.update(dict.fromkeys([name] * len(offences), "".join(offences[:1]).partition(": ")[2]))
+            unsupported = unsupported_interfaces("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)
+            reasons.update(dict.fromkeys([name] * len(unsupported), "".join(unsupported[:1]).partition(": ")[2]))
         if reasons:
             raise PartRefusedError(refused_nodes(part, self.nodes, {}, reasons))
         graph = Graph(self._graph.tensors, operators, inputs, outputs, self._budget())

@@ -18,8 +18,8 @@ from qdialect.frontends.common import (
     check_profile,
     content_of,
     converting,
-    interface_offences,
     refuse,
+    unsupported_interfaces,
 )
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.tflite.emitter import Emitter
@@ -114,16 +114,16 @@ def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
     emissions: list[Emission] = []
-    offences: list[str] = []
+    unsupported: list[str] = []
     for operator in graph.operators:
         try:
             with converting():
                 emissions.append(plan(operator))
         except UnsupportedError as error:
-            offences.append(f"{operator.title}: {error}")
+            unsupported.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        offences += interface_offences(what, _interfaces(graph, tensors), ELEMENTS)
-    refuse(name, offences)
+        unsupported += unsupported_interfaces(what, _interfaces(graph, tensors), ELEMENTS)
+    refuse(name, unsupported)
     return emissions
 
 

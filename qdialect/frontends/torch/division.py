@@ -71,9 +71,9 @@ class TorchDivision(Division):
         taken = tuple(tensor for tensor in inputs.values() if tensor is not None)
         planner = TorchPlanner(Graph(nodes, taken, part.outputs, constants), self.name)
         planned = planner.judge()
-        if planner.offences:
+        if planner.unsupported:
             reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
-            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.offences[0]))
+            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.unsupported[0]))
         return module_of(planned, self.name, None)
 
     def runner(self, part: Part, threads: int) -> Runner:

@@ -11,7 +11,7 @@ from qdialect.context import parse, verify
 from qdialect.diagnostics import Diagnostic
 from qdialect.frontends.common import GraphNode, refuse
 from qdialect.locations import names_of
-from qdialect.passes.import_tosa import Offence, converted, has_tosa
+from qdialect.passes.import_tosa import UnsupportedOp, converted, has_tosa
 from qdialect.passes.tosa import converted_ops
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
@@ -32,8 +32,8 @@ def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Mod
         for function in functions:
             for name, op in _named(function):
                 op.location = ir.Location.name(name, op.location)
-    offences = converted(module)
-    refuse(_name_of(source), [_note(offence) for offence in offences])
+    unsupported = converted(module)
+    refuse(_name_of(source), [_note(one) for one in unsupported])
     if functions:
         verify(module)
     return module
@@ -68,8 +68,8 @@ def _named(function: ir.Operation) -> Iterator[tuple[str, ir.Operation]]:
         yield f"%{number}", op
 
 
-def _note(offence: Offence) -> Diagnostic:
-    return replace(offence.note(), message=f"{_title(offence.kind, offence.location)}: {offence.reason}")
+def _note(one: UnsupportedOp) -> Diagnostic:
+    return replace(one.note(), message=f"{_title(one.kind, one.location)}: {one.reason}")
 
 
 def _title(kind: str, location: ir.Location) -> str:

@@ -108,19 +108,19 @@ def export_function(old: ir.Operation, block: ir.Block) -> Iterator[tuple[ir.Ope
     Yields every op that TOSA cannot express, with the reason; the return is built where there is none.
     """
     export = Export()
-    offences: list[tuple[ir.Operation, str]] = []
+    unsupported: list[tuple[ir.Operation, str]] = []
     *body, last = [op.operation for op in old.regions[0].blocks[0].operations]
     with ir.InsertionPoint(block):
         for before, after in zip(old.regions[0].blocks[0].arguments, block.arguments, strict=True):
             export.define(before, _read(after))
         for op in body:
             with op.location:
-                offences += [(op, reason) for reason in _export(export, op)]
-        if not offences:
+                unsupported += [(op, reason) for reason in _export(export, op)]
+        if not unsupported:
             with last.location:
                 values = [_written(export.value(value), value.type) for value in last.operands]
                 ir.Operation.create("func.return", operands=values)
-    yield from offences
+    yield from unsupported
 
 
 def _export(export: Export, op: ir.Operation) -> Iterator[str]:
