@@ -18,8 +18,8 @@ from qdialect.context import make_context
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.composites import inline
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
-from qdialect.frontends.tflite.pieces import Pieces
 from qdialect.frontends.tflite.reader import LOOP, read_options
+from qdialect.frontends.tflite.row_slices import RowSlices
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.frontends.tflite.strided_slice import select
 from qdialect.frontends.tflite.unrolling import unroll
@@ -54,7 +54,7 @@ class Folding:
 
     def __init__(self, graph: Graph) -> None:
         self.source = graph
-        self.pieces = Pieces(self.fresh)
+        self.row_slices = RowSlices(self.fresh)
         self.kept: list[Operator] = []
         self._added: list[Tensor] = []
         self._known: dict[int, Tensor] = {}

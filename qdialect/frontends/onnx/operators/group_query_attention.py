@@ -40,10 +40,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     earlier, total = cache.length, cache.length + steps
     is_causal = call.attribute("causal", 1) != 0
     _check_lengths(call, batch, total, is_ragged=is_causal and not earlier)
-    turn = _rotation(call, (batch, steps, width), earlier)
+    rotation = _rotation(call, (batch, steps, width), earlier)
     queries = heads_of(call, query, heads, _kept)
     keys, values = (heads_of(call, one, key_heads, _kept) for one in own)
-    queries, keys = (_changed(call, one, turn) for one in (queries, keys))
+    queries, keys = (_changed(call, one, rotation) for one in (queries, keys))
     keys, values = appended(call, cache.keys, keys), appended(call, cache.values, values)
     scores = (batch, heads, steps, total)
     biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
@@ -130,13 +130,13 @@ def _rotation(call: Call, shape: Shape, earlier: int) -> Change:
     cos, sin = (angles_at(call, index, ids, (batch, steps, half)) for index in (7, 8))
     is_interleaved = call.attribute("rotary_interleaved", 0) != 0
 
-    def turn(emitter: Emitter, value: ir.Value) -> ir.Value:
+    def rotation(emitter: Emitter, value: ir.Value) -> ir.Value:
         cosines, sines = (
             emitter.reshape(emitter.to_channels_first(one), (one.shape[0], 1, steps, half)) for one in (cos, sin)
         )
         return rotate(emitter, value, cosines, sines, is_interleaved)
 
-    return turn
+    return rotation
 
 
 def _kept(_: Emitter, value: ir.Value) -> ir.Value:

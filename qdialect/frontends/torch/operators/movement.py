@@ -85,7 +85,7 @@ def _transpose(call: Call) -> Result:
 
 
 @imports("t.default", "numpy_T.default")
-def _turn(call: Call) -> Result:
+def _reverse_axes(call: Call) -> Result:
     return _transposed(call, tuple(range(len(call.tensor("self").shape)))[::-1])
 
 

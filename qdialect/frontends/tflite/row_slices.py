@@ -1,7 +1,8 @@
 """Lists of rows that loops keep in one tensor: written back as a whole, every row costs a copy of all of them.
 
 A row is replaced by a CONCATENATION of what precedes it, the row, and what follows it, each a SLICE of the list before.
-Here the tensor is known by its pieces along the first dimension, so that only the last CONCATENATION is left.
+Here the slices are tracked of which the tensor consists along the first dimension, so that only the last CONCATENATION
+is left.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ import tflite
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.reader import read_options
 
-_MAX_PIECES = 1024
+_MAX_SLICES = 1024
 
 
-class Pieces:
-    """The pieces of tensors, by their index; `fresh` gives a new tensor like another."""
+class RowSlices:
+    """The slices that tensors consist of, by index of the tensor; `fresh` gives a new tensor like another."""
 
     def __init__(self, fresh: Callable[[Tensor], Tensor]) -> None:
         self._fresh = fresh
         self._of: dict[int, list[Tensor]] = {}
 
     def taken(self, operator: Operator) -> Operator | None:
-        """A node of a loop, its inputs known, in terms of pieces; None where nothing is left to compute."""
+        """A node of a loop, its inputs known, in terms of slices; None where nothing is left to compute."""
         if operator.kind == "CONCATENATION":
             return self._joined(operator)
         return self._sliced(operator) if operator.kind == "SLICE" else operator
@@ -35,10 +36,10 @@ class Pieces:
             return options.Axis(), options.FusedActivationFunction()
 
         parts = [self._of.get(tensor.index, [tensor]) for tensor in operator.inputs if tensor is not None]
-        flat = [piece for part in parts for piece in part]
+        flat = [one for part in parts for one in part]
         is_plain = read_options(operator, tflite.ConcatenationOptions, read) == (0, 0)
-        has_rows = len(parts) == len(operator.inputs) and all(piece.shape for piece in flat)
-        if not is_plain or not has_rows or not 1 <= len(flat) <= _MAX_PIECES:
+        has_rows = len(parts) == len(operator.inputs) and all(one.shape for one in flat)
+        if not is_plain or not has_rows or not 1 <= len(flat) <= _MAX_SLICES:
             return operator
         self._of[operator.outputs[0].index] = flat
         return replace(operator, inputs=tuple(flat))
@@ -49,31 +50,31 @@ class Pieces:
             return operator
         data, output = operator.inputs[0], operator.outputs[0]
         assert data is not None
-        pieces = self._between(self._of.get(data.index, [data]), *bounds)
-        if pieces is None:
+        slices = self._between(self._of.get(data.index, [data]), *bounds)
+        if slices is None:
             return operator
-        self._of[output.index] = pieces
+        self._of[output.index] = slices
         shape = (bounds[1] - bounds[0], *data.shape[1:])
         # Rows that are there are cut out as well, for whoever reads them other than to join them.
-        return replace(operator, outputs=(replace(output, shape=shape),)) if pieces else None
+        return replace(operator, outputs=(replace(output, shape=shape),)) if slices else None
 
-    def _between(self, pieces: Sequence[Tensor], begin: int, end: int) -> list[Tensor] | None:
+    def _between(self, slices: Sequence[Tensor], begin: int, end: int) -> list[Tensor] | None:
         found: list[Tensor] = []
         first = 0
-        for piece in pieces:
-            extent = piece.shape[0]
+        for one in slices:
+            extent = one.shape[0]
             low, high = max(begin - first, 0), min(end - first, extent)
             first += extent
             if low >= high:
                 continue
-            if high - low < extent and piece.data is None:
+            if high - low < extent and one.data is None:
                 return None
-            found.append(piece if high - low == extent else self._part(piece, low, high))
+            found.append(one if high - low == extent else self._part(one, low, high))
         return found
 
-    def _part(self, piece: Tensor, low: int, high: int) -> Tensor:
-        assert piece.data is not None
-        return replace(self._fresh(piece), shape=(high - low, *piece.shape[1:]), data=piece.data[low:high])
+    def _part(self, one: Tensor, low: int, high: int) -> Tensor:
+        assert one.data is not None
+        return replace(self._fresh(one), shape=(high - low, *one.shape[1:]), data=one.data[low:high])
 
 
 def _rows_of(operator: Operator) -> tuple[int, int] | None:
