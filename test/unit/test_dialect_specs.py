@@ -81,10 +81,10 @@ SPECS = {f"{spec.folder.name}/{spec.name}": spec for spec in specs()}
 
 
 def negative_tests(spec: Spec) -> dict[str, str]:
-    """The functions of a negative test, by the name of their function; none where a class needs no such test."""
+    """The functions of a negative test, as text by name; empty where a class needs no such test."""
     if not spec.path.exists():
         return {}
-    return {FUNCTION.findall(function)[0]: function for function in spec.path.read_text().split("// -----")}
+    return {FUNCTION.findall(text)[0]: text for text in spec.path.read_text().split("// -----")}
 
 
 def labelled_tests() -> Iterator[tuple[str, str]]:
@@ -136,10 +136,10 @@ def test_the_constraint_that_fires_is_the_one_named(key: str, function: str, mon
 @pytest.mark.parametrize("key", SPECS)
 def test_a_negative_test_is_one_function_with_one_error_of_its_op(key: str) -> None:
     spec = SPECS[key]
-    for function, function in negative_tests(spec).items():
+    for function, text in negative_tests(spec).items():
         assert function.startswith(f"{spec.name}_")
-        assert FUNCTION.findall(function) == [function]
-        (found,) = re.findall(r"expected-error @\+1 \{\{'(\S+)' op ", function)
+        assert FUNCTION.findall(text) == [function]
+        (found,) = re.findall(r"expected-error @\+1 \{\{'(\S+)' op ", text)
         assert found in spec.ops
 
 
