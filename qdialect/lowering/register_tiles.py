@@ -25,11 +25,12 @@ than those of words.  Weights that meet few rows are widened in registers, 3 ins
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
-meanwhile: two accumulators for each cycle that a product takes to arrive.
+meanwhile: two accumulators for each product that starts until the first one has arrived.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -129,7 +130,7 @@ class TileModel:
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
         if self.products is Products.BYTES:
-            accumulators = 2 * self.machine.dot_latency
+            accumulators = self._in_flight * 2
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
             yield self._choice("short", second, accumulators, _SHORT)
         yield self._choice("weights in L2", second, size=far)
@@ -138,9 +139,14 @@ class TileModel:
     def possible_tiles(self) -> Iterator[tuple[int, int]]:
         """Rows and vectors of each tile that fits the registers, and of smaller ones for short reductions."""
         for vectors in _WIDEST:
-            most, short = self.fitting_rows(vectors), 2 * self.machine.dot_latency
-            rows = {min(most, -(-accumulators // vectors)) for accumulators in (short, 2 * short, 3 * short, 1 << 10)}
+            most = self.fitting_rows(vectors)
+            rows = {min(most, -(-times * self._in_flight // vectors)) for times in (1, 2, 3, 4, most * vectors)}
             yield from ((some, vectors) for some in sorted(rows, reverse=True) if some)
+
+    @property
+    def _in_flight(self) -> int:
+        """Products that start until the sums of the first one are there."""
+        return math.ceil(self.machine.dot_latency * self.machine.dot_products)
 
     def with_narrower(self, rows: int, vectors: int) -> Tiles:
         """A tile, and for the channels that are left over narrower ones with no more accumulators."""

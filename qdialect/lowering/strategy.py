@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from qdialect.lowering.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
@@ -92,7 +92,7 @@ class Strategy:
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
-    model: TileModel | None = None
+    model: TileModel | None = field(default=None, compare=False)
     """Contraction: what `tiles` are chosen by; None where the target is vector code alone."""
     fixed_tile: tuple[int, int] | None = None
     """Contraction: rows and vectors of the widest tile, in place of those that are chosen."""
