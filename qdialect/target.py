@@ -15,6 +15,9 @@ A target is named as LLVM's tools name it: a CPU, then features that it has more
 
 ``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
 
+``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, says whose core tiles are chosen for; what code may use
+stays the same.  ``host`` is the best kind whose features this machine has, with the tiles of its own core.
+
 ``portable`` among the features, as in ``avx2,portable``, asks for the code of a target with plain vector ops in place
 of its instructions: slow, and the same bits on every machine.
 """
@@ -28,7 +31,8 @@ from functools import cached_property
 from qdialect.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
 from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
-from qdialect.machine import Machine, machine_of
+from qdialect.host_cpu import host_cpu
+from qdialect.machine import MACHINES, Machine, machine_of
 from qdialect.suggestions import did_you_mean
 
 __all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "named", "resolve"]
@@ -39,6 +43,7 @@ _VBMI = _VNNI | {"avx512vbmi"}
 _AMX = _VBMI | {"amx-tile", "amx-int8"}
 _GENERIC = "generic"
 _PORTABLE = "portable"
+_TUNE = "tune="
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,13 @@ def kind_of(features: frozenset[str]) -> Target:
 
 
 def host() -> Target:
-    """The best kind of code that this machine's CPU has."""
+    """The best kind of code that this machine's CPU has, with the tiles of its own core where that is known."""
     found = host_features()
-    return kind_of(found) if found else GENERIC
+    if not found:
+        return GENERIC
+    kind, cpu = kind_of(found), host_cpu()
+    is_known = cpu in MACHINES and cpu in CPUS
+    return _tuned_for(kind, cpu) if is_known and MACHINES[cpu] != kind.machine else kind
 
 
 def named(cpu: str, attributes: str = "") -> Target:
@@ -136,6 +145,9 @@ def named(cpu: str, attributes: str = "") -> Target:
     for attribute in attributes.split(",") if attributes else ():
         if attribute == _PORTABLE:
             found = replace(found, name=f"{found.name},{attribute}", is_portable=True)
+            continue
+        if attribute.startswith(_TUNE):
+            found = _tuned_for(found, attribute.removeprefix(_TUNE))
             continue
         sign, feature = attribute[:1], attribute[1:]
         if sign not in ("+", "-") or feature not in NEEDS:
@@ -153,6 +165,14 @@ def resolve(name: str | Target) -> Target:
         return name
     cpu, _, attributes = name.partition(",")
     return named(cpu, attributes)
+
+
+def _tuned_for(target: Target, cpu: str) -> Target:
+    """`target` with tiles for the core of `cpu`; raises `CompileError` for a CPU that is not known."""
+    if cpu not in CPUS:
+        hint = did_you_mean(cpu, CPUS)
+        raise CompileError(f"{_TUNE} must be followed by a CPU that --print-targets lists, but got '{cpu}'{hint}")
+    return replace(target, name=f"{target.name},{_TUNE}{cpu}", features=target.code_features, cpu=cpu)
 
 
 def _by_name(name: str) -> Target:

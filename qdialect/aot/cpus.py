@@ -6,6 +6,7 @@ of a kind must run on all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,8 @@ _ZMM_STATE = 0xE6
 _TILE_STATE = 0x60000
 """Matrix tiles and their configuration."""
 
+_NO_SYMBOL = re.compile(r"[^\w.]", re.ASCII)
+
 KNOWN: tuple[str, ...] = (*TARGETS, *(name for name in CPUS if name not in TARGETS))
 """The CPUs and kinds of CPUs that a version may be made for; ``host`` is detected."""
 
@@ -84,7 +87,8 @@ def target_of_cpu(name: str) -> Target:
     if name.partition(",")[0] not in ("host", *KNOWN):
         hint = did_you_mean(name, KNOWN)
         raise CompileError(f"CPU must be one of host, {', '.join(KNOWN)}, but got '{name}'{hint}")
-    return targets.resolve(name).kind
+    found = targets.resolve(name)
+    return found if name == "host" else found.kind
 
 
 def versions_of(names: Sequence[str]) -> tuple[Target, ...]:
@@ -95,4 +99,4 @@ def versions_of(names: Sequence[str]) -> tuple[Target, ...]:
 
 def symbol_part(target: Target) -> str:
     """The name of a version in those of its functions."""
-    return target.name.replace("-", "_")
+    return _NO_SYMBOL.sub("_", target.name)

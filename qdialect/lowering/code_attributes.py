@@ -33,7 +33,7 @@ def keep_to_target(module: ir.Module, target: Target) -> None:
 
     Vector code that asks for no instruction may use all that there are.
     """
-    if not target.is_generic and not target.is_portable and target.kind != targets.host():
+    if not target.is_generic and not target.is_portable and target.kind != targets.host().kind:
         name_target(module, target)
 
 

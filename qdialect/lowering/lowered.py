@@ -23,7 +23,7 @@ from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
 from qdialect.externals import record as external_record
 from qdialect.externals.function import ExternalFunction
-from qdialect.interface import KernelCall, Port
+from qdialect.interface import KernelCall, Port, Tunable
 from qdialect.lowering import attribute_tree
 from qdialect.lowering.attribute_tree import Tree
 from qdialect.lowering.errors import error_at
@@ -195,7 +195,18 @@ def _call_tree(call: KernelCall) -> Tree:
         "label": call.label,
         "macs": call.macs,
         "nodes": call.names,
+        **({"tunable": _tunable_tree(call.tunable)} if call.tunable else {}),
     }
+
+
+def _tunable_tree(tunable: Tunable) -> Tree:
+    names = {"candidates": tunable.candidates, "variant": tunable.variant}
+    return {"kernel": tunable.kernel, "own": tunable.own, **names}
+
+
+def _tunable(tree: Mapping[str, Any]) -> Tunable:
+    candidates = tuple(map(str, tree["candidates"]))
+    return Tunable(str(tree["kernel"]), str(tree["own"]), candidates, str(tree["variant"]))
 
 
 def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
@@ -206,6 +217,7 @@ def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
             tuple(map(str, call["nodes"])),
             int(call["macs"]),
             int(call["bytes_moved"]),
+            _tunable(call["tunable"]) if "tunable" in call else None,
         )
         for call in tree["calls"]
     )

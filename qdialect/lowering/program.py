@@ -7,7 +7,7 @@ buffer its offset in one arena and writes the module: each distinct kernel once,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.interface import KernelCall
+from qdialect.interface import KernelCall, Tunable
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
 from qdialect.lowering.pair_sums import sums_fit
@@ -89,10 +89,11 @@ class Call:
     macs: int
     bytes_moved: int
     location: ir.Location | None = None
+    tunable: Tunable | None = None
 
     def summary(self) -> KernelCall:
         """The call without what it gets."""
-        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
+        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved, self.tunable)
 
 
 class Kernel(KernelText):
@@ -162,6 +163,10 @@ class Program:
     """The target of each function of another library."""
     words: int = 0
     """How many i64 the working memory begins with: those by which external functions are called."""
+    variants: Mapping[str, str] | None = None
+    """The variant of each kernel that is not as the cost model chose, by `Tunable.kernel`; None where none is tuned."""
+    tunable: Tunable | None = None
+    """How the kernels of the next calls can be written."""
     whole: Kernel | None = None
     """The kernel whose parts the kernels of this program are; None where each is one of its own."""
     _arena: list[Storage] = field(default_factory=list[Storage])
@@ -198,7 +203,7 @@ class Program:
         """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
         number = self.kernels.setdefault(kernel.render("KERNEL"), len(self.kernels))
         moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
-        self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location))
+        self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location, self.tunable))
 
     @property
     def constants_bytes(self) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
-from qdialect.lowering import handlers, lowered
+from qdialect.lowering import handlers, lowered, variant_notes
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import has_body
 from qdialect.lowering.graph import GraphLowering
@@ -31,8 +31,9 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     """
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
+    variants = variant_notes.read(module, target)
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, _program(function, target), handed_off(module)).run()
+        program = GraphLowering(function, _program(function, target, variants), handed_off(module)).run()
         text, arena = program.render(clocked)
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
@@ -54,12 +55,12 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     lowered.write(found, target.name)
 
 
-def _program(function: ir.Operation, target: Target) -> Program:
+def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None) -> Program:
     """An empty program with the arrays of `function`."""
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
     inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
-    return Program(inputs, outputs, strategy_of(target), location=function.location)
+    return Program(inputs, outputs, strategy_of(target), location=function.location, variants=variants)
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:

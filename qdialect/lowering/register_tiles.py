@@ -25,11 +25,12 @@ than those of words.  Weights that meet few rows are widened in registers, 3 ins
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
-meanwhile: two accumulators for each cycle that a product takes to arrive.
+meanwhile: two accumulators for each product that starts until the first one has arrived.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -85,9 +86,14 @@ class Candidate:
         return max(self.cycles, key=lambda name: self.cycles[name])
 
     @property
+    def step(self) -> float:
+        """Cycles for a K group."""
+        return self.cycles[self.bound]
+
+    @property
     def cost(self) -> float:
         """Cycles for a vector of sums and a K group."""
-        return self.cycles[self.bound] / (self.vectors * self.rows)
+        return self.step / (self.vectors * self.rows)
 
 
 @dataclass(frozen=True)
@@ -124,22 +130,45 @@ class TileModel:
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
         if self.products is Products.BYTES:
-            accumulators = 2 * self.machine.dot_latency
+            accumulators = self._in_flight * 2
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
             yield self._choice("short", second, accumulators, _SHORT)
         yield self._choice("weights in L2", second, size=far)
         yield self._choice("weights beyond", beyond)
 
+    def possible_tiles(self) -> Iterator[tuple[int, int]]:
+        """Rows and vectors of each tile that fits the registers, and of smaller ones for short reductions."""
+        for vectors in _WIDEST:
+            most = self.fitting_rows(vectors)
+            rows = {min(most, -(-times * self._in_flight // vectors)) for times in (1, 2, 3, 4, most * vectors)}
+            yield from ((some, vectors) for some in sorted(rows, reverse=True) if some)
+
+    @property
+    def _in_flight(self) -> int:
+        """Products that start until the sums of the first one are there."""
+        return math.ceil(self.machine.dot_latency * self.machine.dot_products)
+
+    def with_narrower(self, rows: int, vectors: int) -> Tiles:
+        """A tile, and for the channels that are left over narrower ones with no more accumulators."""
+        narrower = {narrow: min(self.fitting_rows(narrow), rows * vectors // narrow) for narrow in range(1, vectors)}
+        return Tiles({vectors: rows} | dict(sorted(narrower.items(), reverse=True)))
+
+    def cycles(self, rows: int, vectors: int, size: int) -> float:
+        """Cycles of a tile for a K group, with weights of `size` bytes; few rows wait for the latency of products."""
+        near = size < self.machine.long_stream
+        return self._candidate(vectors, rows, self.machine.l2_bandwidth / (2 if near else 4)).step
+
     def _choice(
         self, title: str, bandwidth: float, accumulators: int | None = None, taps: int = _ANY, size: int = _ANY
     ) -> Choice:
-        found = [self._candidate(vectors, bandwidth, accumulators) for vectors in _WIDEST]
+        most = {vectors: self.fitting_rows(vectors) for vectors in _WIDEST}
+        if accumulators is not None:
+            most = {vectors: min(rows, -(-accumulators // vectors)) for vectors, rows in most.items()}
+        found = [self._candidate(vectors, rows, bandwidth) for vectors, rows in most.items()]
         return Choice(title, tuple(sorted((one for one in found if one.rows), key=lambda one: one.cost)), taps, size)
 
-    def _candidate(self, vectors: int, bandwidth: float, accumulators: int | None) -> Candidate:
-        machine, rows = self.machine, min(self._fitting_rows(vectors), _MAX_ROWS)
-        if accumulators is not None:
-            rows = min(rows, -(-accumulators // vectors))
+    def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
+        machine = self.machine
         sums, words = rows * vectors, self.products is Products.WORDS
         products = sums if self.products is Products.BYTES else 2 * sums
         instructions = {Products.BYTES: sums, Products.WORDS: 4 * sums + 2 * rows, Products.PAIRS: 3 * sums}
@@ -151,12 +180,13 @@ class TileModel:
         }
         return Candidate(vectors, rows, cycles)
 
-    def _fitting_rows(self, vectors: int) -> int:
+    def fitting_rows(self, vectors: int) -> int:
+        """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
         if self.products is Products.WORDS:
-            return (registers - _BESIDE) // (vectors + 2)
+            return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
         beside = _BESIDE if self.products is Products.PAIRS else 1
-        return (registers - vectors - beside) // vectors
+        return min((registers - vectors - beside) // vectors, _MAX_ROWS)
 
 
 def explained(model: TileModel) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from qdialect.lowering.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
@@ -92,20 +92,31 @@ class Strategy:
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
+    model: TileModel | None = field(default=None, compare=False)
+    """Contraction: what `tiles` are chosen by; None where the target is vector code alone."""
+    fixed_tile: tuple[int, int] | None = None
+    """Contraction: rows and vectors of the widest tile, in place of those that are chosen."""
+    fixed_pairs: bool = False
+    """Contraction: whether products are summed in pairs whatever that costs."""
+    fixed_sweep: bool | None = None
+    """Contraction: whether `sweeps_pixels`, in place of what is computed."""
 
     def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
         """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
 
         `remainder` is the share of K groups that are multiplied once more.
         """
-        if self.pair_model is None:
-            return False
+        if self.pair_model is None or self.fixed_pairs:
+            return self.fixed_pairs
         words, pairs = (self._chosen(lanes_total, taps, in_pairs).cost for in_pairs in (False, True))
         widening = 0.0 if self.are_words(rows) else self.pair_model.widening(rows)
         return pairs * (1 + remainder) <= words + widening
 
     def _chosen(self, lanes_total: int, taps: int, in_pairs: bool) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
+        model = self.pair_model if in_pairs else self.model
+        if self.fixed_tile and model:
+            return model.with_narrower(*self.fixed_tile)
         tiles = [choice.tiles for choice in self.pair_model.choices()] if in_pairs and self.pair_model else self.tiles
         return next(one for one in tiles if taps <= one.taps and lanes_total * taps < one.size)
 
@@ -127,6 +138,8 @@ class Strategy:
         read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
         what other cores read, and may come from memory.
         """
+        if self.fixed_sweep is not None:
+            return self.fixed_sweep
         channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         return pixels_inside < channels_inside
@@ -185,6 +198,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_signed=bool(instructions.signed_dots),
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
+        model=model,
     )
 
 

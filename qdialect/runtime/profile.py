@@ -120,11 +120,11 @@ def profile_ops(
     for _ in range(_ROUNDS):
         if title:
             peaks.append(dot_product_rate(chosen))
-        found, length = _measure(call, executable.ticks, seconds / _ROUNDS)
+        found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
-    times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
+    times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
     bounds = _bounds(module, targets.resolve(target), peak)
     calls = (
         CallProfile(call, float(one), peak, bounds.get(call.kernel))
@@ -143,13 +143,13 @@ def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, 
     return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}
 
 
-def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:
+def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:
     """The mean of the middle half of each column: a counter may advance in strides that a median would keep."""
     count = len(cycles)
     return np.sort(cycles, axis=0)[count // 4 : count - count // 4].mean(axis=0)
 
 
-def _measure(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[list[NDArray[np.int64]], float]:
+def measured_calls(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[list[NDArray[np.int64]], float]:
     """The clock's readings of each call, and the seconds that one of its cycles lasts."""
     readings: list[NDArray[np.int64]] = []
     ends: list[float] = []

@@ -8,7 +8,7 @@ import pytest
 
 from qdialect import target
 from qdialect._mlir import ir
-from qdialect.aot.cpus import BITS, KNOWN, target_of_cpu, versions_of
+from qdialect.aot.cpus import BITS, KNOWN, symbol_part, target_of_cpu, versions_of
 from qdialect.aot.dispatch import choose, masks_of
 from qdialect.context import make_context
 from qdialect.cpu_features import NEEDS
@@ -182,3 +182,8 @@ def test_an_unknown_cpu_is_an_error_that_names_the_known() -> None:
     known = ", ".join(KNOWN)
     assert error.value.message == f"CPU must be one of host, {known}, but got 'znver44', did you mean 'znver4'?"
     assert {"generic", "x86-64", "haswell", "cascadelake", "sapphirerapids", "znver4"} <= set(KNOWN)
+
+
+@pytest.mark.parametrize("name", ["avx512vbmi,tune=znver5", "haswell,+avxvnni,-fma", "sse4.1", "x86-64"])
+def test_names_of_functions_have_a_name_for_every_target(name: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_.]+", symbol_part(target.resolve(name)))

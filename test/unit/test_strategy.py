@@ -153,7 +153,13 @@ def test_register_tiles_of_zen_4() -> None:
         near_bytes=1 << 19,
     )
     assert wanted == AVX512
-    assert wanted == strategy_of(resolve("znver5"))
+    assert wanted == strategy_of(resolve("znver4"))
+
+
+def test_short_tiles_have_as_many_sums_as_two_products_a_cycle_need() -> None:
+    zen_4, zen_5 = strategy_of(resolve("znver4")), strategy_of(resolve("znver5"))
+    assert [tiles.rows for tiles in zen_5.tiles[:2]] == [{4: 4, 3: 6, 2: 8, 1: 16}] * 2
+    assert zen_5.tiles[2:] == zen_4.tiles[2:], "long reductions fill the registers on both"
 
 
 @pytest.mark.parametrize(

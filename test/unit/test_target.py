@@ -6,6 +6,7 @@ import pytest
 
 from qdialect import cpu_features
 from qdialect.diagnostics import CompileError
+from qdialect.machine import MACHINES
 from qdialect.target import TARGETS, Target, host, host_features, named, resolve
 
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
@@ -130,3 +131,29 @@ def test_the_nearest_name_is_proposed() -> None:
         resolve("haswel")
     with pytest.raises(CompileError, match=r"but got '\+avxvni', did you mean 'avxvnni'\?"):
         resolve("haswell,+avxvni")
+
+
+ZEN_5 = "vendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nstepping\t: 1\n"
+
+
+def test_the_host_has_the_tiles_of_its_own_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "x86_64", ZEN_5 + cpuinfo(CPUS["everything"][0]))
+    found = host()
+    assert (found.name, found.kind, found.cpu) == ("avx512vbmi,tune=znver5", TARGETS["avx512vbmi"], "znver5")
+    assert found.machine == MACHINES["znver5"]
+    assert found.code_features == TARGETS["avx512vbmi"].code_features, "what code may use is that of the kind"
+    assert resolve(found.name) == found
+
+
+def test_a_host_like_the_typical_cpu_of_its_kind_is_that_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    zen_4 = ZEN_5.replace("26", "25").replace(": 2\n", ": 97\n")
+    pretend(monkeypatch, "x86_64", zen_4 + cpuinfo(CPUS["everything"][0]))
+    assert host() is TARGETS["avx512vbmi"]
+
+
+def test_tiles_of_another_core_change_nothing_else() -> None:
+    found = resolve("haswell,+avxvnni,tune=alderlake,-fma")
+    assert (found.cpu, found.machine) == ("alderlake", MACHINES["alderlake"])
+    assert found.features == resolve("haswell,+avxvnni,-fma").features
+    with pytest.raises(CompileError, match="tune= must be followed by a CPU .* but got 'znver55', did you mean 'znver5'"):
+        resolve("avx2,tune=znver55")

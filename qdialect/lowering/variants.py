@@ -1,0 +1,148 @@
+"""Other ways to write a kernel than the one that the cost model chooses, each by its name.
+
+  "R rows x V vectors"   contraction: the register tile, and narrower ones with as many accumulators
+  "words", "pairs"       contraction: products of words, or of bytes summed in pairs
+  "dots", "tiles"        contraction: dot products, or matrix tiles
+  "pixels inside",       contraction: a tile of channels meets all pixels before the next one,
+  "channels inside"      or a tile of pixels all channels
+  "R rows", "taps"       depthwise: rows of a tile of dot products, or one tap after the other
+
+Candidates are what the model finds best: register tiles by the cycles of all tiles together, with smaller ones for the
+pixels and channels that are left over, which the model's own choice does not look at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from qdialect.lowering.register_tiles import TileModel
+from qdialect.lowering.strategy import ChannelBlock, Strategy, Swept, row_tiles
+from qdialect.machine import Machine
+
+_MAX_TILES = 3
+"""Register tiles that are tried."""
+_WORDS, _PAIRS, _DOTS, _TILES, _TAPS = "words", "pairs", "dots", "tiles", "taps"
+_SWEEPS = {True: "pixels inside", False: "channels inside"}
+_TILE = re.compile(r"(\d+) rows x (\d+) vectors", re.ASCII)
+_ROWS = re.compile(r"(\d+) rows", re.ASCII)
+# Dot products that take so long that tiles are always faster.
+_NO_DOTS = 1e-12
+
+_Plan = tuple[tuple[ChannelBlock, tuple[tuple[tuple[int, int, int], ...], ...]], ...]
+
+
+@dataclass(frozen=True)
+class ContractionShape:
+    """What the choice of register tiles depends on."""
+
+    lanes: int
+    """Channels, with those that fill up the last vector."""
+    taps: int
+    pixels: tuple[int, ...]
+    """The extents of the axes of pixels."""
+    in_pairs: bool
+    """Whether the model sums products in pairs."""
+    has_tiles: bool
+    """Whether the model multiplies matrix tiles."""
+    data_bytes: int
+
+
+def varied(strategy: Strategy, name: str) -> Strategy:
+    """`strategy` with one variant, of a name that a list of candidates has."""
+    tile, rows = _TILE.fullmatch(name), _ROWS.fullmatch(name)
+    if tile:
+        return replace(strategy, fixed_tile=(int(tile[1]), int(tile[2])))
+    if rows:
+        return replace(strategy, interleaved_rows=int(rows[1]))
+    if name in _SWEEPS.values():
+        return replace(strategy, fixed_sweep=name == _SWEEPS[True])
+    return {
+        _WORDS: replace(strategy, pair_model=None),
+        _PAIRS: replace(strategy, fixed_pairs=True),
+        _DOTS: replace(strategy, matrix_machine=None),
+        _TILES: replace(strategy, matrix_machine=_without_dots(strategy.matrix_machine)),
+        _TAPS: replace(strategy, interleaved_rows=0),
+    }[name]
+
+
+def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple[str, list[str]]:
+    """What the model chose for a contraction, and the variants of it, the best first."""
+    model = strategy.pair_model if shape.in_pairs else strategy.model
+    if model is None:
+        return "", []
+    others = [_DOTS if shape.has_tiles else _TILES] if strategy.matrix_machine else []
+    if shape.has_tiles:
+        return _TILES, others
+    others += [_WORDS if shape.in_pairs else _PAIRS] if strategy.pair_model else []
+    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
+    own = _title(blocks)
+    return own, [*(tile for tile in tiles if tile != own), *others, *_sweeps(strategy, shape)]
+
+
+def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]:
+    """The same of a depthwise convolution with `rows` rows of results."""
+    most = min(strategy.interleaved_rows, rows)
+    if not most:
+        return _TAPS, []
+    return f"{most} rows", [*(f"{fewer} rows" for fewer in range(most - 1, 0, -1)), _TAPS]
+
+
+def _title(blocks: Sequence[ChannelBlock]) -> str:
+    return f"{blocks[0].rows} rows x {blocks[0].vectors} vectors"
+
+
+def _register_tiles(strategy: Strategy, model: TileModel, shape: ContractionShape) -> Iterator[str]:
+    """Names of tiles, those of the fewest cycles first; of several that cut the work alike, one."""
+    size = shape.lanes * shape.taps
+    seen = {_plan(strategy, shape)}
+    found: list[tuple[float, int, str]] = []
+    for rows, vectors in model.possible_tiles():
+        if (vectors - 1) * model.lanes >= shape.lanes or rows > 2 * math.prod(shape.pixels):
+            continue
+        name = f"{rows} rows x {vectors} vectors"
+        plan = _plan(varied(strategy, name), shape)
+        if plan not in seen:
+            seen.add(plan)
+            found.append((_cycles(model, plan, size), len(found), name))
+    return (name for _, _, name in sorted(found))
+
+
+def _plan(strategy: Strategy, shape: ContractionShape) -> _Plan:
+    """The blocks of channels, and the tiles of pixels of each."""
+    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    return tuple((block, tuple(map(tuple, row_tiles(shape.pixels, block.rows)))) for block in blocks)
+
+
+def _cycles(model: TileModel, plan: _Plan, size: int) -> float:
+    """Cycles of all tiles for a K group, with weights of `size` bytes."""
+    total = 0.0
+    for block, axes in plan:
+        for rows, count in _row_counts(axes):
+            total += block.tiles * count * model.cycles(rows, block.vectors, size)
+    return total
+
+
+def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
+    """The rows of each kind of register tile, and how many there are."""
+    kinds = [(1, 1)]
+    for parts in axes:
+        kinds = [(rows * tile, count * (extent // tile)) for rows, count in kinds for _, extent, tile in parts]
+    return iter(kinds)
+
+
+def _sweeps(strategy: Strategy, shape: ContractionShape) -> list[str]:
+    """The other order of loops, where operands do not stay in the first level."""
+    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    weights = Swept(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
+    data = Swept(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
+    if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:
+        return []
+    return [_SWEEPS[not strategy.sweeps_pixels(weights, data)]] if min(weights.tiles, data.tiles) > 1 else []
+
+
+def _without_dots(machine: Machine | None) -> Machine | None:
+    return replace(machine, dot_products=_NO_DOTS) if machine else None
