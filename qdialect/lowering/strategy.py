@@ -90,6 +90,8 @@ class Strategy:
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
+    f32_lanes: int = 16
+    """Products of f32 numbers: columns of a register tile of eight rows."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
     model: TileModel | None = field(default=None, compare=False)
@@ -196,6 +198,8 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_words=instructions.multiplies_words,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
         multiplies_signed=bool(instructions.signed_dots),
+        # Two vectors for each row: a row's number is then loaded once for both.
+        f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
         model=model,

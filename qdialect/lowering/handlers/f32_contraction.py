@@ -95,7 +95,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         output,
         F32_PRODUCTS,
         _total,
-        _LANES,
+        lowering.program.strategy.f32_lanes,
         _ROWS,
     )
     emit_reduction(kernel, reduction)
@@ -129,7 +129,7 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
             MapOperand(output.source, output.strides, output.offset + group * across),
             F32_PRODUCTS,
             _total,
-            _LANES,
+            lowering.program.strategy.f32_lanes,
             _ROWS,
         )
         emit_reduction(kernel, reduction)
