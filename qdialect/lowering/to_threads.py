@@ -14,7 +14,8 @@ from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.storage import SLACK, element_bytes
-from qdialect.lowering.threads.division import Partition, largest_share, partition
+from qdialect.lowering.threads.dependences import parts_are_order_free
+from qdialect.lowering.threads.division import Partition, chained_partition, largest_share, partition
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
@@ -72,11 +73,19 @@ def _partitions(
         worth = min_cycles if reads else min_cycles * _FILL_SHARE
         if kernel.cost < worth or name in aliased or not kernel.loop_nests:
             continue
-        works = [loop_nest.work for loop_nest in kernel.loop_nests]
-        partitions = partition(works, threads)
-        if largest_share(works, partitions) <= _MAX_SHARE:
+        partitions = _divided(kernel, threads)
+        if partitions:
             chosen[name] = partitions
     return chosen
+
+
+def _divided(kernel: KernelFunction, threads: int) -> list[Partition] | None:
+    """How `kernel` is cut; None where one part would have nearly all of it, or parts would need each other's results."""
+    works = [loop_nest.work for loop_nest in kernel.loop_nests]
+    found = chained_partition(works, threads) if kernel.is_chained else partition(works, threads)
+    if found is None or largest_share(works, found) > _MAX_SHARE:
+        return None
+    return None if kernel.is_chained and not parts_are_order_free(kernel, found) else found
 
 
 class _Scratch:

@@ -7,6 +7,7 @@ buffer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -76,12 +77,14 @@ class Access:
     op: ir.Operation
     loops: tuple[tuple[ir.Operation, int], ...]
     """The loops around it that move it, and by how much in an iteration."""
+    extent: int
+    """Elements of the buffer."""
 
 
 def accesses(function: ir.Operation) -> list[Access]:
     """All accesses of the kernel `function` to its buffers."""
     arguments = function.regions[0].blocks[0].arguments
-    return [found for argument in arguments for found in _of_buffer(argument, argument.arg_number)]
+    return [found for argument in arguments for found in _of_buffer(argument, argument)]
 
 
 def constant(value: ir.Value) -> int | None:
@@ -107,7 +110,7 @@ def bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
     return lower, step, max(-(-(upper - lower) // step), 0)
 
 
-def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
+def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]:
     for use in buffer.uses:
         op = use.owner.operation
         if op.name in _VIEWS and use.operand_number == 0:
@@ -117,10 +120,11 @@ def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
             is_read = _READS.get(op.name) == use.operand_number or op.name == "vector.gather"
             found = _extent_of(op, use.operand_number) if op.name in _WRITES | _READS else None
             run, loops = found or (None, ())
+            number, extent = argument.arg_number, math.prod(ir.MemRefType(argument.type).shape)
             if is_write or not is_read:
-                yield Access(argument, True, run, op, loops)
+                yield Access(number, True, run, op, loops, extent)
             if is_read or not is_write:
-                yield Access(argument, False, run, op, loops)
+                yield Access(number, False, run, op, loops, extent)
 
 
 def _extent_of(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:

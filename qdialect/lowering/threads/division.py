@@ -30,6 +30,10 @@ class Work:
     start: int = 0
     strides: tuple[int, ...] = ()
     """Elements from one iteration of each loop to the next."""
+    extent: int = 1
+    """Elements of the buffer that it writes."""
+    span: int = 1
+    """Elements from the first that an iteration of the outermost loop writes to behind the last."""
 
     def units(self, depth: int) -> int:
         """Iterations of the `depth` outermost loops together."""
@@ -56,6 +60,9 @@ class Partition:
 
 def partition(works: Sequence[Work], parts: int) -> list[Partition]:
     """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best there is."""
+    alike = _cut_alike(works, parts)
+    if alike and largest_share(works, alike) * parts <= 1 + _TOLERANCE:
+        return alike
     best, minimum = _partition(works, parts, 0), 1.0
     for depth in range(1 + max(len(work.trips) for work in works)):
         found = _partition(works, parts, depth)
@@ -67,6 +74,29 @@ def partition(works: Sequence[Work], parts: int) -> list[Partition]:
     return best
 
 
+def chained_partition(works: Sequence[Work], parts: int) -> list[Partition] | None:
+    """`works` that touch what others of them write, all cut at the same shares of their buffers.
+
+    No iteration of an outermost loop writes on both sides of such a share; None where there are too few.
+    """
+    depths = [min(1, len(work.trips)) for work in works]
+    starts = [work.positions(depth) / work.extent for work, depth in zip(works, depths, strict=True)]
+    shares = np.unique(np.concatenate(starts))
+    for work, depth in zip(works, depths, strict=True):
+        ends = np.insert((work.positions(depth) + work.span) / work.extent, 0, 0.0)
+        shares = shares[ends[np.searchsorted(work.positions(depth) / work.extent, shares)] <= shares]
+    if len(shares) < parts:
+        return None
+    before = [np.searchsorted(found, shares) for found in starts]
+    costs = sum(work.cost / work.units(depth) * n for work, depth, n in zip(works, depths, before, strict=True))
+    total = sum(work.cost for work in works)
+    cuts = [int(np.argmin(np.abs(costs - total * part / parts))) for part in range(1, parts)]
+    return [
+        Partition(depth, (0, *(int(n[cut]) for cut in cuts), work.units(depth)))
+        for work, depth, n in zip(works, depths, before, strict=True)
+    ]
+
+
 def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> float:
     """The share of all cost that the most expensive part has."""
     costs = sum(
@@ -74,6 +104,18 @@ def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> flo
         for work, found in zip(works, partitions, strict=True)
     )
     return float(np.max(costs) / np.sum(costs))
+
+
+def _cut_alike(works: Sequence[Work], parts: int) -> list[Partition] | None:
+    """All outermost loops cut at the same iterations, where they are over the same rows or columns.
+
+    What such loops share, such as the weights of the columns, is read by one thread, and whatever the loops cost against
+    each other the parts are even.
+    """
+    if len({(work.trips[:1], work.strides[:1]) for work in works}) != 1 or not works[0].trips:
+        return None
+    count = works[0].trips[0]
+    return [Partition(1, tuple(round(count * part / parts) for part in range(parts + 1)))] * len(works)
 
 
 def _partition(works: Sequence[Work], parts: int, depth: int) -> list[Partition]:

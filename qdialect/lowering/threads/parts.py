@@ -15,7 +15,7 @@ import numpy as np
 from qdialect._mlir import arith, ir, memref, scf
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.threads.division import Partition
-from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, slice_of
+from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest
 
 
 def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
@@ -65,12 +65,12 @@ def _index(value: int) -> ir.Value:
 
 def _guard(loop_nest: LoopNest, first: ir.Value, last: ir.Value) -> None:
     """Compute `loop_nest`, which is a single iteration, where it is in [first, last)."""
-    moved = slice_of(loop_nest.op)
-    with ir.InsertionPoint(loop_nest.op), loop_nest.op.location:
+    last_op = loop_nest.ops[-1]
+    with ir.InsertionPoint(last_op), last_op.location:
         loop = scf.ForOp(first, last, _index(1))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([])
-    for op in moved:
+    for op in loop_nest.ops:
         op.move_before(end)
 
 
