@@ -61,6 +61,7 @@ def compile(
     externals: Mapping[str, External] = MappingProxyType({}),
     workspaces: int | None = None,
     cache: bool = True,
+    tune: bool = False,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -91,6 +92,9 @@ def compile(
       workspaces: how many calls may run at the same time, by default the number of CPUs of this process; more wait.
       cache: whether what was compiled before is taken from the user's cache folder, and what is compiled is kept there.
         The results are the same.
+      tune: whether kernels are measured on this machine in the variants that the cost model finds best, and each gets
+        the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
+        and is not measured again; ``executable.tuning`` says what was tried, and what it won. One thread is measured.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -102,7 +106,7 @@ def compile(
         `externals` lacks a function.
       LoadError: a library of `externals` cannot be loaded.
     """
-    if cache and isinstance(model, str | Path) and isinstance(batch, int) and not externals:
+    if cache and not tune and isinstance(model, str | Path) and isinstance(batch, int) and not externals:
         with LATE_IMPORTS:
             from qdialect.cache.keys import Request
             from qdialect.compiled_before import compiled_before
@@ -127,6 +131,7 @@ def compile(
         externals=externals,
         workspaces=workspaces,
         cache=cache,
+        tune=tune,
     )
 
 

@@ -13,7 +13,6 @@ from qdialect.batching.reading import read_batched
 from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.keys import Request
-from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store, open_store
 from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, is_unsupported, summary, with_note
@@ -23,6 +22,7 @@ from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.batched_compiled import compile_batched
 from qdialect.runtime.external_bindings import External
 from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
+from qdialect.tuning.compilation import compile_tuned
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
@@ -47,9 +47,13 @@ def compile_model(
     externals: Mapping[str, External],
     workspaces: int | None,
     cache: bool,
+    tune: bool,
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
     is_dynamic = _is_dynamic(batch)
+    if tune and (is_dynamic or externals):
+        other = f"batch='{DYNAMIC}'" if is_dynamic else "externals"
+        raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
     if isinstance(model, ir.Module) and is_dynamic:
         network = fixed_batch(model)
         return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
@@ -60,13 +64,13 @@ def compile_model(
         return compile_module(module, target=target, threads=threads, externals=externals, workspaces=workspaces)
     store = open_store() if cache else None
     if isinstance(model, ir.Module):
-        return compile_kept(model, target=target, threads=threads, store=store, workspaces=workspaces)
+        return compile_tuned(model, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
 
     def compiled(options: ImportOptions) -> Executable:
         if is_dynamic:
             network = _read_dynamic(path, options, fallback)
             return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
-        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback)
+        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
         return compile_shape(path, request, store, workspaces)
 
     path = Path(model)
@@ -120,6 +124,7 @@ def compile_shape(path: Path, request: Request, store: Store | None, workspaces:
             fallback=request.fallback,
             workspaces=workspaces,
             store=store,
+            tune=request.tune,
         )
     if store and key and isinstance(executable, CachedExecutable):
         model_files.keep(store, key, executable.key, open_shapes(path, options), read)

@@ -10,7 +10,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store
 from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.files import is_regular
@@ -20,6 +19,7 @@ from qdialect.interface import Port
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
+from qdialect.tuning.compilation import compile_tuned
 
 Fallback = Literal["framework", "none"]
 FALLBACKS: tuple[Fallback, ...] = get_args(Fallback)
@@ -39,17 +39,19 @@ def compile_file(
     fallback: Fallback | None = None,
     workspaces: int | None = None,
     store: Store | None = None,
+    tune: bool = False,
 ) -> Executable:
     """A model file compiled as a whole or, where that is impossible, in parts.
 
     `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
-    where it is installed.  `store` is where compiled networks are kept.  Raises `ImportModelError` and `CompileError`
-    for a model that cannot be compiled then, and `ImportModelError` for a part that the framework does not take either.
+    where it is installed.  `store` is where compiled networks are kept.  With `tune` their kernels are measured.
+    Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and `ImportModelError` for a
+    part that the framework does not take either.
     """
     kind = format_of(path)
     try:
         module = kind.read(path, options)
-        return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
+        return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
     except (ImportModelError, CompileError) as error:
         return compile_refused(
             path,
@@ -60,6 +62,7 @@ def compile_file(
             fallback=fallback,
             workspaces=workspaces,
             store=store,
+            tune=tune,
         )
 
 
@@ -73,11 +76,12 @@ def compile_refused(
     fallback: Fallback | None = None,
     workspaces: int | None = None,
     store: Store | None = None,
+    tune: bool = False,
 ) -> PartitionedExecutable:
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options, error, fallback)
     try:
-        return compile_parts(division, target=target, threads=threads, workspaces=workspaces, store=store)
+        return compile_parts(division, target=target, threads=threads, workspaces=workspaces, store=store, tune=tune)
     except ImportModelError as other:
         raise with_note(error, other.message) from other
 
@@ -89,11 +93,12 @@ def compile_parts(
     threads: int = 1,
     workspaces: int | None = None,
     store: Store | None = None,
+    tune: bool = False,
 ) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
 
     def compiled_part(module: ir.Module) -> Executable:
-        return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
+        return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
 
     found, compiled = divide(division, compiled_part)
     calls: list[RegionCall] = []

@@ -15,8 +15,8 @@ A target is named as LLVM's tools name it: a CPU, then features that it has more
 
 ``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
 
-``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, says whose core tiles are chosen for; what code may use
-stays the same.  ``host`` is the best kind whose features this machine has, with the tiles of its own core.
+``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, says whose core tiles are chosen for; what code may
+use stays the same.  ``host`` is the best kind whose features this machine has, with the tiles of its own core.
 
 ``portable`` among the features, as in ``avx2,portable``, asks for the code of a target with plain vector ops in place
 of its instructions: slow, and the same bits on every machine.

@@ -21,13 +21,14 @@ class Request:
     signature: str = ""
     trust: bool = False
     fallback: Literal["framework", "none"] | None = None
+    tune: bool = False
 
     def text(self) -> str:
         """All of it; of a value of another type, which an error awaits, its text."""
         dims = sorted((repr(name), repr(extent)) for name, extent in dict(self.dims).items())
         # By default it is the framework, with a warning: of a network that is kept it runs nothing.
         fallback = self.fallback or "framework"
-        others = (self.target, self.threads, self.batch, self.profile, self.signature, self.trust, fallback)
+        others = (self.target, self.threads, self.batch, self.profile, self.signature, self.trust, fallback, self.tune)
         return repr((*others, dims))
 
 

@@ -91,6 +91,8 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
             if arguments.verify_roundtrip:
                 roundtrip.check(module)
             arguments.passes.run(module)
+            if arguments.tune:
+                module = _tuned(module, arguments)
             if arguments.phase:
                 module = _lowered(module, arguments)
             content, is_good = _content(module, name, arguments)
@@ -123,6 +125,17 @@ def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
 
     target, threads = target_of(module, target_name(arguments)), threads_of(module, arguments.threads)
     return compile_to(module, Phase(arguments.phase), target, threads)
+
+
+def _tuned(module: ir.Module, arguments: Arguments) -> ir.Module:
+    # Most uses of this command run nothing.
+    from qdialect.cache.store import open_store
+    from qdialect.cli import tuning_table
+    from qdialect.tuning.tuner import tuned
+
+    found, report = tuned(module, target_name(arguments), store=open_store(), progress=terminal.progress)
+    terminal.say(tuning_table.text(report))
+    return found
 
 
 def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:

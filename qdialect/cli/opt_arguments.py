@@ -99,6 +99,7 @@ class Arguments(PrintingArguments):
     target: str
     mattr: str | None
     explain_strategy: bool
+    tune: bool
     threads: int
     answer: Callable[[], str] | None
     """What to print instead of doing anything, where the command line asks for it."""
@@ -296,6 +297,12 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
     )
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
     add_target_arguments(add)
+    add(
+        "--tune",
+        action="store_true",
+        help="measure kernels in several variants on this machine, print what the fastest win on stderr, and note them "
+        "on the module",
+    )
     add("--explain-strategy", action="store_true", help="print the register tiles for the CPU, and what bounds each")
     add_threads_argument(add)
     add(

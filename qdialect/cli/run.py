@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.cli import region_table, run_arguments, table, terminal
+from qdialect.cli import region_table, run_arguments, table, terminal, tuning_table
 from qdialect.cli.npy import read_npy
 from qdialect.cli.run_arguments import PROGRAM, Arguments
 from qdialect.cli.target_arguments import target_name
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Arguments) -> int:
     run_arguments.check(options)
-    _progress("loading" if options.is_library else "compiling")
+    terminal.progress("loading" if options.is_library else "measuring kernels" if options.tune else "compiling")
     start = time.perf_counter()
     executable = _executable(options)
     _print_network(executable, "loaded" if options.is_library else "compiled", time.perf_counter() - start)
@@ -60,18 +60,18 @@ def _run(options: Arguments) -> int:
     if options.output_dir is not None:
         _write(Path(options.output_dir), outputs)
     if reports and options.benchmark:
-        _progress("measuring")
+        terminal.progress("measuring")
         inputs = [np.ascontiguousarray(array) for array in inputs]
         reports.print_speed(inputs)
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()
         print(f"\n{region_table.text(executable.regions, seconds)}")
     if reports and options.profile_ops:
-        _progress("measuring every kernel")
+        terminal.progress("measuring every kernel")
         reports.profile(inputs)
     if reports is None or not options.reference:
         return 0
-    _progress("running the reference")
+    terminal.progress("running the reference")
     return reports.compare(inputs, outputs)
 
 
@@ -98,11 +98,14 @@ def _executable(options: Arguments) -> Executable:
         # What the framework runs is told below.
         fallback=options.fallback or "framework",
         cache=not options.no_cache,
+        tune=options.tune,
     )
     if isinstance(executable, ShapedExecutable):
         executable = executable.for_shape({})
     if isinstance(executable, PartitionedExecutable):
         _tell_parts(executable, options)
+    if executable.tuning:
+        terminal.say(tuning_table.text(executable.tuning))
     return executable
 
 
@@ -121,11 +124,6 @@ def _random_inputs(executable: Executable, seed: int) -> list[Array]:
     """Random inputs, of one entry where the batch is open."""
     ports = executable.ports(1)[0] if isinstance(executable, BatchedExecutable) else executable.inputs
     return random_inputs(ports, seed)
-
-
-def _progress(what: str) -> None:
-    if sys.stderr and sys.stderr.isatty():
-        terminal.say(f"{what} ...")
 
 
 def _print_network(executable: Executable, how: str, seconds: float) -> None:

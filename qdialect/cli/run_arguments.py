@@ -36,6 +36,7 @@ examples:
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
   qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
+  qdialect-run model.tflite --tune --benchmark            the fastest variant of each kernel on this machine
   qdialect-run model.tflite --target generic              code that needs no AVX-512
   qdialect-run model.tflite --batch dynamic --input image.npy
                                                           whatever batch image.npy has
@@ -59,6 +60,7 @@ class Arguments(argparse.Namespace):
     threads: int
     fallback: Fallback | None
     no_cache: bool
+    tune: bool
     batch: int | str
     dim: list[tuple[str, int]]
     profile: str
@@ -111,6 +113,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"
     )
+    made.add_argument(
+        "--tune",
+        action="store_true",
+        help="measure kernels in several variants, take the fastest of each, and print what it won on stderr",
+    )
     return made
 
 
@@ -125,7 +132,8 @@ def check(options: Arguments) -> None:
     if options.is_library:
         _check_library(options)
     is_dynamic = options.batch == DYNAMIC
-    for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
+    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, "--tune": options.tune}
+    for option, is_given in given.items():
         if is_given and is_dynamic:
             raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
     if options.profile_ops and not options.benchmark:
@@ -146,6 +154,7 @@ def _check_library(options: Arguments) -> None:
         "--reference": options.reference,
         "--profile-ops": options.profile_ops,
         "--no-cache": options.no_cache,
+        "--tune": options.tune,
         "--target": options.target != "host",
         "--mattr": options.mattr is not None,
         "--threads": options.threads != 1,

@@ -50,6 +50,12 @@ def say(text: str) -> None:
             print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
 
 
+def progress(what: str) -> None:
+    """Say on a terminal what takes a while now."""
+    if sys.stderr and sys.stderr.isatty():
+        say(f"{what} ...")
+
+
 def read_input(name: str) -> str | bytes:
     """The text of a file, or of stdin for ``-``; the bytes of MLIR bytecode.
 

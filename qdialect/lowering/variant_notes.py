@@ -43,7 +43,11 @@ def write(module: ir.Module, target: Target, variants: Mapping[str, str]) -> Non
 
 
 def _tree(attribute: ir.Attribute) -> tuple[str, dict[str, str]] | None:
-    if not isinstance(attribute, ir.DictAttr) or len(attribute) != 2 or not {"target", "variants"} <= set(_names(attribute)):
+    if (
+        not isinstance(attribute, ir.DictAttr)
+        or len(attribute) != 2
+        or not {"target", "variants"} <= set(_names(attribute))
+    ):
         return None
     target, variants = attribute["target"], attribute["variants"]
     if not isinstance(target, ir.StringAttr) or not isinstance(variants, ir.DictAttr):

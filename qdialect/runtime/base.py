@@ -16,6 +16,7 @@ from qdialect.diagnostics import InputError
 from qdialect.files import write_files
 from qdialect.interface import KernelCall, Port
 from qdialect.runtime.result_forms import NUMPY, converter
+from qdialect.runtime.tuning_report import TuningReport
 
 Array = NDArray[Any]
 
@@ -88,6 +89,8 @@ class Executable(ABC):
     """Bytes of one workspace, in which all intermediate values of compiled code live, reused from call to call."""
     regions: tuple[Region, ...]
     """What is run as a whole, in order: one region where all of the network is compiled."""
+    tuning: TuningReport | None = None
+    """What was measured of its kernels, where it was compiled with ``tune``."""
 
     @overload
     def __call__(self, *arrays: object) -> Array | tuple[Array, ...]: ...

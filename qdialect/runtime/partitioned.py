@@ -21,6 +21,7 @@ from qdialect.runtime.base import (
     check_writable,
     empty,
 )
+from qdialect.runtime.tuning_report import joined
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -69,6 +70,7 @@ class PartitionedExecutable(Executable):
         self.calls = tuple(call for one in compiled for call in one.calls)
         self.constants_bytes = sum(one.constants_bytes for one in compiled)
         self.working_memory = sum(one.working_memory for one in compiled)
+        self.tuning = joined(one.tuning for one in compiled)
         self._workspaces = min((one.workspaces for one in compiled), default=1)
         self._calls = tuple(calls)
         self._constants = dict(constants)

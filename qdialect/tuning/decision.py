@@ -1,7 +1,7 @@
 """Which variant of a kernel is taken: one that is faster than the cost model's choice by more than noise, or none.
 
-With t_i and m_i the times of a variant and of the model's choice in round i, which follow each other at once, the ratios
-r_i = t_i / m_i have what changes from round to round in both.  A variant saves
+With t_i and m_i the times of a variant and of the model's choice in round i, which follow each other at once, what
+changes from round to round is in both, and not in the ratios r_i = t_i / m_i.  A variant saves
 
   g = 1 - median(r)
 

@@ -1,8 +1,8 @@
 """From a network to the same network with the fastest variant of each kernel.
 
-All kernels are measured in place, in the network: its first form has what the cost model chooses, the next one the first
-candidate of every kernel, and so on.  What is chosen is then measured once more against the model's choice, so that a
-kernel that was fast by luck does not stay.
+All kernels are measured in place, in the network: its first form has what the cost model chooses, the next one the
+first candidate of every kernel, and so on.  What is chosen is then measured once more against the model's choice, so
+that a kernel that was fast by luck does not stay.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from qdialect.interface import KernelCall, Tunable
 from qdialect.lowering import lowered, variant_notes
 from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower, target_of
+from qdialect.lowering.pipeline import lower
 from qdialect.runtime.compiler import prepared
+from qdialect.runtime.tuning_report import Trial, TunedKernel, TuningReport
 from qdialect.target import Target
 from qdialect.tuning.clock import Clock, measure
 from qdialect.tuning.decision import Times, fastest, gain
-from qdialect.tuning.report import Trial, TunedKernel, TuningReport
 
 Variants = Mapping[str, str]
 """A variant by kernel; of others the one that the cost model chooses."""
@@ -101,18 +101,20 @@ class _Tuning:
     def _measured(self, kernels: Sequence[Tunable], start: Variants) -> list[TunedKernel]:
         forms = max(len(one.candidates) for one in kernels)
         self.progress(f"measuring {len(kernels)} kernels in up to {1 + forms} variants")
-        first, *others = self._times(
-            [start, *({**start, **_candidates(kernels, number)} for number in range(forms))]
-        )
-        trials = {one.kernel: dict(zip(one.candidates, (of[one.kernel] for of in others), strict=False)) for one in kernels}
-        best = {one.kernel: fastest(trials[one.kernel], first[one.kernel])[0] for one in kernels}
-        gains = self._confirmed(start, {name: variant for name, variant in best.items() if variant})
+        first, *others = self._times([start, *({**start, **_candidates(kernels, number)} for number in range(forms))])
+        trials = {
+            one.kernel: dict(zip(one.candidates, (of[one.kernel] for of in others), strict=False)) for one in kernels
+        }
+        best = {one.kernel: fastest(trials[one.kernel], first[one.kernel]) for one in kernels}
+        again = self._confirmed(start, {name: variant for name, (variant, _) in best.items() if variant})
         found: list[TunedKernel] = []
         for one in kernels:
             times = {one.own: first[one.kernel], **trials[one.kernel]}
             seconds = {name: statistics.median(map(float, own)) for name, own in times.items()}
-            saved = gains.get(one.kernel, 0.0)
-            decision = KeptTuning(seconds, best[one.kernel] if saved else one.own, saved)
+            variant, saved = best[one.kernel]
+            # Of two measurements the one that says less.
+            saved = min(saved, again.get(one.kernel, 0.0))
+            decision = KeptTuning(seconds, variant if saved else one.own, saved)
             found.append(_tuned_kernel(one.kernel, decision, was_kept=False))
             if self.kept:
                 self.kept.put(one.kernel, decision)

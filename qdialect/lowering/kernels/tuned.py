@@ -58,7 +58,10 @@ def _written_as(program: Program, tunable: Tunable) -> Generator[None]:
     variant = (program.variants or {}).get(tunable.kernel, "")
     if variant not in ("", *tunable.candidates):
         wanted = ", ".join(tunable.candidates) or "empty"
-        raise error_at(program.location or ir.Location.unknown(), f"variant of '{tunable.kernel}' must be one of {wanted}, but got '{variant}'")
+        raise error_at(
+            program.location or ir.Location.unknown(),
+            f"variant of '{tunable.kernel}' must be one of {wanted}, but got '{variant}'",
+        )
     own = program.strategy
     program.strategy = varied(own, variant) if variant else own
     program.tunable = Tunable(tunable.kernel, tunable.own, tunable.candidates, variant)

@@ -1,0 +1,307 @@
+"""Kernels measured in variants: the choice follows the clock, ties keep the model's, and every variant has the bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cached import entries, replaced
+from numpy.typing import NDArray
+
+import qdialect
+from qdialect._mlir import ir
+from qdialect.cache.store import Store
+from qdialect.cli import opt, run
+from qdialect.diagnostics import CompileError, InputError
+from qdialect.interface import Tunable
+from qdialect.lowering import lowered, variant_notes
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
+from qdialect.runtime.random_inputs import random_inputs
+from qdialect.target import host, resolve
+from qdialect.tuning import compilation, tuner
+from qdialect.tuning.clock import measure
+from qdialect.tuning.decision import fastest, gain
+from qdialect.tuning.tuner import tuned
+
+pytest_plugins = ["cached"]
+
+Seconds = Callable[[Tunable], float]
+ROUNDS = 5
+
+
+def conv(name: str, data: str, shape: str, weight: str, pads: int, groups: int, out: str) -> str:
+    return f"""
+  %w{name} = "qnn.constant"() {{value = dense<3> : tensor<{weight}xi8>}} : () -> tensor<{weight}xi8>
+  %s{name} = "qnn.conv2d"({data}, %w{name}) {{
+    input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>,
+    padding = array<i64: {pads}, {pads}, {pads}, {pads}>, dilation = array<i64: 1, 1>, groups = {groups} : i64
+  }} : (tensor<{shape}xui8>, tensor<{weight}xi8>) -> tensor<{out}xi32>
+  %{name} = "qnn.requantize"(%s{name}) {{
+    input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
+    output_scale = 32.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up",
+    multiplier = "f64"
+  }} : (tensor<{out}xi32>) -> tensor<{out}xui8>"""
+
+
+NETWORK = f"""
+func.func @main(%x: tensor<1x7x8x16xui8>) -> tensor<1x7x8x64xui8> {{
+  {conv("a", "%x", "1x7x8x16", "64x1x1x16", 0, 1, "1x7x8x64")}
+  {conv("b", "%a", "1x7x8x64", "64x3x3x1", 1, 64, "1x7x8x64")}
+  {conv("c", "%b", "1x7x8x64", "64x1x1x64", 0, 1, "1x7x8x64")}
+  return %c : tensor<1x7x8x64xui8>
+}}
+"""
+SMALL = f"""
+func.func @main(%x: tensor<1x4x4x16xui8>) -> tensor<1x4x4x16xui8> {{
+  {conv("a", "%x", "1x4x4x16", "16x1x1x16", 0, 1, "1x4x4x16")}
+  return %a : tensor<1x4x4x16xui8>
+}}
+"""
+TARGET = "avx512vbmi"
+needs_vbmi = pytest.mark.skipif(not host().has_vbmi, reason="names variants of a CPU with VBMI")
+
+
+def clock_of(
+    seconds: Seconds, seen: list[int] | None = None
+) -> Callable[[Sequence[ir.Module]], list[NDArray[np.float64]]]:
+    """A clock that shows `seconds` for each call; it notes in `seen` how many networks it was given."""
+
+    def clock(modules: Sequence[ir.Module]) -> list[NDArray[np.float64]]:
+        if seen is not None:
+            seen.append(len(modules))
+        calls = [lowered.read(module).calls for module in modules]
+        return [np.array([[seconds(c.tunable) if c.tunable else 1.0 for c in own]] * ROUNDS) for own in calls]
+
+    return clock
+
+
+def refuse(_: Tunable) -> float:
+    raise AssertionError("a kernel was measured that was measured before")
+
+
+def fast(*names: str) -> Seconds:
+    """A clock's seconds by which the variants `names` are twice as fast as others."""
+    return lambda tunable: 0.5 if tunable.variant in names else 1.0
+
+
+@needs_vbmi
+def test_the_choice_follows_the_measurement() -> None:
+    module = qdialect.parse(NETWORK)
+    found, report = tuned(module, TARGET, clock=clock_of(fast("taps", "14 rows x 2 vectors")))
+    assert [(one.kernel.partition(" #")[0], one.trials[0].variant, one.chosen, one.gain) for one in report.kernels] == [
+        ("56 pixels, 64 channels, 16 taps", "2 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
+        ("7x8 pixels, 64 channels, depthwise 3x3", "3 rows", "taps", 0.5),
+        ("56 pixels, 64 channels, 64 taps", "2 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
+    ]
+    assert report.gain == 0.5
+    code = str(lower(found, resolve(TARGET), Phase.LINALG).module)
+    assert code.count('variant = "14 rows x 2 vectors"') == 2
+    assert code != str(lower(module, resolve(TARGET), Phase.LINALG).module)
+    assert variant_notes.TUNING not in module.operation.attributes, "the module that was given stays as it is"
+
+
+@needs_vbmi
+def test_ties_keep_what_the_model_chose() -> None:
+    for seconds in (fast(), lambda tunable: 0.985 if tunable.variant else 1.0, lambda _: 0.0):
+        found, report = tuned(qdialect.parse(NETWORK), TARGET, clock=clock_of(seconds))
+        assert [one.chosen for one in report.kernels] == [one.trials[0].variant for one in report.kernels]
+        assert report.gain == 0
+        assert variant_notes.read(found, resolve(TARGET)) == {}
+
+
+@needs_vbmi
+def test_what_was_fast_once_alone_is_not_taken() -> None:
+    runs: list[int] = []
+    lucky = clock_of(lambda tunable: 0.5 if tunable.variant == "taps" and len(runs) == 1 else 1.0, runs)
+    _, report = tuned(qdialect.parse(NETWORK), TARGET, clock=lucky)
+    assert runs[1:] == [2], "the best are measured beside the model's choice once more"
+    assert not report.changed
+
+
+def test_a_gain_is_more_than_the_margin_and_more_than_noise() -> None:
+    model = np.array([1.0, 2.0, 1.0, 3.0, 1.0])
+    assert gain(0.9 * model, model) == pytest.approx(0.1)
+    assert gain(0.99 * model, model) == 0
+    assert gain(np.array([0.5, 2.0, 0.9, 3.3, 0.9]), model) == 0, "quartiles of the ratios are 0.1 apart"
+    assert gain(model, np.zeros(5)) == 0
+    assert fastest({"a": 0.9 * model, "b": 0.8 * model, "c": model}, model) == ("b", pytest.approx(0.2))
+    assert fastest({"c": model}, model) == fastest({}, model) == ("", 0.0)
+
+
+@needs_vbmi
+def test_what_was_measured_is_not_measured_again(kept: Store) -> None:
+    first = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
+    again = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(refuse))
+    assert str(first[0]) == str(again[0])
+    assert all(one.was_kept for one in again[1].kernels)
+    assert [(one.trials, one.chosen, one.gain) for one in first[1].kernels] == [
+        (one.trials, one.chosen, one.gain) for one in again[1].kernels
+    ]
+    other = tuned(qdialect.parse(NETWORK), "avx2", store=kept, clock=clock_of(fast()))
+    assert not any(one.was_kept for one in other[1].kernels), "another target has decisions of its own"
+
+
+@needs_vbmi
+@pytest.mark.parametrize(
+    "damage", [b"", b'{"seconds": {"3 rows": 1.0}, "chosen": "3 rows", "gain": 0.0}', b"{}", b"[1]", None]
+)
+def test_damaged_and_outdated_decisions_are_measured_again(damage: bytes | None, kept: Store) -> None:
+    tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast()))
+    for path in entries(kept, "measured"):
+        if damage is None:
+            replaced(path, path.read_bytes()[:-1] + b"\0")
+        else:
+            kept.put(path.name, {"measured": damage})
+    _, report = tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
+    assert [one.was_kept for one in report.kernels] == [False] * 3
+    assert [one.chosen for one in report.changed] == ["taps"]
+
+
+@needs_vbmi
+def test_kernels_that_are_known_keep_their_variant_while_others_are_measured(kept: Store) -> None:
+    tuned(qdialect.parse(NETWORK), TARGET, store=kept, clock=clock_of(fast("taps")))
+    more = NETWORK.replace("1x7x8x16", "1x7x8x24").replace("64x1x1x16", "64x1x1x24")
+    seen: list[str] = []
+
+    def seconds(tunable: Tunable) -> float:
+        seen.append(tunable.variant)
+        return 1.0
+
+    _, report = tuned(qdialect.parse(more), TARGET, store=kept, clock=clock_of(seconds))
+    assert [one.was_kept for one in report.kernels] == [False, True, True]
+    assert seen.count("taps") * 3 == len(seen), "in every form of the network"
+
+
+@needs_vbmi
+def test_compile_keeps_decisions_only_with_the_cache(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    monkeypatch.setattr(compilation, "tuned", partial(tuned, clock=clock_of(fast("taps"), counts)))
+    module = qdialect.parse(NETWORK)
+    plain = qdialect.compile(module, cache=False)
+    data = random_inputs(plain.inputs, 0)
+    assert plain.tuning is None
+    for use_cache, measured in ((False, 2), (False, 4), (True, 6), (True, 6)):
+        found = qdialect.compile(module, tune=True, cache=use_cache)
+        assert len(counts) == measured
+        assert found.tuning is not None
+        assert [one.chosen for one in found.tuning.changed] == ["taps"]
+        np.testing.assert_array_equal(found(*data), plain(*data))
+
+
+def variants_of(module: ir.Module, target: str) -> list[Tunable]:
+    """How the kernels of `module` can be written."""
+    copy = qdialect.parse(str(module))
+    variant_notes.write(copy, resolve(target), {})
+    calls = lower(copy, resolve(target), Phase.LINALG).calls
+    return list({call.tunable.kernel: call.tunable for call in calls if call.tunable}.values())
+
+
+# Portable code takes long to compile: of its variants those that the machine's own code lacks.
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [("host", ""), ("avx2,portable", "words|pairs"), ("amxint8,portable", "dots|tiles")],
+)
+def test_every_variant_has_the_same_bits(target: str, wanted: str) -> None:
+    module = qdialect.parse(SMALL if wanted else NETWORK)
+    plain = qdialect.compile(module, target="generic", cache=False)
+    data = random_inputs(plain.inputs, 1)
+    tunables = variants_of(module, target)
+    names = list(dict.fromkeys(name for one in tunables for name in one.candidates))
+    names = [name for name in names if not wanted or name in wanted.split("|")]
+    assert names or host().is_generic
+    for number in range(max((len(one.candidates) for one in tunables), default=0)):
+        chosen = {one.kernel: one.candidates[number] for one in tunables if number < len(one.candidates)}
+        if not set(chosen.values()) & set(names):
+            continue
+        copy = qdialect.parse(str(module))
+        variant_notes.write(copy, resolve(target), chosen)
+        np.testing.assert_array_equal(qdialect.compile(copy, target=target, cache=False)(*data), plain(*data))
+
+
+def test_the_clock_sees_every_call() -> None:
+    copy = qdialect.parse(NETWORK)
+    variant_notes.write(copy, host(), {})
+    module = lower(copy, host(), Phase.LINALG, clocked=True)
+    (times,) = measure([module.module])
+    assert times.shape[1] == len(module.calls)
+    assert len(times) > 2
+    assert (times > 0).all()
+    assert times.max() < 1
+
+
+def test_a_target_that_this_machine_cannot_execute_is_refused() -> None:
+    if "amx-int8" in host().code_features:
+        pytest.skip("this CPU has matrix tiles")
+    with pytest.raises(
+        CompileError, match=r"target 'sapphirerapids' needs a CPU with .*amx-int8.*, which this one lacks"
+    ):
+        tuned(qdialect.parse(NETWORK), "sapphirerapids")
+
+
+def test_a_module_that_was_lowered_is_refused() -> None:
+    module = lower(qdialect.parse(NETWORK), host(), Phase.LINALG).module
+    with pytest.raises(CompileError, match="module must be at phase qnn or fused, but is at linalg"):
+        tuned(module)
+
+
+def test_vector_code_alone_has_no_variants() -> None:
+    _, report = tuned(qdialect.parse(NETWORK), "generic", clock=clock_of(refuse))
+    assert (report.kernels, report.gain) == ((), 0.0)
+
+
+def test_tuning_is_for_one_shape_of_compiled_code(tmp_path: Path) -> None:
+    path = tmp_path / "network.mlir"
+    path.write_text(NETWORK)
+    with pytest.raises(InputError, match="tune must be given without batch='dynamic'"):
+        qdialect.compile(path, batch="dynamic", tune=True)
+    with pytest.raises(InputError, match="tune must be given without externals"):
+        qdialect.compile(path, externals={"x": path}, tune=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3 : i64",
+        "{}",
+        '{target = "avx512vbmi"}',
+        "{target = 3 : i64, variants = {}}",
+        '{target = "avx512vbmi", variants = {a = 1 : i64}}',
+    ],
+)
+def test_an_attribute_of_another_form_is_refused(text: str) -> None:
+    module = qdialect.parse(f"module attributes {{qnn.tuning = {text}}} {{ {NETWORK} }}")
+    with pytest.raises(CompileError, match=r"qnn.tuning must be \{target = .* but got"):
+        lower(module, resolve(TARGET), Phase.LINALG)
+
+
+def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target_is_not() -> None:
+    module = qdialect.parse(NETWORK)
+    kernel = variants_of(module, TARGET)[0].kernel
+    variant_notes.write(module, resolve(TARGET), {kernel: "99 rows x 4 vectors", "unknown": "taps"})
+    with pytest.raises(
+        CompileError, match=r"variant of '56 pixels, .*' must be one of .*, but got '99 rows x 4 vectors'"
+    ):
+        lower(module, resolve(TARGET), Phase.LINALG)
+    assert lower(module, resolve("avx2"), Phase.LINALG).calls
+
+
+@needs_vbmi
+def test_commands_print_what_was_won(
+    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, tuned_path = tmp_path / "network.mlir", tmp_path / "tuned.mlir"
+    path.write_text(NETWORK)
+    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
+    monkeypatch.setattr(compilation, "tuned", partial(tuned, clock=clock_of(refuse)))
+    assert opt.main([str(path), "--tune", "-o", str(tuned_path)]) == 0
+    said = capsys.readouterr().err
+    assert "3 kernels measured; 1 are not as the model chose, which saves 16.7 % of the time of all" in said
+    assert "7x8 pixels, 64 channels, depthwise 3x3" in said
+    assert '= "taps"' in tuned_path.read_text()
+    assert run.main([str(path), "--tune"]) == 0
+    assert "3 kernels measured, 3 of them before; 1 are not" in capsys.readouterr().err
