@@ -18,7 +18,7 @@ from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect._mlir import ir
-    from qdialect.context import make_context, parse, verify
+    from qdialect.context import verify
     from qdialect.diagnostics import (
         CompileError,
         Diagnostic,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from qdialect.dialect import build
     from qdialect.externals.function import ExternalFunction
     from qdialect.fallback import Fallback, FallbackWarning
-    from qdialect.model_files import read_model
+    from qdialect.full_contexts import make_context, parse, read_model
     from qdialect.passes.pass_base import CompositePass, Pass
     from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
     from qdialect.passes.registry import register as register_pass
@@ -179,7 +179,7 @@ def _version() -> str:
 
 
 _LOADED_LATE = {
-    **dict.fromkeys(("make_context", "parse", "verify"), "qdialect.context"),
+    **dict.fromkeys(("make_context", "parse", "read_model"), "qdialect.full_contexts"),
     **dict.fromkeys(
         (
             *("CompileError", "Diagnostic", "ImportModelError", "InputError", "LoadError", "ParseError", "PassError"),
@@ -196,8 +196,8 @@ _LOADED_LATE = {
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.fallback",
     "PassManager": "qdialect.pipeline",
-    "read_model": "qdialect.model_files",
     "register_pass": "qdialect.passes.registry",
+    "verify": "qdialect.context",
 }
 _OTHER_NAMES = {"register_pass": "register"}
 

@@ -7,7 +7,7 @@ come from here alone, with threads off.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,10 +16,13 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
 from qdialect.locations import parts_of
+from qdialect.registry import foreign_modules
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
 
 _RESOURCE = "dense_resource<"
+# What a graph is made of beside `qnn`; `irdl` describes that.
+_GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
 _SUFFIXES = (".mlir", ".mlirbc")
 _NOWHERE = ("", 0, 0)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,11 +38,24 @@ _SEVERITIES = {
 
 
 def make_context() -> ir.Context:
-    """A context with the `qnn` dialect loaded, every upstream dialect available and threads off."""
-    context = ir.Context()
+    """A context with the dialects of quantized graphs loaded, every upstream dialect available and threads off.
+
+    The parser loads a dialect where it meets it.  Who builds something of another one calls `load_dialects` before: to
+    load all takes three times as long as everything else, so that is done for modules from outside alone.
+    """
+    context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
+    load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)
     dialect.load(context)
     return context
+
+
+def load_dialects(context: ir.Context, names: Iterable[str] | None) -> None:
+    """Load the dialects `names` into `context`, and every one that it has where `names` is None."""
+    if names is None:
+        context.load_all_available_dialects()
+    for name in names or ():
+        context.get_dialect_descriptor(name)
 
 
 def available_dialects() -> list[str]:

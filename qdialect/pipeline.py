@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from qdialect import observers, pipeline_text
 from qdialect._mlir import ir, passmanager
-from qdialect.context import converted, location_of, make_context, verify
+from qdialect.context import converted, load_dialects, location_of, make_context, verify
 from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
 from qdialect.module_text import Printing
 from qdialect.passes import options
@@ -176,6 +176,7 @@ class PassManager:
             raise
 
     def _run_own(self, one: Pass, module: ir.Module) -> None:
+        load_dialects(module.context, one.dependent_dialects)
         one.run(module)
         if self._verify:
             verify(module)

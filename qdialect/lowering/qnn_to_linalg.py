@@ -15,6 +15,7 @@ from qdialect.lowering.lowered import Lowered
 from qdialect.lowering.program import Program
 from qdialect.lowering.storage import STORAGE_ELEMENTS, dense_storage_of
 from qdialect.lowering.strategy import strategy_of
+from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target
 
@@ -32,6 +33,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
     variants = variant_notes.read(module, target)
+    load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         program = GraphLowering(function, _program(function, target, variants), handed_off(module)).run()
         text, arena = program.render(clocked)

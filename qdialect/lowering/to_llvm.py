@@ -5,7 +5,7 @@ from __future__ import annotations
 from qdialect._mlir import ir
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
-from qdialect.lowering.upstream import run_passes
+from qdialect.lowering.upstream import load_kernel_dialects, run_passes
 
 _PASSES = (
     # A reduction of float numbers stays one chain, in their order.
@@ -32,6 +32,7 @@ def to_llvm(module: ir.Module) -> None:
 
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
+    load_kernel_dialects(module)
     threads = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():

@@ -20,7 +20,7 @@ from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, network_calls, schedule
-from qdialect.lowering.upstream import run_passes
+from qdialect.lowering.upstream import load_kernel_dialects, run_passes
 
 MIN_CYCLES = 4000
 """Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
@@ -44,6 +44,7 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
     """
     if threads == 1:
         return 0
+    load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         main = entry(module)
         others = {name_of(function): function for function in functions(module) if function != main}

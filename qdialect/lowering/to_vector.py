@@ -24,7 +24,7 @@ from qdialect._mlir import (
 from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import functions, ops_named
-from qdialect.lowering.upstream import apply_patterns, apply_schedule, run_passes
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
 
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,func.func(canonicalize))"
 _PASS = "qnn-to-vector"
@@ -48,6 +48,7 @@ def to_vector(module: ir.Module) -> None:
 
     Raises `CompileError` for an op whose tag is not that of a micro-kernel, and where a schedule does not apply.
     """
+    load_kernel_dialects(module)
     propagate_call_constants(module)
     with module.context, ir.Location.unknown():
         for function in functions(module):

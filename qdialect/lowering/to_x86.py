@@ -6,7 +6,7 @@ from typing import Any
 
 from qdialect._mlir import ir, structured_transform, vector_transform
 from qdialect.lowering.unit_contraction import UnitContraction
-from qdialect.lowering.upstream import apply_patterns, apply_schedule
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.x86.byte_store import ByteStore
 from qdialect.lowering.x86.byte_table import ByteTable
 from qdialect.lowering.x86.dot_product import DotProduct
@@ -26,6 +26,7 @@ from qdialect.target import Target
 
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
+    load_kernel_dialects(module)
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
         apply_instructions(module, _contractions(target))

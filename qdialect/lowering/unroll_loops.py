@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from qdialect._mlir import ir, loop_transform, structured_transform
 from qdialect.lowering.functions import functions, has_body
 from qdialect.lowering.threads.accesses import constant
-from qdialect.lowering.upstream import apply_schedule
+from qdialect.lowering.upstream import apply_schedule, load_kernel_dialects
 
 _LOOP = "scf.for"
 _FACTOR = "qnn.unroll"
@@ -26,6 +26,7 @@ def unroll_loops(module: ir.Module, name: str) -> None:
     A loop of T iterations with B ops in its body becomes one with F copies of the body, where F is the largest divisor
     of T with F * B <= 32 and F <= 16: no iteration is left over.
     """
+    load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         factors = set(
             _tag(loop for function in functions(module) if has_body(function) for loop in _innermost(function))

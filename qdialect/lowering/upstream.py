@@ -6,12 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qdialect._mlir import ir, passmanager, transform, transform_interpreter
-from qdialect.context import converted, location_of
+from qdialect.context import converted, load_dialects, location_of
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.lowering.errors import error_at
 
 Build = Callable[[ir.Value], None]
 """Writes a schedule, given the handle of the op that it is applied to."""
+
+_KERNEL_DIALECTS = (
+    *("affine", "bufferization", "cf", "index", "linalg", "llvm", "memref", "omp", "scf", "transform", "ub", "vector"),
+    "x86",
+)
+
+
+def load_kernel_dialects(module: ir.Module) -> None:
+    """Load what kernels are made of from phase `linalg` on; each lowering step does so before it builds anything."""
+    load_dialects(module.context, _KERNEL_DIALECTS)
 
 
 def run_passes(module: ir.Module, pipeline: str, name: str) -> None:

@@ -170,6 +170,7 @@ class CanonicalizePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-canonicalize"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (

@@ -144,6 +144,7 @@ class ComposeLutsPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-compose-luts"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (RemoveIdentity(), ComposeChain(), ComposeDiamond(), ComposeDag(), LutToClip())

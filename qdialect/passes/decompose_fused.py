@@ -63,6 +63,7 @@ class DecomposeFusedPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-decompose-fused"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         # A stage's decomposition stands beside the pass that fuses it.

@@ -51,6 +51,7 @@ class FoldPaddingPass(PatternPass):
     """Fold explicit zero-point padding into the convolution that reads it."""
 
     name: ClassVar[str] = "qnn-fold-padding"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FoldPadding(),)

@@ -44,6 +44,7 @@ class FromQuantTypes(Pass):
     """
 
     name: ClassVar[str] = "qnn-from-quant-types"
+    dependent_dialects = ("quant",)
 
     def run(self, module: ir.Module) -> None:
         functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]

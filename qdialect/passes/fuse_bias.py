@@ -84,6 +84,7 @@ class FuseBiasPass(PatternPass):
     """Fuse the addition or subtraction of a constant per channel into the contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-bias"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseBias(),)

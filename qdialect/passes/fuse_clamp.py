@@ -113,6 +113,7 @@ class FuseClampPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-fuse-clamp"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseClamp(),)

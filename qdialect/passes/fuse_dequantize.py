@@ -55,6 +55,7 @@ class FuseDequantizePass(PatternPass):
     """Fuse the dequantization of accumulators and an f32 bias into the product: one kernel that writes f32 values."""
 
     name: ClassVar[str] = "qnn-fuse-dequantize"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseDequantize(), FuseDynamicBias())

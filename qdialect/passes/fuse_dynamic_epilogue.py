@@ -273,6 +273,7 @@ class FuseDynamicEpiloguePass(PatternPass):
     """Fuse the scale of dynamically quantized data, its zero point, an f32 bias and an activation into the product."""
 
     name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseDynamicScale(), FuseDynamicBias(), FuseDynamicActivation())

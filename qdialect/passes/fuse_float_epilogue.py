@@ -227,6 +227,7 @@ class FuseFloatEpiloguePass(PatternPass):
     """Fuse dequantize, bias, residual sum, activation and quantize into the contraction: one rounding, one kernel."""
 
     name: ClassVar[str] = "qnn-fuse-float-epilogue"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseFloatEpilogue(),)

@@ -66,6 +66,7 @@ class FuseLutPass(PatternPass):
     """Fuse a table into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-lut"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseLut(),)

@@ -39,6 +39,7 @@ class FuseQnnPass(CompositePass):
     """
 
     name: ClassVar[str] = "fuse-qnn"
+    dependent_dialects = ()
     leaky_relu: str = KEEP
 
     def __post_init__(self) -> None:

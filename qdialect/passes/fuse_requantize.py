@@ -100,6 +100,7 @@ class FuseRequantizePass(PatternPass):
     """Fuse a requantization into the contraction that feeds it, which makes it one 8-bit op."""
 
     name: ClassVar[str] = "qnn-fuse-requantize"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseRequantize(),)

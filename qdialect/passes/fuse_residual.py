@@ -128,6 +128,7 @@ class FuseResidualPass(StageFusionPass):
     """Fuse the addition of another tensor into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-residual"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (FuseResidual(),)

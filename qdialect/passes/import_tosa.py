@@ -33,6 +33,7 @@ class ImportTosa(Pass):
     """
 
     name: ClassVar[str] = "qnn-import-tosa"
+    dependent_dialects = ()
 
     def run(self, module: ir.Module) -> None:
         unsupported = converted(module)

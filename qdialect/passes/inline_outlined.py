@@ -21,6 +21,7 @@ class InlineOutlinedPass(Pass):
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"
+    dependent_dialects = ()
     keep_handed_off: bool = False
 
     def run(self, module: ir.Module) -> None:

@@ -110,6 +110,7 @@ class OutlineFusedPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-outline-fused"
+    dependent_dialects = ()
     symmetric_weights_only: bool = False
     target: str = ""
     merge: bool = False

@@ -24,6 +24,12 @@ class Pass(ABC):
     """
 
     name: ClassVar[str]
+    dependent_dialects: ClassVar[tuple[str, ...] | None] = None
+    """The dialects that `run` builds something of, besides `qnn` and those of its input; None stands for all.
+
+    A pass manager loads them before the pass runs. Those that every graph has, `arith`, `func`, `math` and `tensor`,
+    need not be named.
+    """
 
     @abstractmethod
     def run(self, module: ir.Module) -> None:

@@ -194,6 +194,7 @@ class RaiseQdqPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-raise-qdq"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (RaiseToTable(), RaiseToBinary())

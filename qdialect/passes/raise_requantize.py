@@ -227,6 +227,7 @@ class RaiseRequantizePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-raise-requantize"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (RaiseRequantize(),)

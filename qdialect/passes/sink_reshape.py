@@ -77,6 +77,7 @@ class SinkReshapePass(PatternPass):
     """Move a reshape of a contraction's result below the requantization, clamp or table that belongs to it."""
 
     name: ClassVar[str] = "qnn-sink-reshape"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (MergeReshapes(), SinkReshape())

@@ -169,6 +169,7 @@ class SinkTransposePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-sink-transpose"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary(), HoistAboveDequantize())

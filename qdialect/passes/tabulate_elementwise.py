@@ -91,6 +91,7 @@ class TabulateElementwisePass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"
+    dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         return (TabulateElementwise(),)

@@ -110,6 +110,7 @@ class TabulateUnaryPass(PatternPass):
     """
 
     name: ClassVar[str] = "qnn-tabulate-unary"
+    dependent_dialects = ()
     leaky_relu: str = KEEP
 
     def __post_init__(self) -> None:

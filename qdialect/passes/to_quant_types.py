@@ -35,6 +35,7 @@ class ToQuantTypes(Pass):
     """
 
     name: ClassVar[str] = "qnn-to-quant-types"
+    dependent_dialects = ("quant",)
 
     def run(self, module: ir.Module) -> None:
         with module.context, ir.Location.unknown():

@@ -29,6 +29,7 @@ class ToTosa(Pass):
     """
 
     name: ClassVar[str] = "qnn-to-tosa"
+    dependent_dialects = ("tosa",)
 
     def run(self, module: ir.Module) -> None:
         with module.context, ir.Location.unknown():
