@@ -30,7 +30,7 @@ def _section(name: str, stage: type[Stage]) -> str:
         f"## `{name}`",
         f"{summary[0].upper()}{summary[1:]}",
         text.strip(),
-        f"Before the stage there are {stage.takes}, after it {stage.leaves}.",
+        f"Input: {stage.takes}. Output: {stage.leaves}.",
         *_attributes(stage),
     ]
     lines = [*_shared(stage), *constraint_lines(constraints)]

@@ -24,7 +24,7 @@ INTRODUCTION = """\
 
 The verifier, the reference, the lowering and the front ends of each op:
 
-- **verifier**: the number of labelled constraints that it checks; each has tests that are refused, in the
+- **verifier**: the number of labelled constraints that it checks; each has a test that is refused, in the
   `-invalid.mlir` of the op or of its base class. Counts, attributes and types are checked and tested for every op.
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
