@@ -21,7 +21,7 @@ from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
 def compiled_before(path: Path, request: Request, dims: Mapping[str, Extent], limit: int | None) -> Executable | None:
     """The executable of a model file from the cache, with so many workspaces; None where it is not there.
 
-    `dims` are extents or ranges of them, by name. Raises `InputError` for a range that is none, and `CompileError`
+    `dims` are extents or ranges of them, by name. Raises `InputError` for an invalid range, and `CompileError`
     where there is no memory, or no OpenMP runtime.
     """
     checked(limit)

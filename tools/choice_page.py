@@ -9,8 +9,8 @@ from qdialect.quant_math import choices
 INTRODUCTION = """\
 # Named choices
 
-What the string attributes of ops may say. Runtimes differ on each of them, so an importer writes down which one its
-format means.
+The values of the string attributes of ops. Runtimes differ in each of these choices, so an importer states the choice
+of its format.
 """
 
 

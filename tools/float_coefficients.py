@@ -150,7 +150,7 @@ def _rounded(coefficient: Decimal) -> float:
 
 
 def _grid(wanted: Approximation) -> list[Decimal]:
-    """Chebyshev's points of the interval; an even number of them, so that 0 is none of them."""
+    """Chebyshev's points of the interval; an even number of them, so that 0 is not among them."""
     count = _POINTS * (wanted.degree + 2)
     middle, radius = (wanted.high + wanted.low) / 2, (wanted.high - wanted.low) / 2
     cosines = [Decimal(math.cos(math.pi * (n + 0.5) / count)).quantize(Decimal("1e-12")) for n in range(count)]

@@ -11,11 +11,11 @@ from qdialect.target import TARGETS
 INTRODUCTION = """\
 # Kinds of code
 
-What the example of an op's page becomes at the phase `x86`, compiled for each kind of target ([targets](targets.md)).
+The code of the example on an op's page at the phase `x86`, for each kind of target ([targets](targets.md)):
 
-- **instructions**: vector code in which instructions of the target are asked for by name.
-- **vectors**: vector code alone, which LLVM makes fit.
-- **loops**: neither.
+- **instructions**: vector code with intrinsics of the target.
+- **vectors**: vector code without intrinsics, which LLVM legalizes.
+- **loops**: loops over scalars.
 """
 KINDS = tuple(TARGETS)
 

@@ -38,8 +38,9 @@ def pages(tests: Path) -> Iterator[tuple[str, str]]:
     """File name and text of each page."""
     for family, members in families().items():
         module = sys.modules[members[0].__module__]
-        title = (module.__doc__ or "").strip().removesuffix(".")
-        yield f"{family}.md", "\n".join([f"# {title}\n", *(_section(op, tests) for op in members)])
+        title, _, text = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
+        introduction = [f"# {title.removesuffix('.')}\n", *([f"{text}\n"] if text else [])]
+        yield f"{family}.md", "\n".join([*introduction, *(_section(op, tests) for op in members)])
 
 
 def _section(op_class: type[QnnOp], tests: Path) -> str:

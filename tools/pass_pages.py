@@ -15,9 +15,9 @@ from qdialect.passes.registry import all_passes
 INTRODUCTION = """\
 # Passes
 
-Each pass is a flag of `qdialect-opt` and a name in a pipeline text. The examples below are the first function of the
-pass's lit test and what the tool prints for it. `--explain-matches` prints a located remark for every op that
-a pattern refused to rewrite.
+Each pass is a flag of `qdialect-opt` and a name in a pipeline text. Each example is the first function of the lit test
+of the pass, and the output of the tool for it. `--explain-matches` prints a located remark for every op that a pattern
+did not rewrite.
 """
 # Tables and weights longer than this are printed as '...'.
 ELIDE = ["--mlir-elide-elementsattrs-if-larger", "16"]
@@ -93,4 +93,4 @@ def _match_failures(test: Path) -> list[str]:
     reasons = failures(test)
     if not reasons:
         return []
-    return ["It refuses, among others:", "\n".join(f"- {reason}" for reason in reasons)]
+    return ["Examples of match failures:", "\n".join(f"- {reason}" for reason in reasons)]

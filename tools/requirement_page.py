@@ -7,8 +7,8 @@ from pathlib import Path
 INTRODUCTION = """\
 # What the project must do
 
-Each row has a test that names it; the last column is found by searching the tests for the row's id. A row without one
-is not done.
+Each row has a test that names it; the last column lists the tests that contain the name of the row. A row without a
+test is not done.
 """
 
 ROWS = {

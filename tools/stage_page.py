@@ -11,8 +11,8 @@ from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage, Stage, at
 INTRODUCTION = """\
 # Stages
 
-What a fused op does to its accumulators: the entries of its `epilogue`, in order. A stage is `{name = {attributes}}`,
-or `{name}` where every attribute has its default.
+The `epilogue` of a fused op lists the stages that its accumulators pass through, in order. A stage is
+`{name = {attributes}}`, or `{name}` if every attribute has its default.
 """
 
 
@@ -30,7 +30,7 @@ def _section(name: str, stage: type[Stage]) -> str:
         f"## `{name}`",
         f"{summary[0].upper()}{summary[1:]}",
         text.strip(),
-        f"Takes {stage.takes}, leaves {stage.leaves}.",
+        f"Input: {stage.takes}. Output: {stage.leaves}.",
         *_attributes(stage),
     ]
     lines = [*_shared(stage), *constraint_lines(constraints)]

@@ -22,24 +22,24 @@ from qdialect.target import GENERIC
 INTRODUCTION = """\
 # Status
 
-What exists for each op.
+The verifier, the reference, the lowering and the front ends of each op:
 
-- **verifier**: how many labelled constraints it checks; each has texts that are refused, in the `-invalid.mlir` of
-  the op or of its base class. Counts, attributes and types are checked and tested for every op.
+- **verifier**: the number of labelled constraints that it checks; each has a test that is refused, in the
+  `-invalid.mlir` of the op or of its base class. Counts, attributes and types are checked and tested for every op.
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
 - **vectorized**: those kernels are vector code at the phase `vector`.
-- **front ends**: the formats whose importer builds the op. An op that none builds comes from fusion or from a text.
+- **front ends**: the formats whose importer builds the op. Other ops come from fusion or from a text.
 """
 OPERATORS = """\
 # Operators
 
-What the front ends take.
+The operators that the front ends support:
 
 - **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
   empty for operators that only rename quantized values or are computed while importing.
 - **lowering**, **vectorized**: of those ops.
-- **compared with**: who gave the numbers of the recorded cases.
+- **compared with**: the framework that computed the results of the recorded cases.
 - **results are**: what the tests accept of an operator, read from the table that they compare with,
   `test/tolerances.py`.
   Exact means that every element of every case is equal. A graph of several operators is as close as the one of them

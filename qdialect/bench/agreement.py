@@ -37,7 +37,7 @@ class Agreement:
 
 
 def agreement(wanted: Sequence[Array], found: Sequence[Array], tolerance: float = 0.0) -> Agreement:
-    """Compare lists of outputs; a difference within `tolerance` of the right number, or of 1, is none."""
+    """Compare lists of outputs; a difference within `tolerance` of the right number, or of 1, does not count."""
     elements = sum(array.size for array in wanted)
     shapes = [array.shape for array in wanted]
     if [array.shape for array in found] != shapes:

@@ -35,7 +35,7 @@ def packed(key: str, sections: Mapping[str, bytes | memoryview]) -> bytes:
 
 
 def unpacked(key: str, content: bytes) -> Sections | None:
-    """The sections of the entry `key`; None for a file that is damaged, was cut off, or is none or another entry."""
+    """The sections of the entry `key`; None for a file that is damaged, truncated, not an entry, or another entry."""
     if len(content) < _FOOTER.size or not content.endswith(_MAGIC):
         return None
     body = memoryview(content)[: -_FOOTER.size]

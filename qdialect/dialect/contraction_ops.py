@@ -83,7 +83,7 @@ def matmul_shape(shapes: Sequence[Shape], _: Mapping[str, Any]) -> Shape:
 
 
 class ContractionOp(QnnOp):
-    """What convolution and dense share: parameters of data and weights, both scales kept on the op.
+    """The scales and zero points of data and weights are attributes of the op; the two scales stay separate.
 
     Constraints:
       C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
@@ -144,14 +144,14 @@ class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
     Every element of the data adds to the window that starts at ``strides`` times its index:
     ``acc[n,y,x,o] = bias[o] + sum (data[n,v,u,c] - z_x) * (weight[o,i,j,c] - z_w[o])`` over all v, u, i, j with
     ``v*s + i*d - p = y`` and ``u*s + j*d - p = x``.  `padding` cuts rows and columns off the result, `output_padding`
-    adds some at the bottom and the right, which hold what reaches them.  The extent is
+    adds rows and columns at the bottom and the right.  The extent is
     ``(size - 1)*s + (kernel - 1)*d + 1 - padding + output_padding``.  A group's output channels are adjacent.
 
     Constraints:
       C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) and output_padding
         2 of at least 0
       C2: groups must divide the channels and the weight's depth must be input channels / groups
-      C3: padding must leave something of the result
+      C3: padding must leave a result of at least one element
     """
 
     data = operand(IMAGE)
@@ -195,7 +195,7 @@ class DenseOp(ContractionOp, name="dense"):
 
 
 class MatMulOp(ContractionOp, name="matmul"):
-    """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]`` into int32 accumulators, both operands any tensors.
+    """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]`` into int32 accumulators; neither need be constant.
 
     ``acc[..., m, n] = bias[n] + sum_k (data[..., m, k] - z_x) * (weight[..., k, n] - z_w[n])``; leading dimensions
     broadcast.  The output channels are the columns of the weight.

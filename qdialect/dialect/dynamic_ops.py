@@ -33,15 +33,15 @@ class DynamicContractionOp(QnnOp):
     """``float32(acc) * (scale * weight_scales[o]) + bias[o]``, every operation rounded to float32.
 
     ``acc`` is the int32 sum of ``(data - zero_point) * (weight - weight_zero_points[o])``, modulo 2^32.  `scale` and
-    `zero_point` are operands: what a reduction over the range of the data found.  Without a bias nothing is added.
-    `activation` is a function of the result, with `alpha` where that has a parameter.
+    `zero_point` are operands, which are usually computed from the range of the data.  Without a bias nothing is
+    added.  `activation` is applied to the result; `alpha` is its parameter, if it has one.
 
     Constraints:
       C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
       C5: weight_zero_points must lie in the range of the weight
       C6: zero_point must have the element type of the data
       C7: bias must have one entry for each output channel
-      C10: alpha must be in [-2^30, 2^30], and 0 where the activation has none
+      C10: alpha must be in [-2^30, 2^30], and 0 if the activation has no parameter
     """
 
     weight_scales = attribute(SCALES, (1.0,))
@@ -67,7 +67,7 @@ class DynamicContractionOp(QnnOp):
 
 
 class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
-    """Convolution of NHWC data with OHWI weights, of one scale and zero point, which `padding` consists of.
+    """Convolution of NHWC data with OHWI weights; padding elements are the zero point of the data.
 
     Constraints:
       C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) of at least 0
@@ -102,7 +102,7 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
 
 
 class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense"):
-    """Matrix product ``[..., K] x [N, K] -> [..., N]``, of one scale and zero point, or of one for each row.
+    """Matrix product ``[..., K] x [N, K] -> [..., N]``; scale and zero point belong to the data or to each row.
 
     Constraints:
       C1: the weight's depth must be the data's last dimension

@@ -96,7 +96,7 @@ class BinaryOp(QnnOp):
 class AddOp(BinaryOp, name="add"):
     """Quantized sum, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
-    `rounding` and `multiplier` govern ``requantize_each`` alone: the other arithmetics fix theirs.
+    `rounding` and `multiplier` apply to ``requantize_each`` only; the other arithmetics define their own.
     """
 
     arithmetic = attribute(choice(AddArithmetic), AddArithmetic.REQUANTIZE_EACH)
@@ -114,7 +114,7 @@ class MulOp(BinaryOp, name="mul"):
 class SubOp(BinaryOp, name="sub"):
     """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
-    `rounding` and `multiplier` govern ``requantize_each`` alone: the other arithmetics fix theirs.
+    `rounding` and `multiplier` apply to ``requantize_each`` only; the other arithmetics define their own.
     """
 
     arithmetic = attribute(choice(SubArithmetic))
@@ -125,31 +125,32 @@ class SubOp(BinaryOp, name="sub"):
 class DivOp(BinaryOp, name="div"):
     """Quantized quotient, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
-    A divisor of zero gives the end of the clamp on the dividend's side. Nothing divided by nothing gives the zero
-    point, clamped, in ``tflite_fixed``, and `output_min` in ``float``, as NaN does in ONNX Runtime.
+    Division by zero gives `output_max` for a positive dividend and `output_min` for a negative one.  Zero divided by
+    zero gives the zero point, clamped, in ``tflite_fixed``, and `output_min` in ``float``, as NaN does in ONNX Runtime.
     """
 
     arithmetic = attribute(choice(PairArithmetic))
 
 
 class MaximumOp(BinaryOp, name="maximum"):
-    """The larger of two f32 values, clamped: the value itself where all three tensors have equal parameters.
+    """Maximum of two tensors, clamped; of the quantized values if all three tensors have equal parameters.
 
-    Else f32 values are compared in float32, and the larger divided by the output scale, ties to even.
+    Otherwise f32 values are compared, and the larger one is divided by the output scale and rounded, ties to even.
     """
 
 
 class MinimumOp(BinaryOp, name="minimum"):
-    """The smaller of two f32 values, clamped: the value itself where all three tensors have equal parameters.
+    """Minimum of two tensors, clamped; of the quantized values if all three tensors have equal parameters.
 
-    Else f32 values are compared in float32, and the smaller divided by the output scale, ties to even.
+    Otherwise f32 values are compared, and the smaller one is divided by the output scale and rounded, ties to even.
     """
 
 
 class SquaredDifferenceOp(BinaryOp, name="squared_difference"):
     """``(lhs - rhs)^2``, clamped, in the fixed point of TFLite's reference kernel.
 
-    Operands meet at twice the larger input scale with 7 more bits; the square of their difference is rescaled.
+    Both operands are rescaled to twice the larger input scale with 7 more bits; the square of their difference is
+    rescaled.
     """
 
 
@@ -163,7 +164,7 @@ class PreluOp(BinaryOp, name="prelu"):
 
 
 class ConcatOp(QnnOp, name="concat"):
-    """Join tensors along `axis`; an input whose parameters differ from the output's is requantized on the way.
+    """Join tensors along `axis`; an input whose parameters differ from the output's is requantized.
 
     Constraints:
       C1: axis must name a dimension

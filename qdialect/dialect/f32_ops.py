@@ -1,4 +1,4 @@
-"""Reductions and contractions of f32 values, for what a network leaves unquantized.
+"""Reductions and contractions of f32 values, for the parts of a network that are not quantized.
 
 Element-wise functions of f32 values are upstream ops.  Sums are taken in float32, products rounded before they are
 added: the order is part of the definition.
@@ -55,11 +55,11 @@ class F32SumOp(F32ReduceOp, name="f32_sum"):
 
 
 class F32MaxOp(F32ReduceOp, name="f32_max"):
-    """Largest number over `axes`; NaN where there is one."""
+    """Largest number over `axes`; NaN if one of them is NaN."""
 
 
 class F32MinOp(F32ReduceOp, name="f32_min"):
-    """Smallest number over `axes`; NaN where there is one."""
+    """Smallest number over `axes`; NaN if one of them is NaN."""
 
 
 class F32ProdOp(F32ReduceOp, name="f32_prod"):
@@ -69,7 +69,7 @@ class F32ProdOp(F32ReduceOp, name="f32_prod"):
 class F32MatmulOp(QnnOp, name="f32_matmul"):
     """Product of matrices: ``output[..., m, n] = sum over k of data[..., m, k] * matrix[..., k, n]``, k ascending.
 
-    `matrix` is one for all matrices of `data`, or has as many.
+    `matrix` is one matrix for all matrices of `data`, or as many matrices as `data`.
 
     Constraints:
       C1: data must have at least 2 dimensions, matrix 2 or the leading dimensions of data and 2

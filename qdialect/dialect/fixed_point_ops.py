@@ -12,9 +12,10 @@ _WORDS = TypeConstraint(("i16",))
 
 
 class FixedPointFunctionOp(QnnOp, name="fixed_point_function"):
-    """A function of 16-bit fixed-point numbers with `integer_bits` bits before the point; results have none.
+    """A function of 16-bit fixed-point numbers with `integer_bits` integer bits, whose results have 15 fractional bits.
 
-    So an input x stands for ``x * 2^(integer_bits - 15)`` and a result y for ``y * 2^-15``, in the bits of gemmlowp.
+    An input x represents ``x * 2^(integer_bits - 15)`` and a result y ``y * 2^-15``; the results equal those of
+    gemmlowp.
 
     Constraints:
       C1: integer_bits must be in [0, 6]

@@ -44,8 +44,8 @@ class FusedOp(ContractionOp):
     `activation` in any order, then `quantize`. Quantized values may be limited by `clamp`, added to the residual by
     `add`, and looked up in a table by `lut` at the end.
 
-    `output_scale`, `output_zero_point` and the result's type say what the result means. A stage that leaves quantized
-    values of another scale, zero point or type says so itself.
+    `output_scale`, `output_zero_point` and the element type are those of the result.  A stage whose quantized values
+    have another scale, zero point or type has attributes for them.
 
     Constraints:
       C7: output_zero_point must lie in the result's range

@@ -1,7 +1,7 @@
-"""Contractions of 16-bit activations with zero point 0: what "16x8" networks multiply with 8-bit weights.
+"""Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
 
-Zero points are 0 everywhere, so scales play no part: these ops are sums of products of integers, and what follows them
-says what the sums stand for. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
+All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read them
+state the scales of the sums. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
 """
 
 from __future__ import annotations

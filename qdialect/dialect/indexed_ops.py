@@ -1,7 +1,7 @@
-"""Rows at indices that are known at run time alone: read by a gather, written by a scatter.
+"""Gather and scatter of rows at indices that are computed at run time.
 
-Indices in [-n, n) name the n rows of a dimension, negative ones counted from its end.  One outside is taken as the
-nearest row, the first or the last, so that no memory beside the tensor is ever touched.
+Indices in [-n, n) name the n rows of a dimension, negative ones counted from its end.  An index outside of this range
+selects the nearest row, the first or the last one, so that no memory outside of the tensor is accessed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions of plain integers, which stand for nothing but themselves: sizes, positions, token ids, counts."""
+"""Reductions of integers that are not quantized values: sizes, positions, token ids, counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REDUCED = TypeConstraint(("i16", "i32", "i64"))
 
 
 class IntegerReduceOp(SameTypeReduceOp):
-    """A reduction of integers that stand for themselves."""
+    """A reduction of integers without scale and zero point."""
 
     input = operand(_REDUCED)
     output = result(_REDUCED)

@@ -1,4 +1,4 @@
-"""Tables of few entries with straight lines between them, for functions of integers too wide for a table of each."""
+"""Tables with linear interpolation, for functions of integers that are too wide for a table of all values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class InterpolatedLutOp(QnnOp, name="interpolated_lut"):
     """A function that is linear between multiples of ``2^fraction``, with as many fractional bits in its result.
 
     With x clamped to [0, n * 2^fraction) for n entries, ``i = x >> fraction`` and ``r = x - (i << fraction)``:
-    ``output = (bases[i] << fraction) + r * slopes[i]``, modulo 2^32.  An entry's slope is the step to the next base
-    where the function is continuous; TFLite's tables of int16 have 513 entries, whose last one only ends a line.
+    ``output = (bases[i] << fraction) + r * slopes[i]``, modulo 2^32.  If the function is continuous, the slope of an
+    entry is the difference to the next base; TFLite's tables of int16 have 513 entries, the last of which only ends a
+    segment.
 
     Constraints:
       C1: fraction must be in [0, 16]

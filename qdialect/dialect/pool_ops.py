@@ -97,7 +97,7 @@ class MeanOp(RescaledReductionOp, name="mean"):
 class SoftmaxOp(QnnOp, name="softmax"):
     """Softmax of ``beta * x`` over `axis`; `arithmetic` says how exponentials and their ratio are formed.
 
-    The input's zero point cancels in ``x - max(x)``, so there is none.
+    The input's zero point cancels in ``x - max(x)``, so it is not an attribute.
 
     Constraints:
       C1: axis must name a dimension of the input

@@ -1,4 +1,4 @@
-"""The quantization of a range that is found at run time: its scale and its zero point, each from the range's ends."""
+"""The scale and the zero point of a range that is computed at run time, from its minimum and maximum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import FLOAT
 
 
 class RangeOp(QnnOp):
-    """Of the i8 values of [min(minimum, 0), max(maximum, 0)]: the width in float32, the rest in float64, rounded once.
+    """For the range [min(minimum, 0), max(maximum, 0)]: its width in float32, the rest in float64, rounded once.
 
     The arithmetic is that of TFLite's hybrid kernels (tensor_utils AsymmetricQuantizeFloats).
 

@@ -1,7 +1,8 @@
-"""Recurrent cells over a sequence, in float32: what the sequence gives to the gates is a product before them.
+"""Recurrent cells over a sequence, in float32: the product of the sequence with the input weights is computed before.
 
 The gates of all time steps, ``x W + b``, are an operand, so that one contraction computes them for the whole sequence;
-the op adds the products with the hidden state.  Sums are taken as in `f32_matmul`, the sequence's part added last.
+the op adds the products with the hidden state.  Sums are taken as in `f32_matmul`, the part of the sequence is added
+last.
 """
 
 from __future__ import annotations
@@ -68,9 +69,8 @@ class F32LstmOp(F32RecurrentOp, name="f32_lstm"):
     ``c' = f(f) * c + f(i) * g(g)`` and ``h' = f(o) * h(c')`` with `gate_activation` f, `cell_activation` g and
     `output_activation` h.
 
-    With `scales` [4 * H] the products are those of a hidden state that each time step quantizes anew to 8 bits, by the
-    range of all of its numbers and 0, and `recurrence` holds whole numbers:
-    ``float32(sum of (q - z) * recurrence) * (s * scales)``.
+    With `scales` [4 * H] the hidden state is quantized to 8 bits in each time step, by the range of all of its numbers
+    and 0, and `recurrence` contains integers; the products are ``float32(sum of (q - z) * recurrence) * (s * scales)``.
 
     Constraints:
       C4: scales must have 4 * H entries
@@ -94,10 +94,11 @@ class F32GruOp(F32RecurrentOp, name="f32_gru"):
     """Gated recurrent unit: gates z, r and n, state h.
 
     ``h' = (1 - z) * n + z * h`` with `gate_activation` of z and r and `cell_activation` of n.  The products of n are
-    those of ``r * h``; with `reset_after`, r times those of h, to which `bias` [H] is added before.
+    formed with ``r * h``.  With `reset_after` they are formed with h, `bias` [H] is added, and the sum is multiplied by
+    r.
 
     Constraints:
-      C4: bias must have H entries and stand with reset_after
+      C4: bias must have H entries, and is allowed only with reset_after
     """
 
     gate_count, state_count = 3, 1

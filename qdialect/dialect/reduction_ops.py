@@ -14,7 +14,7 @@ from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
-    """The index along `axis` of an extreme; quantized values are ordered as what they stand for.
+    """The index along `axis` of an extreme; quantized values are in the order of their f32 values.
 
     Constraints:
       C1: axis must name a dimension of the input
@@ -43,7 +43,7 @@ class ArgMinOp(ArgOp, name="arg_min"):
 
 
 class RescaledReductionOp(QnnOp):
-    """One number of all quantized values over `axes`, at parameters of its own.
+    """A reduction over `axes` whose result has a scale and a zero point of its own.
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input

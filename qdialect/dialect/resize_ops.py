@@ -49,7 +49,8 @@ class ResizeOp(SameElementOp):
 class ResizeNearestOp(ResizeOp, name="resize_nearest"):
     """An image [N, H, W, C] of height and width `size`: every element is the input's nearest one.
 
-    `coordinates` and `ratio` define the coordinate, `nearest` its rounding; outside is the element at the edge.
+    `coordinates` and `ratio` define the coordinate, `nearest` its rounding; coordinates outside of the image give the
+    element at the edge.
     """
 
     input = operand(_ANY_IMAGE)

@@ -1,4 +1,4 @@
-"""Ops whose every result depends on where its element stands in its row: running sums and ranks."""
+"""Ops along an axis whose results depend on the order of the elements: cumulative sums and ranks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NUMBERS = TypeConstraint(("i32", "i64", "f32"))
 
 
 class CumSumOp(QnnOp, name="cumsum"):
-    """Sums of the elements along `axis` up to each: with `exclusive` without it, with `reverse` from the end.
+    """Cumulative sum along `axis`; with `exclusive` without the element itself, with `reverse` from the end.
 
-    Terms are added one after another, integers wrap around.
+    Terms are added one after another; integers wrap around.
 
     Constraints:
       C1: input and result must have the same element type
@@ -41,9 +41,9 @@ class CumSumOp(QnnOp, name="cumsum"):
 
 
 class RankOp(QnnOp, name="rank"):
-    """How many elements along `axis` come before each in descending order: larger ones, and equal ones before it.
+    """Number of elements along `axis` that precede each one in descending order; of equal ones the first comes first.
 
-    So the ranks of a row are a permutation; each element is compared with every other of its row.
+    The ranks of a row are a permutation; each element is compared with every other element of its row.
 
     Constraints:
       C1: axis must be a dimension of the input

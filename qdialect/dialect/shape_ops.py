@@ -1,4 +1,4 @@
-"""Constants and data movement: elements of any type stay what they are."""
+"""Constants and data movement: elements of any type do not change."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-
 class PadOp(SameElementOp, name="pad"):
     """Add `low` elements before and `high` elements after each dimension, filled with the integer `value`.
 
-    A tensor of f32 is filled with that whole number.
+    A tensor of f32 is filled with the same number.
 
     Constraints:
       C2: low and high must have one entry of at least 0 for each dimension
-      C3: value must lie in the tensor's range, that of f32 being all whole numbers up to 2^24
+      C3: value must lie in the tensor's range, or for f32 be at most 2^24 in magnitude
     """
 
     low = attribute(INTEGERS)

@@ -64,7 +64,7 @@ class LutOp(EightBitFunction, name="lut"):
 
     Entry 255 belongs to the value 255 of a `ui8` tensor and to the value -1 of an `i8` one; entries are bit patterns of
     the result's element type, which may differ from the input's.  The scales and zero points do not enter the look-up:
-    they say what the quantized values mean.
+    they state which f32 values the quantized values represent.
     """
 
     table = attribute(TABLE)
@@ -74,7 +74,7 @@ class UnaryOp(EightBitFunction):
     """A function of f32 values between two 8-bit quantizations.
 
     ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
-    and rounded, `nan` what a result that is not a number becomes.
+    and rounded, `nan` which quantized value a NaN becomes.
     """
 
     entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
@@ -161,7 +161,7 @@ class EluOp(UnaryOp, name="elu", function=activations.elu(Alpha())):
 class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Alpha())):
     """``x`` where positive, ``alpha * x`` elsewhere; `mode` says in which arithmetic.
 
-    `entries` governs the mode ``lut`` alone: ``fixed`` and ``tflite`` are integer arithmetics.
+    `entries` applies to the mode ``lut`` only: ``fixed`` and ``tflite`` are integer arithmetics.
 
     Constraints:
       C2: alpha must lie in [0, 1] in mode ``fixed`` and in [0, 2^30] in mode ``tflite``
@@ -186,7 +186,7 @@ class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Al
 class HardswishOp(UnaryOp, name="hardswish", function=activations.hardswish):
     """``x * min(max(x + 3, 0), 6) / 6``; `mode` says in which arithmetic.
 
-    `entries` governs the mode ``lut`` alone: ``tflite`` is a fixed-point arithmetic.
+    `entries` applies to the mode ``lut`` only: ``tflite`` is a fixed-point arithmetic.
 
     Constraints:
       C2: output_scale must exceed input_scale / 128 in mode ``tflite``, which only ever shifts right

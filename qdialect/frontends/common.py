@@ -83,7 +83,7 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
 def refuse(name: str, unsupported: Sequence[str | Diagnostic], hints: Sequence[str] = ()) -> None:
     """Raise one `ImportModelError` for the model `name` with a note for whatever is unsupported, then `hints`.
 
-    What is unsupported is a text or, where it has a location, a note.
+    An entry of `unsupported` is a text or, if it has a location, a note.
     """
     if not unsupported:
         return

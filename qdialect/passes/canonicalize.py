@@ -163,10 +163,10 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
 @register
 @dataclass(frozen=True)
 class CanonicalizePass(PatternPass):
-    """Remove ops that do nothing and move constants at compile time.
+    """Remove ops that do nothing, and evaluate data movement of constants.
 
-    Identity requantize, lut, clip, reshape, transpose and pad go; reshapes of reshapes and transposes of transposes
-    become one; reshape and transpose of a constant become a constant.
+    Requantize, lut, clip, reshape, transpose and pad ops that are the identity are removed; reshapes of reshapes and
+    transposes of transposes become one op; reshape and transpose of a constant become a constant.
     """
 
     name: ClassVar[str] = "qnn-canonicalize"

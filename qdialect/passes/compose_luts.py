@@ -140,7 +140,7 @@ def _parameters_at_source(
 class ComposeLutsPass(PatternPass):
     """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
 
-    A table that clamps becomes a clip, one that changes nothing disappears.
+    A table that clamps becomes a clip; one that changes nothing is removed.
     """
 
     name: ClassVar[str] = "qnn-compose-luts"

@@ -55,11 +55,11 @@ def _contraction(op: AnyFused) -> ir.Value:
 @register
 @dataclass(frozen=True)
 class DecomposeFusedPass(PatternPass):
-    """Take fused ops apart into a contraction and an op for each stage, for a target that lacks them.
+    """Decompose fused ops into a contraction and an op for each stage, for a target that lacks fused ops.
 
     `requantize` becomes `qnn.requantize`, `clamp` `qnn.clip`, `add` `qnn.add` and `lut` `qnn.lut`; stages of f32 values
-    become `qnn.dequantize`, upstream float ops and `qnn.quantize`.  What `qnn-outline-fused` has handed to a
-    target stays fused.
+    become `qnn.dequantize`, upstream float ops and `qnn.quantize`.  Ops that `qnn-outline-fused` has moved to a target
+    stay fused.
     """
 
     name: ClassVar[str] = "qnn-decompose-fused"

@@ -36,11 +36,11 @@ class FromQuantTypes(Pass):
 
     `quant.qcast` becomes `qnn.quantize` (half even, unless a `qnn.rounding` says otherwise), followed by a clamp where
     the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
-    results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts
-    go away.
+    results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts are
+    removed.
 
-    Every other op on quantized values, a storage type that `qnn` has not, and an interface quantized per axis are
-    notes of one error; the module is then as it was.
+    Every other op on quantized values, a storage type that `qnn` lacks, and an argument or result quantized per axis
+    are notes of one error; the module is then unchanged.
     """
 
     name: ClassVar[str] = "qnn-from-quant-types"

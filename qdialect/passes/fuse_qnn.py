@@ -34,8 +34,8 @@ class FuseQnnPass(CompositePass):
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
     tabulate-elementwise, fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp,
-    fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  Where fuse-residual is, every
-    `StageFusionPass` runs that is registered.  `leaky-relu` is the option of qnn-tabulate-unary.
+    fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  At the position of fuse-residual, every
+    registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"

@@ -21,15 +21,15 @@ from qdialect.passes.tosa.scales import give_scales
 @register
 @dataclass(frozen=True)
 class ImportTosa(Pass):
-    """Turn `tosa` ops into `qnn` ops, and upstream's element-wise ops, of the same numbers.
+    """Convert `tosa` ops to `qnn` ops and upstream's element-wise ops with the same results.
 
     TOSA has no scales: RESCALE's multiplier and shift become `weight_scales` that quantize back to them, everything
     else has the scale 1 unless an argument's or result's type is `!quant.uniform`; such types become `i8` or `ui8`,
     with `qnn.scale` and `qnn.zero_point` on arguments and results.  SINGLE_ROUND and INEXACT_ROUND are `fixed64_up`,
-    DOUBLE_ROUND is `fixed64_double`; a RESCALE that no requantization has is one of 64-bit integers.  Signless bytes
-    that a rescale reads or writes as unsigned pass through a table.  Integers, booleans and floats that stand for
-    themselves become upstream ops.
-    A function with ops that have no counterpart is left as it is; all of them are notes of one error.
+    DOUBLE_ROUND is `fixed64_double`; a RESCALE that no requantization can express becomes arithmetic on 64-bit
+    integers.  Signless bytes that a rescale reads or writes as unsigned pass through a table.  Integers, booleans and
+    floats that are not quantized become upstream ops. A function with unsupported ops is not changed; one error lists
+    all of these ops as notes.
     """
 
     name: ClassVar[str] = "qnn-import-tosa"

@@ -16,8 +16,8 @@ from qdialect.passes.registry import register
 class InlineOutlinedPass(Pass):
     """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
-    Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.  With
-    `keep_handed_off`, as compilation has it, functions that go to a target stay.
+    Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_handed_off`, which compilation
+    uses, functions of a target stay.
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"

@@ -97,16 +97,16 @@ class OutlineFusedPass(PatternPass):
     """Move every fused op, with its constants, into a private function of its own.
 
     The function is tagged for a code generator outside the project: `qnn.external` names the op, `qnn.parameters` holds
-    all its attributes, every scale and zero point among them.  What is not constant is an argument.  The interpreter
-    evaluates the calls.
+    all of its attributes, including every scale and zero point.  Operands that are not constant are arguments.  The
+    interpreter evaluates the calls.
 
-    With `target` the functions go to a target: `qnn.external_target` names it, and `qnn.symbol` the C function that
+    With `target` a target computes the functions: `qnn.external_target` names it, and `qnn.symbol` the C function that
     computes them, such as ``npu_fused_conv2d``.  They are called at run time; `qdialect.compile` takes the library.
     `merge` makes one function, ``npu_region``, of neighbours whose results nothing else reads.  Without a target
     compilation first puts the ops back, as `qnn-inline-outlined` does.
 
-    `symmetric_weights_only` leaves ops whose weights have a zero point.  `predicate` is ``module:function``, or from
-    Python a function: it gets the op, and returns whether it goes, or why not as a text.
+    `symmetric_weights_only` skips ops whose weights have a zero point.  `predicate` is ``module:function``, or from
+    Python a function: it gets the op, and returns whether the op is moved, or the reason why not.
     """
 
     name: ClassVar[str] = "qnn-outline-fused"

@@ -164,7 +164,7 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 class SinkTransposePass(PatternPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
-    Inverse transposes that meet cancel; one that meets nothing ends at a result of the graph.  A transpose of what is
+    Inverse transposes cancel; a transpose without an inverse ends at a result of the graph.  A transpose of what is
     dequantized becomes one of the quantized values.
     """
 

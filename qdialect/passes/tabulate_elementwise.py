@@ -87,7 +87,7 @@ def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -
 class TabulateElementwisePass(PatternPass):
     """Turn element-wise ops of upstream dialects between 8-bit tensors into tables.
 
-    Whatever the ops are, on integers of any width or on floats, they are evaluated for each of the 256 numbers.
+    The ops may be on integers of any width or on floats; they are evaluated for each of the 256 values.
     """
 
     name: ClassVar[str] = "qnn-tabulate-elementwise"

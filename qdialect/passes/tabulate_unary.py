@@ -104,9 +104,9 @@ def check_leaky_relu(pass_name: str, value: str) -> None:
 class TabulateUnaryPass(PatternPass):
     """Turn every function of one 8-bit tensor into a table.
 
-    That is every unary op, a requantize between 8-bit tensors, and a function of two tensors, one a uniform constant.
-    `leaky-relu` overrides the arithmetic of leaky_relu: ``fixed`` (TVM), ``tflite``, or ``lut``, the rounded float
-    function; by default, ``keep``, each op follows its own mode.
+    These are unary ops, requantizations between 8-bit tensors, and functions of two tensors of which one is a uniform
+    constant. `leaky-relu` overrides the arithmetic of leaky_relu: ``fixed`` (TVM), ``tflite``, or ``lut``, the rounded
+    float function; by default, ``keep``, each op follows its own mode.
     """
 
     name: ClassVar[str] = "qnn-tabulate-unary"

@@ -21,17 +21,17 @@ class ToQuantTypes(Pass):
     """Write scales and zero points into `!quant.uniform` types.
 
     Arguments and results with `qnn.scale` and `qnn.zero_point` take quantized types instead.  `qnn.quantize` becomes
-    `quant.qcast`, `qnn.dequantize` `quant.dcast`; what their types cannot say stays on them as attributes
+    `quant.qcast`, `qnn.dequantize` `quant.dcast`; parameters that their types cannot express stay attributes
     (`qnn.rounding`).  The results of other ops that know their quantization pass through a `quant.scast` to its type
     and back, so that a tool which reads types sees it at every such value.
 
-    The ops themselves stay on integers, with all their attributes: a `qnn` op needs no type to be understood, an op
-    defined in Python takes part in no conversion of types, and a kernel's intermediate stages have parameters but no
-    values that could have a type.  `quant.scast` takes signless integers, so `ui8` passes through `tensor.bitcast`.
-    `qnn-from-quant-types` is the way back to the same module.
+    The ops themselves stay on integers, with all their attributes: the attributes of a `qnn` op define it completely,
+    ops that are defined in Python cannot take part in type conversion, and the intermediate stages of a kernel have
+    parameters but are not values with a type.  `quant.scast` takes signless integers, so `ui8` passes through
+    `tensor.bitcast`. `qnn-from-quant-types` converts back to the same module.
 
-    Parameters that no such type has stay attributes: zero points outside the storage type, fewer scales than zero
-    points or the other way round, a scale below float32's normal numbers.
+    Parameters that no such type can express stay attributes: zero points outside the storage type, fewer scales than
+    zero points or the other way round, a scale below float32's normal numbers.
     """
 
     name: ClassVar[str] = "qnn-to-quant-types"

@@ -19,13 +19,13 @@ from qdialect.passes.tosa_export import export_function
 @register
 @dataclass(frozen=True)
 class ToTosa(Pass):
-    """Turn `qnn` ops and upstream's element-wise ops into `tosa` ops of the same numbers.
+    """Convert `qnn` ops and upstream's element-wise ops to `tosa` ops with the same results.
 
-    Fused ops are taken apart first.  `fixed64_up` is RESCALE with SINGLE_ROUND, `fixed64_double` with DOUBLE_ROUND; the
-    other rounding modes become the integer or float32 arithmetic that they are, functions of 8-bit values TABLEs.  TOSA
-    computes on signed bytes, so `ui8` values are held less 128 between the arguments and results, which stay `ui8`.
-    Scales of the interface stay attributes.  A function with ops that TOSA cannot express exactly is left as it is; all
-    of them are notes of one error.
+    Fused ops are decomposed first.  `fixed64_up` is RESCALE with SINGLE_ROUND, `fixed64_double` with DOUBLE_ROUND; the
+    other rounding modes are written as their integer or float32 arithmetic, and functions of 8-bit values become TABLE
+    operators.  TOSA computes on signed bytes, so 128 is subtracted from `ui8` values between the arguments and results,
+    which stay `ui8`. Scales of arguments and results stay attributes.  A function with ops that TOSA cannot express
+    exactly is not changed; one error lists all of these ops as notes.
     """
 
     name: ClassVar[str] = "qnn-to-tosa"

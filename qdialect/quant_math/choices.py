@@ -6,28 +6,24 @@ from enum import StrEnum
 
 
 class Rounding(StrEnum):
-    """How an int32 accumulator becomes a quantized value: multiplication, tie rule, and when the zero point is added.
-
-    | rounding mode          | multiplier | ties           | zero point      | used by                            |
-    |------------------------|------------|----------------|-----------------|------------------------------------|
-    | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
-    | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST, TFLite dense  |
-    | `fixed64_double`       | Q31        | two in one sum | after rounding  | TOSA DOUBLE_ROUND                  |
-    | `fixed32_double`       | Q31        | two roundings  | after rounding  | TFLite reference kernels, gemmlowp |
-    | `f32_rne_zp_last`      | float32    | even           | after rounding  | ONNX Runtime, FBGEMM, XNNPACK      |
-    | `f32_rne_zp_first`     | float32    | even           | before rounding | ONNX reference, oneDNN             |
-    | `f32_up_zp_first`      | float32    | up             | before rounding | TVM float32 UPWARD                 |
-    | `f32_nearest_zp_first` | float32    | away from zero | before rounding | TVM float32 TONEAREST              |
-    """
+    """How an int32 accumulator becomes a quantized value: multiplier, tie rule, and when the zero point is added."""
 
     FIXED64_UP = "fixed64_up"
+    """Q31 multiplier, ties up, zero point after rounding: TVM's int64 UPWARD."""
     FIXED64_NEAREST = "fixed64_nearest"
+    """Q31 multiplier, ties away from zero, zero point after rounding: TVM's int64 TONEAREST, TFLite's dense layers."""
     FIXED64_DOUBLE = "fixed64_double"
+    """Q31 multiplier, two rounding terms in one sum, zero point after rounding: TOSA's DOUBLE_ROUND."""
     FIXED32_DOUBLE = "fixed32_double"
+    """Q31 multiplier, rounded twice, zero point after rounding: TFLite's reference kernels, gemmlowp."""
     F32_RNE_ZP_LAST = "f32_rne_zp_last"
+    """float32 multiplier, ties to even, zero point after rounding: ONNX Runtime, FBGEMM, XNNPACK."""
     F32_RNE_ZP_FIRST = "f32_rne_zp_first"
+    """float32 multiplier, ties to even, zero point before rounding: the ONNX standard, oneDNN."""
     F32_UP_ZP_FIRST = "f32_up_zp_first"
+    """float32 multiplier, ties up, zero point before rounding: TVM's float32 UPWARD."""
     F32_NEAREST_ZP_FIRST = "f32_nearest_zp_first"
+    """float32 multiplier, ties away from zero, zero point before rounding: TVM's float32 TONEAREST."""
 
     @property
     def is_fixed(self) -> bool:
@@ -50,7 +46,7 @@ class Multiplier(StrEnum):
     """In which precision M = s_x * s_w / s_y is evaluated: the last bit of M can move a tie."""
 
     F64 = "f64"
-    """double(s_x) * double(s_w) / double(s_y): TFLite, but for the two below."""
+    """double(s_x) * double(s_w) / double(s_y): TFLite, except for what the other two name."""
     F32_PRODUCT = "f32_product"
     """double(float32(s_x * s_w)) / double(s_y): TVM, and TFLite's uint8 convolutions."""
     F32 = "f32"
@@ -71,19 +67,25 @@ class Entries(StrEnum):
 
 
 class NanPolicy(StrEnum):
-    """The quantized value that stands for NaN, which no integer type has."""
+    """The quantized value that a NaN becomes."""
 
     MAX = "max"
+    """The largest value of the type."""
     MIN = "min"
+    """The smallest value of the type."""
     ZERO_POINT = "zero_point"
+    """The zero point, which represents 0."""
 
 
 class FloatRounding(StrEnum):
     """Tie rule when an f32 value is rounded to an integer."""
 
     HALF_EVEN = "half_even"
+    """Ties to the even integer."""
     HALF_AWAY = "half_away"
+    """Ties away from zero."""
     HALF_UP = "half_up"
+    """Ties towards positive infinity."""
 
 
 class Scaling(StrEnum):
@@ -110,9 +112,9 @@ class AddArithmetic(StrEnum):
     SHIFTED_FIXED = "shifted_fixed"
     """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
     SHIFTED_SINGLE = "shifted_single"
-    """As before, every rescale with one rounding, ties up: TOSA with SINGLE_ROUND."""
+    """As `shifted_fixed`, with one rounding in every rescale, ties up: TOSA with SINGLE_ROUND."""
     SHIFTED_DOUBLE = "shifted_double"
-    """As before, the sum rescaled by `fixed64_double`: TOSA with DOUBLE_ROUND."""
+    """As `shifted_single`, with the sum rescaled by `fixed64_double`: TOSA with DOUBLE_ROUND."""
     FLOAT_ONCE = "float_once"
     """One float32 expression of two multiply-adds, then a rounding: ONNX Runtime QLinearAdd on CPUs with FMA."""
     FIXED_ONCE = "fixed_once"
@@ -120,9 +122,9 @@ class AddArithmetic(StrEnum):
     F32_DIVIDE = "f32_divide"
     """f32 values are added in float32 and quantized, ties to even: the ONNX standard."""
     F32_RECIPROCAL = "f32_reciprocal"
-    """The same, multiplied by float32(1 / s), the division in float64: PyTorch's `quantized_decomposed` ops."""
+    """As `f32_divide`, but multiplied by float32(1 / s), divided in float64: PyTorch's `quantized_decomposed` ops."""
     F32_RECIPROCAL_F32 = "f32_reciprocal_f32"
-    """The same, multiplied by 1 / float32(s), the division in float32: oneDNN."""
+    """As `f32_divide`, but multiplied by 1 / float32(s), divided in float32: oneDNN."""
 
     def reads_doubles(self, multiplier: Multiplier) -> bool:
         """Whether operands that are rescaled by `multiplier` differ at scales that are one float32 number."""
@@ -213,14 +215,18 @@ class HardswishMode(StrEnum):
     """Which arithmetic a hardswish follows."""
 
     LUT = "lut"
+    """A table of the rounded float function."""
     TFLITE = "tflite"
+    """The 16-bit fixed point of TFLite's reference kernel."""
 
 
 class SoftmaxArithmetic(StrEnum):
     """Which arithmetic a softmax follows."""
 
     TFLITE_FIXED = "tflite_fixed"
+    """Exponentials and their ratio in fixed point (TFLite's reference kernel)."""
     FLOAT = "float"
+    """f32 values in float32, the result rounded once."""
     ORT_TABLE = "ort_table"
     """A float32 table of exponentials, scaled so that the sum of a row stays finite (ONNX Runtime)."""
 
@@ -268,9 +274,13 @@ class Nearest(StrEnum):
     """How a coordinate is rounded to the index of the nearest element."""
 
     FLOOR = "floor"
+    """To the lower index."""
     CEIL = "ceil"
+    """To the upper index."""
     ROUND_PREFER_FLOOR = "round_prefer_floor"
+    """To the nearest index, ties to the lower one."""
     ROUND_PREFER_CEIL = "round_prefer_ceil"
+    """To the nearest index, ties to the upper one."""
 
 
 class Interpolation(StrEnum):

@@ -19,7 +19,7 @@ class ActivationStage(Stage):
     """``function(value)`` in the float32 operations of `qdialect.quant_math.activations`; `alpha` is its parameter.
 
     Constraints:
-      C1: alpha must be 0 where the function has none
+      C1: alpha must be 0 if the function has no parameter
       C2: alpha must be in [-2^30, 2^30]
     """
 

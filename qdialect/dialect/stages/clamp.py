@@ -13,7 +13,8 @@ from qdialect.dialect.stages.stage_base import Domain, Stage, StagePosition, kin
 @stage("clamp")
 @dataclass(frozen=True, kw_only=True)
 class ClampStage(Stage):
-    """``clamp(value, min, max)``: what is left of relu, relu6 and clip. Scale, zero point and element type stay.
+    """``clamp(value, min, max)``: relu, relu6 and clip become this stage.  Scale, zero point and element type do not
+    change.
 
     Constraints:
       C1: min and max must be ordered and lie in the range of the values

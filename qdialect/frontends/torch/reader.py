@@ -130,7 +130,7 @@ class _Reader:
 
     number_of: Callable[[Any, str], Number]
     leaves_numbers: bool = False
-    """Whether results may be numbers, which are none of the graph's."""
+    """Whether results may be numbers, which are not values of the graph."""
 
     def graph(self, graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
         """The nodes of `graph` that give tensors; attributes of `module` are constants."""

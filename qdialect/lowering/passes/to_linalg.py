@@ -19,9 +19,9 @@ from qdialect.passes.registry import register
 class ToLinalgPass(PhasePass):
     """Lower the one function of a `qnn` module to kernels of `linalg` and a `main` that calls them.
 
-    Constants, inputs, outputs and the target stand on the module as attributes. `target` is the CPU to lower for;
-    with `clocked`, `main` writes the cycle counter before each call and at its end. Fuse first, as `fuse-qnn` does: an
-    op that is left alone becomes a kernel of its own.
+    Constants, inputs, outputs and the target are attributes of the module. `target` is the CPU to lower for; with
+    `clocked`, `main` writes the cycle counter before each call and at its end. Fuse first, as `fuse-qnn` does: an op
+    that is not fused becomes a kernel of its own.
     """
 
     name: ClassVar[str] = "qnn-to-linalg"

@@ -16,7 +16,7 @@ from qdialect.passes.registry import register
 @register
 @dataclass(frozen=True)
 class ToLlvmPass(PhasePass):
-    """Convert everything that is left to the LLVM dialect; functions take bare pointers, as those of C do."""
+    """Convert all remaining ops to the LLVM dialect; functions take bare pointers, as functions in C do."""
 
     name: ClassVar[str] = "qnn-to-llvm"
     starts: ClassVar[tuple[Phase, ...]] = (Phase.X86,)

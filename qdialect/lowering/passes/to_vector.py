@@ -16,7 +16,7 @@ from qdialect.passes.registry import register
 @register
 @dataclass(frozen=True)
 class ToVectorPass(PhasePass):
-    """Tile, fuse and vectorize every kernel by the transform dialect, with the tile sizes that stand on its ops."""
+    """Tile, fuse and vectorize every kernel by the transform dialect, by the tile sizes in its ops' attributes."""
 
     name: ClassVar[str] = "qnn-to-vector"
     starts: ClassVar[tuple[Phase, ...]] = (Phase.LINALG,)

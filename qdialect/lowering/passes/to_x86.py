@@ -18,10 +18,10 @@ from qdialect.passes.registry import register
 @register
 @dataclass(frozen=True)
 class ToX86Pass(PhasePass):
-    """Use the instructions of the target where a vector op computes just what they do.
+    """Replace vector ops by instructions of the target that compute the same results.
 
-    The target is the one that the module was lowered for; `target` names it for a module that says none, and then
-    `host` is the default.
+    The target is the one that the module was lowered for.  For a module without a target, `target` names it, by default
+    `host`.
     """
 
     name: ClassVar[str] = "qnn-to-x86"

@@ -31,7 +31,7 @@ Tensors = dict[str, Array]
 
 @dataclass(frozen=True)
 class Measured:
-    """The units of a network; what there is none of, or what cannot be measured, is `None`."""
+    """The units of a network; `None` for what a network lacks or what cannot be measured."""
 
     integer: Agreement | None = None
     """Of ours with the framework: units that it computes with an integer kernel or a table."""

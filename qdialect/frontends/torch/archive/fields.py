@@ -122,7 +122,7 @@ class Field:
 
 
 def parse_json(content: bytes, member: str) -> Field:
-    """The value of a JSON file; raises `ImportModelError` for what is none."""
+    """The value of a JSON file; raises `ImportModelError` if it is not valid JSON."""
     try:
         return Field(json.loads(content.decode()), member)
     except (ValueError, RecursionError) as error:
