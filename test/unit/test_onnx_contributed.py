@@ -89,11 +89,6 @@ def test_images_read_between_their_elements(mode: str, padding: str, align: int)
     check("GridSample", [numbers(2, 3, 5, 7), grid], mode=mode, padding_mode=padding, align_corners=align)
 
 
-def test_volumes_of_transposed_convolutions_are_named() -> None:
-    with pytest.raises(ImportModelError, match="input must have 3 or 4 dimensions, but got 5"):
-        check("ConvTranspose", [numbers(1, 2, 3, 3, 3), None], {1: numbers(2, 2, 2, 2, 2)})
-
-
 def packed(values: Array, bits: int) -> Array:
     """Numbers along the last dimension in bytes, the first in the lowest bits."""
     count = 8 // bits

@@ -1,9 +1,9 @@
-"""Convolutions over images NCHW, over rows NCL as images of height 1, or over each image of a stack NCDHW."""
+"""Convolutions over images NCHW, rows NCL as images of height 1, and volumes NCDHW as images of their slices."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qdialect._mlir import ir
@@ -11,7 +11,9 @@ from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.contraction import Contraction, Finish, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
-from qdialect.frontends.planning.tensors import Quantized
+from qdialect.frontends.planning.movement import move
+from qdialect.frontends.planning.tensors import Plan, Quantized
+from qdialect.frontends.planning.volumes import DepthTaps, taps_of_depth
 from qdialect.frontends.planning.weight import RunTimeWeight, Weight
 from qdialect.frontends.planning.window import Window
 
@@ -28,6 +30,23 @@ class Layer:
     def contraction(self, shape: Shape, bias: Array | None, name: str | None = None) -> Contraction:
         """The f32 values of the result, which has the model's `shape`."""
         return Contraction(shape, self.data, self.weight.scales, bias, self._accumulate, from_image(shape), name=name)
+
+    def over_volumes(self, plan: Plan, name: str, window: Window) -> Layer:
+        """The same layer of images where its data and weights are volumes, `window` being that of the model.
+
+        Raises `UnsupportedError` where the weights of several slices are known at run time only.
+        """
+        if len(window.kernel) < 3:
+            return self
+        if (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0):
+            return self
+        weight = self.weight
+        require(isinstance(weight, Weight), "weight must be constant where a window reads several slices of a volume")
+        assert isinstance(weight, Weight)
+        movement = DepthTaps.of(self.data.shape, window, self.attributes["groups"], plan.budget)
+        moved = move(plan, name, self.data, movement)
+        assert isinstance(moved, Quantized)
+        return replace(self, data=moved, weight=replace(weight, values=taps_of_depth(weight.values)))
 
     def _accumulate(self, emitter: Emitter, bias: Array | None) -> ir.Value:
         return emitter.build(

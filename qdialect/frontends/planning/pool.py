@@ -11,6 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, GatherOp, MaxPool2DOp, PadOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import require
+from qdialect.frontends.planning.convolution import image
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized
@@ -32,23 +33,32 @@ def largest(plan: Plan, name: str, source: Value, window: Window, shape: tuple[i
     """The largest 8-bit value of each window, in the result's `shape`."""
     element = source.element
     require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
-    low, high = ELEMENT_RANGES[element]
 
     def emit(emitter: Emitter) -> Emitted:
-        data, apart = _without_dilation(emitter, image_of(emitter, source), window.two_dimensional(), low)
-        pooled = emitter.build(
-            MaxPool2DOp,
-            data,
-            element=element,
-            kernel=apart.kernel,
-            strides=apart.strides,
-            padding=apart.padding,
-            output_min=low,
-            output_max=high,
-        )
+        pooled = _pooled(emitter, image_of(emitter, source, len(window.kernel)), window.two_dimensional())
+        if len(window.kernel) == 3:
+            slices = emitter.reshape(pooled, (shape[0], source.shape[2], math.prod(shape[3:]), shape[1]))
+            pooled = _pooled(emitter, slices, window.along_depth())
         return emitter.reshape(pooled, (shape[0], *shape[2:], shape[1])), True
 
     return plan.compute(name, shape, element, emit)
+
+
+def _pooled(emitter: Emitter, data: ir.Value, window: Window) -> ir.Value:
+    """The largest values of windows over images NHWC."""
+    element = element_of(data.type)
+    low, high = ELEMENT_RANGES[element]
+    beside, apart = _without_dilation(emitter, data, window, low)
+    return emitter.build(
+        MaxPool2DOp,
+        beside,
+        element=element,
+        kernel=apart.kernel,
+        strides=apart.strides,
+        padding=apart.padding,
+        output_min=low,
+        output_max=high,
+    )
 
 
 def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: int) -> tuple[ir.Value, Window]:
@@ -70,7 +80,7 @@ def window_sums(emitter: Emitter, source: Quantized, window: Window, share: floa
     flat, channels, before = window.two_dimensional(), source.shape[1], source.parameters
     return emitter.build(
         Conv2DOp,
-        image_of(emitter, source.values),
+        image_of(emitter, source.values, len(window.kernel)),
         emitter.constant(np.broadcast_to(np.int8(1), (channels, *flat.kernel, 1))),
         element="i32",
         strides=flat.strides,
@@ -82,8 +92,13 @@ def window_sums(emitter: Emitter, source: Quantized, window: Window, share: floa
     )
 
 
-def image_of(emitter: Emitter, values: Value) -> ir.Value:
-    """Channels-first data over one or two dimensions as NHWC, of height 1 where there is one dimension."""
+def image_of(emitter: Emitter, values: Value, rank: int) -> ir.Value:
+    """Channels-first data as images NHWC of windows over `rank` dimensions.
+
+    A window over one dimension has images of height 1, of all that follows the channels; one over three has slices.
+    """
+    if rank == 3:
+        return image(emitter, values)
     batch, channels, *size = values.shape
     height, width = (1, math.prod(size)) if len(size) != 2 else size
     return emitter.reshape(emitter.last(values), (batch, height, width, channels))

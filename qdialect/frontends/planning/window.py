@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from qdialect.frontends.common import Shape
@@ -33,8 +34,7 @@ class Window:
         if len(self.kernel) == 2:
             return self
         if len(self.kernel) == 3:
-            fields = (self.kernel, self.strides, self.dilation, self.before, self.after, self.output)
-            return Window(*(field[1:] for field in fields))
+            return Window(*(field[1:] for field in self._fields))
         ones, zeros = (1,), (0,)
         return Window(
             ones + self.kernel,
@@ -44,6 +44,15 @@ class Window:
             zeros + self.after,
             ones + self.output,
         )
+
+    def along_depth(self) -> Window:
+        """Of a window over three dimensions what it is along the first, over images whose width is all of a slice."""
+        neutral = ((1,), (1,), (1,), (0,), (0,), (math.prod(self.output[1:]),))
+        return Window(*(field[:1] + other for field, other in zip(self._fields, neutral, strict=True)))
+
+    @property
+    def _fields(self) -> tuple[Shape, ...]:
+        return self.kernel, self.strides, self.dilation, self.before, self.after, self.output
 
 
 def effective_kernel_extent(kernel: Shape, dilation: Shape) -> Shape:

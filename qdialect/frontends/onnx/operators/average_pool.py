@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
@@ -20,6 +21,7 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Transposition, move_value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
+from qdialect.frontends.planning.volumes import rows_of_windows
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, real_multiplier
@@ -58,21 +60,28 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        window, channels = self.window.two_dimensional(), self.shape[1]
+        channels = self.shape[1]
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
         values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            data = image(emitter, values)
-            if any(window.padding):
-                low, high = (0, *window.before, 0), (0, *window.after, 0)
-                data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+            data, window = self._image(emitter, values)
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), np.float32))
             sums = emitter.build(F32Conv2DOp, data, ones, element="f32", strides=window.strides, groups=channels)
             total = emitter.reshape(sums, self._channels_last)
             return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
+
+    def _image(self, emitter: Emitter, values: Value) -> tuple[ir.Value, Window]:
+        """Padded images, and the windows over them."""
+        if len(self.window.kernel) == 3:
+            return rows_of_windows(emitter, emitter.last(values), self.window)
+        window, data = self.window.two_dimensional(), image(emitter, values)
+        if not any(window.padding):
+            return data, window
+        low, high = (0, *window.before, 0), (0, *window.after, 0)
+        return emitter.build(PadOp, data, element="f32", low=low, high=high, value=0), window
 
     @property
     def _channels_last(self) -> tuple[int, ...]:

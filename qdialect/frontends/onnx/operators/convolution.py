@@ -1,4 +1,4 @@
-"""Conv, QLinearConv and ConvInteger: data NCHW or NCL, weights OIHW or OIL."""
+"""Conv, QLinearConv and ConvInteger: data NCL, NCHW or NCDHW, weights OIL, OIHW or OIDHW."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def _conv_integer(call: Call) -> Tensor:
         data=Quantized(data.shape, data, (1.0,), (0,)),
         attributes={**layer.attributes, "padding": (0, 0, 0, 0)},
     )
-    sums = unpadded.contraction((source.shape[0], weight.shape[0], *window.output), _bias(call, 4, layer))
+    zeros = (0,) * len(window.kernel)
+    images = unpadded.over_volumes(call.plan, call.name, replace(window, before=zeros, after=zeros))
+    sums = images.contraction((source.shape[0], weight.shape[0], *window.output), _bias(call, 4, layer))
     taps = weight.values.reshape(weight.shape[0], -1).astype(np.int64)
     channels = taps.sum(axis=1) - taps.shape[1] * np.array(weight.zero_points)
     return corrected(call, sums.accumulators(call.plan, call.name), point, channels)
@@ -70,7 +72,7 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
     layer, window = _layer(call, source, weights)
     shape = (source.shape[0], layer.weight.shape[0], *window.output)
-    return layer.contraction(shape, _bias(call, bias, layer))
+    return layer.over_volumes(call.plan, call.name, window).contraction(shape, _bias(call, bias, layer))
 
 
 def _bias(call: Call, index: int, layer: Layer) -> Array | None:
@@ -85,6 +87,4 @@ def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Wi
     groups: int = call.attribute("group", 1)
     check_groups(data.shape[1], weight.shape, groups)
     window = window_of(call, data.shape[2:], weight.shape[1:-1])
-    is_flat = rank < 5 or (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0)
-    require(is_flat, "kernel over 3 dimensions must have an extent of 1, stride 1 and no padding along the first")
     return Layer(Conv2DOp, data, weight, attributes_of(window, groups)), window

@@ -1,4 +1,4 @@
-"""Conv in float32: data NCL or NCHW, constant weights OIL or OIHW."""
+"""Conv in float32: data NCL, NCHW or NCDHW, constant weights OIL, OIHW or OIDHW."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
 from qdialect.frontends.planning.tensors import Computed
+from qdialect.frontends.planning.volumes import RANK, DepthTaps, taps_of_depth
 
 
 @imports_f32("Conv")
@@ -23,11 +24,16 @@ def _conv(call: Call) -> Computed:
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
     declared = window_of(call, shape[2:], kernel[2:])
     window, after = declared.two_dimensional(), (shape[0], kernel[0], *declared.output)
-    taps = np.ascontiguousarray(weight.reshape(*kernel[:2], *window.kernel).transpose(0, 2, 3, 1))
     has_bias = check_bias(call, kernel[0])
+    is_volume = len(shape) == RANK
+    depth = DepthTaps.of(shape, declared, groups, call.plan.budget) if is_volume else None
+    last = weight if is_volume else weight.reshape(*kernel[:2], *window.kernel)
+    ordered = np.ascontiguousarray(last.transpose(channels_last(last.ndim)))
+    taps = taps_of_depth(ordered) if is_volume else ordered
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        data = image_of(emitter, values[0])
+        source = values[0]
+        data = depth.emit(emitter, volumes_of(emitter, source), None) if depth else image_of(emitter, source)
         if any(window.padding):
             low, high = (0, *window.before, 0), (0, *window.after, 0)
             data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
@@ -39,9 +45,9 @@ def _conv(call: Call) -> Computed:
 
 
 def f32_weight(call: Call) -> Array:
-    """Input 1, constant f32 weights of the rank of the data, which is 3 or 4."""
+    """Input 1, constant f32 weights of the rank of the data, which is 3 to 5."""
     rank, weight = len(call.f32(0).shape), call.constant(1)
-    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
+    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     require(weight.dtype == np.float32, f"weight must be f32, but got {weight.dtype}")
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
     return weight
@@ -63,8 +69,15 @@ def image_of(emitter: Emitter, value: ir.Value) -> ir.Value:
     return emitter.transpose(image, channels_last(4))
 
 
+def volumes_of(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """NCDHW as NDHWC."""
+    return emitter.transpose(value, channels_last(RANK))
+
+
 def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Shape) -> ir.Value:
-    """NHWC with the bias added, as the model has it."""
+    """NHWC or NDHWC with the bias added, as the model has it; images may be the slices of volumes."""
     if bias is not None:
         total = emitter.float_op("arith.addf", total, emitter.broadcast(bias, shape_of(total.type)))
-    return emitter.reshape(emitter.transpose(total, channels_first(4)), shape)
+    rank = max(len(shape), 4)
+    last = total if rank == 4 else emitter.reshape(total, (shape[0], *shape[2:], shape[1]))
+    return emitter.reshape(emitter.transpose(last, channels_first(rank)), shape)

@@ -1,4 +1,4 @@
-"""ConvTranspose: data NCHW or NCL, weights [C, O / group, ...]."""
+"""ConvTranspose: data NCL, NCHW or NCDHW, weights [C, O / group, ...]."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from qdialect.frontends.onnx.operators.window import NOTSET, SAME_UPPER, VALID, 
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.contraction import Contraction
 from qdialect.frontends.planning.convolution import Layer
+from qdialect.frontends.planning.transposed_volumes import TransposedVolumes
+from qdialect.frontends.planning.volumes import RANK
 from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
@@ -22,7 +24,7 @@ def _conv_transpose(call: Call) -> Contraction:
     """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
     call.count(2, 3)
     rank = len(call.tensor(0).shape)
-    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
+    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
     data, weights = data_of(call.quantized(0)), call.quantized(1)
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
@@ -32,8 +34,13 @@ def _conv_transpose(call: Call) -> Contraction:
     before, output = cropping(call, size, strides, full)
     # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
-    flat = 4 - rank
     cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
+    channels = weight.values.shape[0]
+    bias = bias_of(call, 2, data, weight.scales, channels)
+    if rank == RANK:
+        volumes = TransposedVolumes(strides, dilation, before, cropped, extra, groups, output)
+        return volumes.contraction(call.plan, data, weight, bias, call.name)
+    flat = 4 - rank
     attributes = {
         "strides": (1,) * flat + strides,
         "padding": (0,) * flat + before + (0,) * flat + cropped,
@@ -41,8 +48,6 @@ def _conv_transpose(call: Call) -> Contraction:
         "dilation": (1,) * flat + dilation,
         "groups": groups,
     }
-    channels = weight.values.shape[0]
-    bias = bias_of(call, 2, data, weight.scales, channels)
     return Layer(ConvTranspose2DOp, data, weight, attributes).contraction((data.shape[0], channels, *output), bias)
 
 

@@ -43,8 +43,8 @@ def steps_of(call: Call, rank: int, kernel: Shape) -> tuple[Shape, Shape, Shape]
 
 
 def pool_window(call: Call, shape: Shape) -> Window:
-    """The window of a pool over one or two dimensions of channels-first data; `ceil_mode` may grow its padding."""
-    require(len(shape) in (3, 4), f"input must have 3 or 4 dimensions, but got {len(shape)}")
+    """The window of a pool over one to three dimensions of channels-first data; `ceil_mode` may grow its padding."""
+    require(len(shape) in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {len(shape)}")
     size, rank = shape[2:], len(shape) - 2
     kernel: Shape = tuple(call.attribute("kernel_shape", [0] * rank))
     holds = len(kernel) == rank and min(kernel) >= 1

@@ -51,17 +51,19 @@ class _Largest(Largest):
         return plan.compute(name, self.shape, "f32", lambda emitter: (pool.maxima(emitter, emitter.last(source)), True))
 
 
+def largest_of(call: Call, source: F32Tensor, window: Window) -> F32Tensor:
+    """The largest numbers of windows over [N, C, ...]."""
+    shape = (*source.shape[:2], *window.output)
+    if isinstance(source, Quantized) and source.is_eight_bit:
+        return source.with_values(largest(call.plan, call.name, source.values, window, shape))
+    return _Largest(shape, source, window)
+
+
 @imports("max_pool2d.default", "max_pool2d_with_indices.default")
 def _max_pool(call: Call) -> Result:
     source = image_of(call)
-    require(set(call.integers("dilation", 2)) == {1}, "dilation must be 1")
-    window = pooled_window(call, source)
-    shape = (*source.shape[:2], *window.output)
-    if isinstance(source, Quantized) and source.is_eight_bit:
-        pooled = source.with_values(largest(call.plan, call.name, source.values, window, shape))
-    else:
-        pooled = _Largest(shape, source, window)
-    found = like_input(call, pooled)
+    window = window_of(call, source.shape[2:], call.integers("kernel_size", 2), dilated=True)
+    found = like_input(call, largest_of(call, source, window))
     return found if call.node.kind.startswith("aten.max_pool2d.") else (found,)
 
 
@@ -69,7 +71,13 @@ def _max_pool(call: Call) -> Result:
 def _adaptive_max_pool(call: Call) -> Result:
     """Windows that divide an image into as many as the output has, of different sizes where they must be."""
     source = image_of(call)
-    size, output = source.shape[2:], call.integers("output_size", 2)
+    return (like_input(call, largest_of_parts(call, source)),)
+
+
+def largest_of_parts(call: Call, source: F32Tensor) -> F32Tensor:
+    """The largest numbers of the parts that the argument ``output_size`` divides [N, C, ...] into."""
+    size = source.shape[2:]
+    output = call.integers("output_size", len(size))
     require(min(output) >= 1, f"output_size must be at least 1, but got {list(output)}")
     positions = tuple(_divided(extent, count) for extent, count in zip(size, output, strict=True))
 
@@ -77,7 +85,7 @@ def _adaptive_max_pool(call: Call) -> Result:
         return Pool(size, positions).maxima(emitter, operands[0])
 
     shape = (*source.shape[:2], *output)
-    return (like_input(call, Computation(shape, (source,), build, is_channels_last=True, name=call.name)),)
+    return Computation(shape, (source,), build, is_channels_last=True, name=call.name)
 
 
 def _divided(extent: int, count: int) -> Positions:

@@ -1,4 +1,4 @@
-"""conv_transpose1d and conv_transpose2d: data NCL or NCHW, weights [C, O / groups, ...]; and what both are made of."""
+"""Transposed convolutions, data NCL to NCDHW, weights [C, O / groups, ...]; and what PyTorch makes of them all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.convolution import Layer, from_image, image
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.transposed_volumes import TransposedVolumes
+from qdialect.frontends.planning.volumes import RANK, DepthTaps, taps_of_depth
 from qdialect.frontends.planning.weight import Weight
-from qdialect.frontends.planning.window import effective_kernel_extent
+from qdialect.frontends.planning.window import Window, effective_kernel_extent
 from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.convolution import convolution
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
@@ -26,12 +28,12 @@ from qdialect.frontends.torch.tensors import Quantized
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer over images, their channels last; a signal is an image of height 1."""
+    """A layer over images or volumes, their channels last; a signal is an image of height 1."""
 
     batch: int
     size: Shape
     taps: Array
-    """[O, KH, KW, C / groups]"""
+    """[O, KH, KW, C / groups], of volumes [O, KD, KH, KW, C / groups]"""
     groups: int
     strides: Shape
     padding: Shape
@@ -60,7 +62,7 @@ def _either(call: Call) -> Result:
     return convolution_of_volumes(call) if rank == 5 else convolution(call, rank)
 
 
-@imports("conv_transpose2d.input", "conv_transpose1d.default")
+@imports("conv_transpose2d.input", "conv_transpose1d.default", "conv_transpose3d.input")
 def _transposed_convolution(call: Call) -> Result:
     """Of integers where scales, if there are several, lie along the output channels; else of float32."""
     weight = call.tensor("weight")
@@ -76,8 +78,11 @@ def _transposed_convolution(call: Call) -> Result:
 def _of_integers(call: Call, weight: Weight) -> Result:
     data, layer = data_of(call, "input"), _layer(call, weight.values)
     scales, zero_points = _of_groups(weight.scales, layer.groups), _of_groups(weight.zero_points, layer.groups)
-    of_all = Layer(ConvTranspose2DOp, data, Weight(layer.taps, scales, zero_points), layer.attributes())
-    return of_all.contraction(layer.output, bias_of(call, "bias", layer.taps.shape[0]), call.name)
+    of_all, bias = Weight(layer.taps, scales, zero_points), bias_of(call, "bias", layer.taps.shape[0])
+    if len(layer.size) == 3:
+        own = layer.strides, layer.dilation, layer.padding, layer.padding, layer.extra, layer.groups
+        return TransposedVolumes(*own, layer.output[2:]).contraction(call.plan, data, of_all, bias, call.name)
+    return Layer(ConvTranspose2DOp, data, of_all, layer.attributes()).contraction(layer.output, bias, call.name)
 
 
 def _of_groups(entries: Any, groups: int) -> Any:
@@ -88,42 +93,58 @@ def _of_groups(entries: Any, groups: int) -> Any:
 def _of_floats(call: Call, weight: Array) -> Result:
     """A convolution with the taps reversed, over data with zeros between its elements and around them."""
     source, layer = call.f32("input"), _layer(call, weight)
-    reversed_ = np.ascontiguousarray(layer.taps[:, ::-1, ::-1])
-    extent = effective_kernel_extent(layer.taps.shape[1:3], layer.dilation)
+    reversed_ = np.flip(layer.taps, tuple(range(1, layer.taps.ndim - 1)))
+    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
     low = tuple(r - 1 - p for r, p in zip(extent, layer.padding, strict=True))
     # Zeros follow every element, the last one too.
     high = tuple(one + more - (s - 1) for one, more, s in zip(low, layer.extra, layer.strides, strict=True))
     border = Border((0, *low, 0), (0, *high, 0))
+    depth = _depth(call, layer) if len(layer.size) == 3 else None
+    taps = np.ascontiguousarray(reversed_) if depth is None else taps_of_depth(reversed_)
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        data = border.filled(emitter, _spread(emitter, image(emitter, values[0]), layer), 0)
-        how = {"dilation": layer.dilation, "groups": layer.groups}
-        return emitter.build(F32Conv2DOp, data, emitter.constant(reversed_), element="f32", **how)
+        whole = image(emitter, values[0]) if depth is None else emitter.last(values[0])
+        data = border.filled(emitter, _spread(emitter, whole, layer), 0)
+        images = data if depth is None else depth.emit(emitter, data, None)
+        how = {"dilation": layer.dilation[-2:], "groups": layer.groups}
+        return emitter.build(F32Conv2DOp, images, emitter.constant(taps), element="f32", **how)
 
     bias = bias_of(call, "bias", layer.taps.shape[0])
     return F32Contraction(layer.output, (source,), bias, contract, from_image(layer.output), name=call.name)
 
 
+def _depth(call: Call, layer: _Layer) -> DepthTaps:
+    """The windows over volumes that have zeros between their elements and around them."""
+    ones, zeros = (1, 1, 1), (0, 0, 0)
+    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
+    padded = [whole + r - 1 for whole, r in zip(layer.output[2:], extent, strict=True)]
+    window = Window(layer.taps.shape[1:-1], ones, layer.dilation, zeros, zeros, layer.output[2:])
+    before = (layer.batch, layer.taps.shape[-1] * layer.groups, *padded)
+    return DepthTaps.of(before, window, layer.groups, call.plan.budget)
+
+
 def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
-    """`image` with zeros behind each element, as many as a stride lacks."""
-    (height, width), (down, across) = layer.size, layer.strides
-    channels = layer.taps.shape[3] * layer.groups
-    apart = emitter.reshape(data, (layer.batch, height, 1, width, 1, channels))
-    border = Border((0,) * 6, (0, 0, down - 1, 0, across - 1, 0))
-    return emitter.reshape(border.filled(emitter, apart, 0), (layer.batch, height * down, width * across, channels))
+    """`data` with zeros behind each element, as many as a stride lacks."""
+    channels = layer.taps.shape[-1] * layer.groups
+    single = (extent for size in layer.size for extent in (size, 1))
+    added = (extent for stride in layer.strides for extent in (0, stride - 1))
+    border = Border((0,) * (2 + 2 * len(layer.size)), (0, *added, 0))
+    apart = emitter.reshape(data, (layer.batch, *single, channels))
+    spread = (size * stride for size, stride in zip(layer.size, layer.strides, strict=True))
+    return emitter.reshape(border.filled(emitter, apart, 0), (layer.batch, *spread, channels))
 
 
 def _layer(call: Call, weight: Array) -> _Layer:
     shape, rank = call.tensor("input").shape, weight.ndim
-    require(len(shape) in (3, 4), f"input must have 3 or 4 dimensions, but got {len(shape)}")
+    require(len(shape) in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {len(shape)}")
     require(rank == len(shape), f"weight must have {len(shape)} dimensions, but got {rank}")
     (groups,) = call.integers("groups", 1)
     inputs, share, *kernel = weight.shape
     require(inputs == shape[1], f"weight must have {shape[1]} inputs, but got {inputs}")
     require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
-    flat = 4 - rank
+    flat = max(4 - rank, 0)
     apart = weight.reshape(groups, inputs // groups, share, *(1,) * flat, *kernel)
-    taps = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1)).reshape(groups * share, *apart.shape[3:], -1)
+    taps = np.ascontiguousarray(np.moveaxis(apart, 1, -1)).reshape(groups * share, *apart.shape[3:], -1)
     strides, dilation, extra, padding = (
         call.integers(name, rank - 2) for name in ("stride", "dilation", "output_padding", "padding")
     )

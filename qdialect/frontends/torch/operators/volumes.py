@@ -1,107 +1,105 @@
-"""conv3d and avg_pool3d in float32: data NCDHW, weights OIDHW.
+"""conv3d and pools over three dimensions: data NCDHW, weights OIDHW.
 
 The slices of a window along the depth become channels of an image, so that one convolution over images sums them up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, PadOp, TransposeOp
+from qdialect.dialect import Conv2DOp, F32Conv2DOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.convolution import check_groups, from_image
+from qdialect.frontends.planning.computation import Computation
+from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups, from_image
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import F32Tensor
+from qdialect.frontends.planning.volumes import RANK, DepthTaps, rows_of_windows, taps_of_depth
 from qdialect.frontends.planning.window import Window
-from qdialect.frontends.slices import check_indices, gather
+from qdialect.frontends.slices import check_indices
 from qdialect.frontends.torch.operators.averages import elements_of_windows
-from qdialect.frontends.torch.operators.contraction import bias_of
-from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight
+from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
+from qdialect.frontends.torch.operators.pool import largest_of, largest_of_parts
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-
-_RANK = 5
-
-
-@dataclass(frozen=True)
-class _Volume:
-    """Windows over [N, C, D, H, W], in groups of channels."""
-
-    window: Window
-    groups: int
-
-    def images(self, emitter: Emitter, value: Value) -> ir.Value:
-        """[N * OD, H, W, groups * KD * C / groups]: what each window along the depth reads."""
-        window, groups = self.window, self.groups
-        data = emitter.last(value)
-        if any((*window.before, *window.after)):
-            low, high = ((0, *sides, 0) for sides in (window.before, window.after))
-            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
-        taps, (begin, dilation) = range(window.kernel[0]), (window.strides[0], window.dilation[0])
-        slices = [index * begin + tap * dilation for index in range(window.output[0]) for tap in taps]
-        batch, _, height, width, channels = shape_of(data.type)
-        apart = (batch, window.output[0], len(taps), height, width, groups, channels // groups)
-        beside = emitter.reshape(gather(emitter, data, 1, slices), apart)
-        order = (0, 1, 3, 4, 5, 2, 6)
-        transposed = emitter.build(TransposeOp, beside, element="f32", permutation=order)
-        return emitter.reshape(transposed, (batch * window.output[0], height, width, len(taps) * channels))
-
-    def contract(self, emitter: Emitter, value: Value, weight: Array) -> ir.Value:
-        """Sums of products with weights [O, KD, KH, KW, C / groups]."""
-        flat = np.moveaxis(weight, 1, 3)
-        taps = emitter.constant(np.ascontiguousarray(flat.reshape(*flat.shape[:3], -1)))
-        how = {"strides": self.window.strides[1:], "dilation": self.window.dilation[1:], "groups": self.groups}
-        return emitter.build(F32Conv2DOp, self.images(emitter, value), taps, element="f32", **how)
-
-
-def _volume(call: Call, window: Window, groups: int) -> _Volume:
-    check_indices(window.output[0] * window.kernel[0], call.plan.budget)
-    return _Volume(window, groups)
 
 
 @imports("conv3d.default", "conv3d.padding")
 def convolution_of_volumes(call: Call) -> Result:
-    """Of weights that are quantized too, as float32."""
+    """Of integers where data and weights are quantized, else of float32."""
+    if not is_integer(call, "input", "weight"):
+        return _f32_convolution(call)
+    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
+    window, groups = _window(call, data.shape, weight.values.shape)
+    channels = len(weight.values)
+    layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups)).over_volumes(call.plan, call.name, window)
+    bias = bias_of(call, "bias", channels)
+    return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
+
+
+def _f32_convolution(call: Call) -> Result:
     data, weight = call.f32("input"), f32_weight(call, "weight")
     require(weight is not None, "argument 'weight' must be constant")
     assert weight is not None
-    ranks = len(data.shape), weight.ndim
-    require(ranks == (_RANK, _RANK), f"input and weight must have 5 dimensions, but got {ranks[0]} and {ranks[1]}")
+    require(weight.ndim == RANK, f"weight must have 5 dimensions, but got {weight.ndim}")
     last = np.moveaxis(weight, 1, -1)
-    (groups,) = call.integers("groups", 1)
-    check_groups(data.shape[1], last.shape, groups)
-    volume = _volume(call, window_of(call, data.shape[2:], last.shape[1:-1], dilated=True), groups)
-    shape = (data.shape[0], len(last), *volume.window.output)
+    window, groups = _window(call, data.shape, last.shape)
+    depth, flat = DepthTaps.of(data.shape, window, groups, call.plan.budget), window.two_dimensional()
+    shape = (data.shape[0], len(last), *window.output)
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        return volume.contract(emitter, values[0], last)
+        images = depth.emit(emitter, emitter.last(values[0]), None)
+        if any(flat.padding):
+            low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
+            images = emitter.build(PadOp, images, element="f32", low=low, high=high, value=0)
+        taps = emitter.constant(taps_of_depth(last))
+        how = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
+        return emitter.build(F32Conv2DOp, images, taps, element="f32", **how)
 
     return F32Contraction(shape, (data,), bias_of(call, "bias", len(last)), contract, from_image(shape), name=call.name)
 
 
+def _window(call: Call, data: Shape, weight: Shape) -> tuple[Window, int]:
+    """The window of weights [O, KD, KH, KW, C / groups] over the data, and the number of groups."""
+    require(len(data) == RANK, f"input must have 5 dimensions, but got {len(data)}")
+    (groups,) = call.integers("groups", 1)
+    check_groups(data[1], weight, groups)
+    return window_of(call, data[2:], weight[1:-1], dilated=True), groups
+
+
+def _volumes_of(call: Call) -> F32Tensor:
+    """The argument ``self``."""
+    data = call.f32("self")
+    require(len(data.shape) == RANK, f"input must have 5 dimensions, but got {len(data.shape)}")
+    return data
+
+
 @imports("avg_pool3d.default")
 def _average_of_volumes(call: Call) -> Result:
-    """Sums of windows, each divided by its number of elements."""
-    data = call.f32("self")
-    require(len(data.shape) == _RANK, f"input must have 5 dimensions, but got {len(data.shape)}")
+    """Sums of windows, one element added after another, each divided by its number of elements."""
+    data = _volumes_of(call)
     window = window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=False)
-    channels = data.shape[1]
-    volume, counts = _volume(call, window, channels), _counts(call, data.shape[2:], window)
+    channels, counts = data.shape[1], _counts(call, data.shape[2:], window)
+    for i in range(2):
+        check_indices(window.output[i] * window.kernel[i], call.plan.budget)
     call.plan.budget.spend_constant((channels, *window.kernel), 4)
+    shape = (*data.shape[:2], *window.output)
 
-    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        total = volume.contract(emitter, values[0], np.ones((channels, *window.kernel, 1), np.float32))
+    def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
+        rows, flat = rows_of_windows(emitter, values[0], window)
+        ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))
+        total = emitter.build(F32Conv2DOp, rows, ones, element="f32", strides=flat.strides, groups=channels)
         volumes = emitter.reshape(total, (data.shape[0], *window.output, channels))
         divisors = emitter.broadcast(emitter.constant(counts[..., np.newaxis]), shape_of(volumes.type))
         return emitter.float_op("arith.divf", volumes, divisors)
 
-    shape = (*data.shape[:2], *window.output)
-    return F32Contraction(shape, (data,), None, contract, from_image(shape), name=call.name)
+    return Computation(shape, (data,), build, is_channels_last=True, name=call.name)
 
 
 def _counts(call: Call, size: Shape, window: Window) -> Array:
@@ -114,3 +112,15 @@ def _counts(call: Call, size: Shape, window: Window) -> Array:
     padding = call.integers("padding", 3) if call.argument("count_include_pad") else (0, 0, 0)
     along = zip(size, window.output, window.strides, window.kernel, window.before, padding, strict=True)
     return reduce(np.multiply.outer, (elements_of_windows(*one) for one in along)).astype(np.float32)
+
+
+@imports("max_pool3d.default", "max_pool3d_with_indices.default")
+def _largest_of_volumes(call: Call) -> Result:
+    data = _volumes_of(call)
+    found = largest_of(call, data, window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=True))
+    return found if call.node.kind.startswith("aten.max_pool3d.") else (found,)
+
+
+@imports("adaptive_max_pool3d.default")
+def _largest_of_parts(call: Call) -> Result:
+    return (largest_of_parts(call, _volumes_of(call)),)

@@ -1,0 +1,199 @@
+"""Convolutions and pools over three dimensions: integer products, and results by ONNX Runtime's formulas."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+from onnx_graphs import CONTRIB, ModelBuilder, drawn, f32_values, quantized_of, requantized, run
+
+import qdialect
+from qdialect.frontends.onnx import import_onnx
+
+Array = NDArray[Any]
+X, Y = (0.043, 7), (0.31, 5)
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((1, 3, 4, 5, 6), (4, 3, 3, 3, 3), {"pads": [1, 1, 1, 1, 1, 1]}),
+    ((2, 4, 5, 6, 7), (6, 2, 2, 3, 1), {"group": 2, "strides": [2, 1, 2], "pads": [0, 1, 0, 1, 0, 2]}),
+    ((1, 5, 7, 4, 5), (5, 1, 3, 2, 2), {"group": 5, "dilations": [2, 1, 3], "pads": [2, 0, 1, 3, 1, 0]}),
+    ((1, 3, 5, 3, 3), (2, 3, 1, 2, 2), {"strides": [3, 1, 1], "pads": [1, 0, 0, 0, 0, 0]}),
+]
+TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((1, 4, 2, 3, 2), (4, 3, 2, 2, 2), {"strides": [2, 2, 2]}),
+    ((2, 4, 3, 2, 3), (4, 2, 3, 1, 2), {"strides": [2, 1, 3], "group": 2, "pads": [1, 0, 0, 0, 0, 1]}),
+    ((1, 2, 3, 3, 2), (2, 3, 2, 3, 2), {"dilations": [2, 1, 1], "output_padding": [1, 1, 0], "strides": [3, 2, 1]}),
+    ((1, 2, 3, 2, 2), (2, 1, 1, 1, 1), {"strides": [2, 1, 1], "pads": [1, 0, 0, 2, 0, 0]}),
+]
+
+
+def _compiled(content: bytes, x: Array) -> Array:
+    """What compiled code gives, which is what the reference gives."""
+    result = qdialect.compile(import_onnx(content))(x)
+    np.testing.assert_array_equal(result, run(content, x))
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+def _sums(data: Array, weight: Array, window: dict[str, Any]) -> Array:
+    """Sums of products over volumes, from the definition."""
+    strides, dilation = window.get("strides", [1] * 3), window.get("dilations", [1] * 3)
+    pads, groups = window.get("pads", [0] * 6), window.get("group", 1)
+    padded = np.pad(data.astype(np.int64), [(0, 0), (0, 0), *zip(pads[:3], pads[3:], strict=True)])
+    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(3)]
+    size = [(padded.shape[2 + i] - extent[i]) // strides[i] + 1 for i in range(3)]
+    outputs, depth = weight.shape[0] // groups, weight.shape[1]
+    result = np.zeros((data.shape[0], weight.shape[0], *size), dtype=np.int64)
+    for n, o, *at in np.ndindex(*result.shape):
+        first = o // outputs * depth
+        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(3))
+        result[n, o, *at] = (padded[(n, slice(first, first + depth), *taps)] * weight[o].astype(np.int64)).sum()
+    return result
+
+
+def _spread(data: Array, weight: Array, window: dict[str, Any]) -> Array:
+    """Every element of the data adds a kernel to the result."""
+    strides, dilation = window.get("strides", [1] * 3), window.get("dilations", [1] * 3)
+    pads, extra = window.get("pads", [0] * 6), window.get("output_padding", [0] * 3)
+    groups = window.get("group", 1)
+    extent = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(3)]
+    full = [(data.shape[2 + i] - 1) * strides[i] + extent[i] + extra[i] for i in range(3)]
+    share, outputs = data.shape[1] // groups, weight.shape[1]
+    result = np.zeros((data.shape[0], groups * outputs, *full), dtype=np.int64)
+    for n, c, *at in np.ndindex(*data.shape):
+        first = c // share * outputs
+        taps = tuple(slice(at[i] * strides[i], at[i] * strides[i] + extent[i], dilation[i]) for i in range(3))
+        result[(n, slice(first, first + outputs), *taps)] += int(data[n, c, *at]) * weight[c].astype(np.int64)
+    kept = tuple(slice(pads[i], full[i] - pads[3 + i]) for i in range(3))
+    return result[(slice(None), slice(None), *kept)]
+
+
+def _layer(kind: str, shape: tuple[int, ...], w: Array, channels: int, window: dict[str, Any]) -> tuple[bytes, Array]:
+    """A layer between quantizations, and the bias in units of its accumulators."""
+    axis = 0 if kind == "Conv" else 1
+    scales = np.linspace(0.01, 0.05, w.shape[axis]).astype(np.float32)
+    bias = drawn((channels,), np.int32, 3) // 2**20
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", shape, np.uint8), X)
+    weight = b.weight(w, [float(scale) for scale in scales], axis=axis)
+    factors = np.float32(X[0]) * np.tile(scales, channels // len(scales))
+    offset = b.weight(bias, [float(factor) for factor in factors])
+    return b.finish(b.quantize(b.node(kind, data, weight, offset, **window), Y)), bias.reshape(1, -1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("shape", "kernel", "window"), CONVOLUTIONS)
+def test_convolutions(shape: tuple[int, ...], kernel: tuple[int, ...], window: dict[str, Any]) -> None:
+    x, w = drawn(shape, np.uint8, 1), drawn(kernel, np.int8, 2)
+    content, bias = _layer("Conv", shape, w, kernel[0], window)
+    scales = np.linspace(0.01, 0.05, kernel[0]).astype(np.float32)
+    wanted = requantized(_sums(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
+    np.testing.assert_array_equal(_compiled(content, x), wanted)
+
+
+@pytest.mark.parametrize(("shape", "kernel", "window"), TRANSPOSED)
+def test_transposed_convolutions(shape: tuple[int, ...], kernel: tuple[int, ...], window: dict[str, Any]) -> None:
+    x, w, groups = drawn(shape, np.uint8, 1), drawn(kernel, np.int8, 2), window.get("group", 1)
+    content, bias = _layer("ConvTranspose", shape, w, kernel[1] * groups, window)
+    scales = np.tile(np.linspace(0.01, 0.05, kernel[1]).astype(np.float32), groups)
+    wanted = requantized(_spread(x.astype(int) - X[1], w, window) + bias, X[0], scales, Y)
+    np.testing.assert_array_equal(_compiled(content, x), wanted)
+
+
+def test_qlinear_conv() -> None:
+    shape, kernel, window = CONVOLUTIONS[0]
+    x, w = drawn(shape, np.uint8), drawn(kernel, np.int8)
+    b = ModelBuilder()
+    weight = (b.constant(w), b.constant(0.02), b.constant(np.array(3, dtype=np.int8)))
+    inputs = (b.input("x", shape, np.uint8), *b.parameters(X, np.uint8), *weight, *b.parameters(Y, np.uint8))
+    content = b.finish(b.node("QLinearConv", *inputs, **window))
+    sums = _sums(x.astype(int) - X[1], w.astype(int) - 3, window)
+    np.testing.assert_array_equal(_compiled(content, x), requantized(sums, X[0], np.array([0.02]), Y))
+
+
+POOLS: list[dict[str, Any]] = [
+    {"kernel_shape": [2, 2, 2], "strides": [2, 2, 2]},
+    {"kernel_shape": [3, 2, 3], "strides": [1, 2, 2], "pads": [1, 0, 1, 1, 1, 1]},
+    {"kernel_shape": [2, 3, 2], "strides": [3, 2, 2], "ceil_mode": 1},
+]
+
+
+def _means(x: Array, window: dict[str, Any]) -> Array:
+    """Windows of f32 values, added in row-major order; padding is not counted."""
+    kernel, strides, pads = window["kernel_shape"], window["strides"], window.get("pads", [0] * 6)
+    rounded = np.ceil if window.get("ceil_mode") else np.floor
+    size = [int(rounded((x.shape[2 + i] + pads[i] + pads[3 + i] - kernel[i]) / strides[i])) + 1 for i in range(3)]
+    result = np.zeros((*x.shape[:2], *size), np.float32)
+    for at in product(*map(range, size)):
+        taps = [range(at[i] * strides[i] - pads[i], at[i] * strides[i] - pads[i] + kernel[i]) for i in range(3)]
+        inside = [[tap for tap in taps[i] if 0 <= tap < x.shape[2 + i]] for i in range(3)]
+        total = np.zeros(x.shape[:2], np.float32)
+        for d, h, w in product(*inside):
+            total += x[:, :, d, h, w]
+        result[:, :, *at] = total / np.float32(np.prod([len(one) for one in inside]))
+    return result
+
+
+@pytest.mark.parametrize("window", POOLS)
+def test_pools(window: dict[str, Any]) -> None:
+    """The largest quantized values and, as QLinearAveragePool, sums in float32; of floats too."""
+    x = drawn((2, 3, 5, 5, 6), np.uint8, 4)
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", x.shape, np.uint8), X)
+    content = b.finish(b.quantize(b.node("MaxPool", data, **window), X))
+    b = ModelBuilder()
+    (wanted,) = _onnx(b.finish(b.node("MaxPool", b.input("x", x.shape, np.uint8), **window)), x)
+    np.testing.assert_array_equal(_compiled(content, x), wanted)
+    b = ModelBuilder()
+    average = b.node("AveragePool", b.dequantize(b.input("x", x.shape, np.uint8), X), **window)
+    to = (X[0] * 0.7, 3)
+    mean = _means(f32_values(x, X), window)
+    wanted = np.clip(np.rint(mean / np.float32(to[0]) + np.float32(to[1])), 0, 255)
+    np.testing.assert_array_equal(_compiled(b.finish(b.quantize(average, to)), x), wanted)
+
+
+def _onnx(content: bytes, *inputs: Array) -> list[Array]:
+    evaluator: Any = ReferenceEvaluator(ModelProto.FromString(content))
+    return evaluator.run(None, dict(zip("xw", inputs, strict=False)))
+
+
+def test_largest_of_dilated_windows() -> None:
+    x = drawn((1, 2, 6, 5, 6), np.int8, 5)
+    b = ModelBuilder()
+    b.input("x", x.shape, np.int8)
+    window = {"kernel_shape": [2, 2, 3], "dilations": [3, 2, 1], "strides": [2, 1, 2], "pads": [1, 0, 1, 0, 1, 1]}
+    found = _compiled(b.finish(b.node("MaxPool", "x", **window), dtype=np.int8), x)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 0), (0, 1), (1, 1)), constant_values=-128)
+    for d, h, w in np.ndindex(*found.shape[2:]):
+        part = padded[:, :, 2 * d : 2 * d + 4 : 3, h : h + 3 : 2, 2 * w : 2 * w + 3]
+        np.testing.assert_array_equal(found[:, :, d, h, w], part.max(axis=(2, 3, 4)))
+
+
+def test_of_floats() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(1, 4, 3, 4, 5)).astype(np.float32)
+    for kind, kernel, window in (
+        ("Conv", (3, 4, 2, 3, 2), {"pads": [1, 1, 0, 0, 1, 1], "strides": [1, 2, 1]}),
+        ("Conv", (4, 2, 3, 1, 1), {"group": 2}),
+        ("ConvTranspose", (4, 2, 2, 3, 2), {"strides": [2, 2, 1], "pads": [0, 1, 0, 1, 0, 0]}),
+        ("ConvTranspose", (4, 3, 3, 2, 2), {"strides": [2, 1, 3], "group": 2, "output_padding": [1, 0, 2]}),
+    ):
+        w = rng.integers(-4, 5, kernel).astype(np.float32)
+        b = ModelBuilder()
+        content = b.finish(b.node(kind, b.input("x", x.shape), b.constant(w), **window), dtype=np.float32)
+        whole = np.rint(x * 4)
+        wanted = (_sums if kind == "Conv" else _spread)(whole, w.astype(np.int64), window)
+        np.testing.assert_array_equal(_compiled(content, whole), wanted)
+
+
+def test_means_of_whole_volumes() -> None:
+    x = drawn((1, 3, 3, 5, 4), np.uint8, 7)
+    b = ModelBuilder()
+    inputs = (b.input("x", x.shape, np.uint8), *b.parameters(X, np.uint8), *b.parameters(X, np.uint8))
+    content = b.finish(b.node(f"{CONTRIB}.QLinearGlobalAveragePool", *inputs))
+    wanted = quantized_of(f32_values(x, X).mean(axis=(2, 3, 4), keepdims=True), X)
+    assert np.abs(_compiled(content, x).astype(int) - wanted).max() <= 1
