@@ -77,7 +77,7 @@ def test_one_element_of_many(axis: int) -> None:
     check("OneHot", [indices, np.array(5), np.array([-1, 3], np.float32)], constants=2, axis=axis)
 
 
-NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceProd"]
+NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd"]
 
 
 @variants_together
@@ -89,3 +89,13 @@ def test_norms_of_floats(kind: str) -> None:
     found = model.node(kind, model.input("x", x.shape), model.constant(np.array([-1])), keepdims=0)
     content = model.finish(found, dtype=np.float32, version=18)
     assert_floats_within(found_by(content, x)[0], expected(content, {"x": x})[0], "pair")
+
+
+def test_sums_of_powers_of_infinite_numbers() -> None:
+    model = ModelBuilder()
+    axes = model.constant(np.array([1]))
+    content = model.finish(
+        model.node("ReduceLogSumExp", model.input("x", (4, 2)), axes, keepdims=0), dtype=np.float32, version=18
+    )
+    x = np.array([[-np.inf, -np.inf], [-np.inf, 3], [np.inf, 1], [200, 200]], np.float32)
+    assert found_by(content, x)[0].tolist() == [-np.inf, 3, np.inf, np.float32(200 + np.log(2))]

@@ -113,6 +113,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "avg_pool1d": lambda x: nnf.avg_pool1d(x[0], 4, 3, 1, ceil_mode=True, count_include_pad=False),
     "avg_pool_of_one": lambda x: nnf.avg_pool2d(x[0], 3, 2),
     "max_pool_of_one": lambda x: nnf.max_pool2d(x[0], 3, 2),
+    "cumprod": lambda x: torch.cumprod(x, -1),
     "max_pool1d": lambda x: nnf.max_pool1d(x[0], 4, 3, 1, ceil_mode=True),
     "adaptive_max_pool_of_size": lambda x: nnf.adaptive_max_pool2d(x, (5, 4)),
     "adaptive_max_pool1d": lambda x: nnf.adaptive_max_pool1d(x[0], 4),

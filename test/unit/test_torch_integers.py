@@ -57,6 +57,11 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "expand": lambda i: i.unsqueeze(1).expand(3, 2, 5),
     "joined_types": lambda i: i * 0.5,
     "compared_types": lambda i: i > torch.tensor(2, dtype=torch.int32),
+    "joined": lambda i: torch.cat([i, i[:, :2] + 1], 1),
+    "stacked": lambda i: torch.stack([i, i * 2], -1),
+    "joined_with_narrow_ones": lambda i: torch.cat([i.to(torch.int32), i, i > 3]),
+    "joined_with_floats": lambda i: torch.cat([i * 0.5, i]),
+    "running_product": lambda i: torch.cumprod(i, 1),
     "full": lambda i: i + torch.full((5,), 7) + torch.ones(5, dtype=torch.int32),
 }
 

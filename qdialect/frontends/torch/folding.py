@@ -49,8 +49,8 @@ _MOVING = """
     tril.default triu.default unflatten.int unsqueeze.default view.default view_as.default
 """
 _REDUCING = """
-    _log_softmax.default _softmax.default amax.default amin.default cumsum.default log_softmax.int mean.default
-    mean.dim prod.default prod.dim_int softmax.int sum.default sum.dim_IntList
+    _log_softmax.default _softmax.default amax.default amin.default cumprod.default cumsum.default log_softmax.int
+    mean.default mean.dim prod.default prod.dim_int softmax.int sum.default sum.dim_IntList
 """
 _CREATING = """
     arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default

@@ -1,19 +1,25 @@
-"""ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum and ReduceProd of floats: a reduction, and functions around it."""
+"""Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from qdialect._mlir import ir
-from qdialect.dialect import F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import F32MaxOp, F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.reduction import axes_of
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.plain import Arithmetic
 from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Computed
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 _Function = Callable[[Arithmetic, ir.Value], ir.Value]
 
@@ -61,3 +67,27 @@ def _norm(call: Call) -> Computed:
         return norm.after(s, terms)
 
     return computed(call, reduced_shape(shape, axes, keep_dims), (0,), build)
+
+
+@imports_f32("ReduceLogSumExp")
+def _log_sum_exp(call: Call) -> Computed:
+    """``m + log(sum(e^(x - m)))`` with the largest number m, where it is finite."""
+    shape = call.f32(0).shape
+    axes, keep_dims = axes_of(call, len(shape)), call.attribute("keepdims", 1) != 0
+    after = reduced_shape(shape, axes, keep_dims)
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s, (x,) = F32Builder(emitter, shape), values
+        if not axes:
+            return x
+        largest = reduced(emitter, F32MaxOp, x, axes)
+        kept = F32Builder(emitter, shape_of(largest.type))
+        bounded = kept("minimumf", kept("maximumf", largest, -_LARGEST), _LARGEST)
+        terms = s("exp", s("subf", x, bounded))
+        return F32Builder(emitter, after)(
+            "addf",
+            emitter.float_op("math.log", reduced(emitter, F32SumOp, terms, axes, keep_dims)),
+            emitter.reshape(bounded, after),
+        )
+
+    return computed(call, after, (0,), build)

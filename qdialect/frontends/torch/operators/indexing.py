@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from qdialect.frontends.planning.ordering import extreme_index
 from qdialect.frontends.planning.plain import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.slices import gather
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.movement import gathered, moved, transposed
 from qdialect.frontends.torch.operators.plain import element_of_result, value_as
@@ -28,6 +30,8 @@ from qdialect.frontends.torch.operators.reduction import reduce_over
 from qdialect.frontends.torch.operators.registry import Call, imports
 
 _INDICES = ("i32", "i64")
+_MAX_FACTORS = 256
+"""Of a running product: each one is an op of its own."""
 
 
 def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -175,5 +179,24 @@ def _cumsum(call: Call) -> Result:
     def emit(emitter: Emitter) -> Emitted:
         data = emitter.to_channels_first(value)
         return emitter.build(CumSumOp, data, element=value.element, axis=axis, exclusive=False, reverse=False), False
+
+    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+
+
+@imports("cumprod.default")
+def _cumprod(call: Call) -> Result:
+    """One factor after another; integers wrap around."""
+    value = value_as(call, "self", element_of_result(call))
+    axis = axis_of(call, len(value.shape))
+    require(len(value.shape) >= 1, "input must have at least 1 dimension, but got 0")
+    extent = value.shape[axis]
+    require(extent <= _MAX_FACTORS, f"a running product must have at most {_MAX_FACTORS} factors, but got {extent}")
+    op = "arith.mulf" if value.element == "f32" else "arith.muli"
+
+    def emit(emitter: Emitter) -> Emitted:
+        data = emitter.to_channels_first(value)
+        factors = [gather(emitter, data, axis, (index,)) for index in range(extent)]
+        products = list(accumulate(factors, lambda lhs, rhs: emitter.upstream(op, value.element, lhs, rhs)))
+        return emitter.concatenate(products, axis), False
 
     return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
