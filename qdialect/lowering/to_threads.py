@@ -25,6 +25,10 @@ from qdialect.lowering.upstream import run_passes
 MIN_CYCLES = 4000
 """Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
 
+_TRANSFER_CYCLES = 0.1
+"""Of a byte that a kernel on one thread reads or writes: half of what a divided kernel wrote, or is to read, is in the
+other core's cache, from where a line of 64 bytes takes some 12 cycles."""
+
 # Nothing waits for a kernel that reads nothing, and what it writes stays with the thread that goes on with it.
 _FILL_SHARE = 0.05
 
@@ -50,7 +54,8 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
         check_network(main, others)
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
         found = network_calls(main, kernels)
-        partitions = _partitions(kernels, found, threads, min_cycles)
+        memory = len(main.regions[0].blocks[0].arguments) - 1
+        partitions = _partitions(kernels, found, memory, threads, min_cycles)
         if not partitions:
             return 0
         calls = list(schedule(found, frozenset(partitions), threads))
@@ -63,15 +68,17 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
 
 
 def _partitions(
-    kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], threads: int, min_cycles: int
+    kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], memory: int, threads: int, min_cycles: int
 ) -> dict[str, list[Partition]]:
-    """How each kernel that is worth it is cut."""
+    """How each kernel that is worth it is cut; results lie in the network's argument `memory`."""
     aliased = {network_call.kernel.name for network_call in found if network_call.is_aliased}
+    moved = {network_call.kernel.name: network_call.moved(memory) for network_call in found}
     chosen: dict[str, list[Partition]] = {}
     for name, kernel in kernels.items():
         reads = any(not access.is_write for access in kernel.accesses)
         worth = min_cycles if reads else min_cycles * _FILL_SHARE
-        if kernel.cost < worth or name in aliased or not kernel.loop_nests:
+        cost = kernel.cost + _TRANSFER_CYCLES * moved.get(name, 0)
+        if cost < worth or name in aliased or not kernel.loop_nests:
             continue
         partitions = _divided(kernel, threads)
         if partitions:
