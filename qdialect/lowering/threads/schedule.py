@@ -43,6 +43,15 @@ class NetworkCall:
         """Whether the order of both matters."""
         return any(one.conflicts(two) for one in self.touches for two in other.touches)
 
+    def moved(self, block: int) -> int:
+        """About how many bytes it reads and writes of the block that is argument `block` of the network."""
+        found = {
+            (touch.argument, touch.is_write): touch.bytes.end - touch.bytes.start
+            for touch in sorted(self.touches, key=lambda touch: touch.bytes.end - touch.bytes.start)
+            if touch.block == block
+        }
+        return sum(found.values())
+
     @property
     def is_aliased(self) -> bool:
         """Whether it gets memory that it writes as more than one argument."""

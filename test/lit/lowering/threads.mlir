@@ -9,17 +9,17 @@
 // CHECK: memref.global "private" constant @kernel_0_parts : memref<3x3xindex>
 // CHECK-SAME: dense<{{\[\[}}0, 19, 19], [0, 15, 30], [0, 0, 19]]>
 
-// A step that is not worth it keeps its kernel: the copy of the input.
-// CHECK-LABEL: func.func private @kernel_1(
-// CHECK-SAME: memref<38016xi8>) {
+// The copy of the input costs little, but half of it would be read from the other core's cache.
+// CHECK: memref.global "private" constant @kernel_1_parts : memref<1x3xindex> = dense<{{\[\[}}0, 248, 496]]>
 
 // A kernel reads from a table where its part begins and ends: 31 rows of 4 tiles are 62 tiles a part, so that the middle
-// row is cut in two.
-// CHECK: memref.global "private" constant @kernel_2_parts : memref<1x3xindex> = dense<{{\[\[}}0, 62, 124]]>
+// row is cut in two. A part is five chunks.
+// CHECK: memref.global "private" constant @kernel_2_parts : memref<1x11xindex>
+// CHECK-SAME: dense<{{\[\[}}0, 12, 25, 37, 50, 62, 74, 87, 99, 112, 124]]>
 // CHECK-LABEL: func.func private @kernel_2(
 // CHECK-SAME: %[[PART:arg[0-9]+]]: index) {
-// CHECK: %[[FIRST:.*]] = memref.load %{{.*}}[%c0, %[[PART]]] : memref<1x3xindex>
-// CHECK: %[[LAST:.*]] = memref.load %{{.*}} : memref<1x3xindex>
+// CHECK: %[[FIRST:.*]] = memref.load %{{.*}}[%c0, %[[PART]]] : memref<1x11xindex>
+// CHECK: %[[LAST:.*]] = memref.load %{{.*}} : memref<1x11xindex>
 // CHECK: %[[LOWER:.*]] = arith.divui %[[FIRST]], %c4
 // CHECK: %[[UPPER:.*]] = arith.divui %{{.*}}, %c4
 // CHECK: scf.for %[[ROW:.*]] = %[[LOWER]] to %[[UPPER]] step %c1 {
@@ -38,14 +38,23 @@
 // CHECK-NEXT: %[[THREAD:.*]] = arith.index_cast %[[ID]]
 // CHECK: %[[COUNT:.*]] = func.call @omp_get_num_threads()
 // CHECK-NEXT: %[[THREADS:.*]] = arith.index_cast %[[COUNT]]
-// CHECK: scf.for
-// CHECK-NEXT: func.call @kernel_0
+// CHECK-NEXT: scf.for %[[CLEARED:.*]] = %[[THREAD]] to %c2 step %[[THREADS]] {
+// CHECK: memref.store %c0_i64
+// CHECK: scf.for %[[P:.*]] = %[[THREAD]] to %c2 step %[[THREADS]] {
+// CHECK-NEXT: func.call @kernel_0({{.*}}, %[[P]])
 // CHECK-NOT: omp.barrier
-// CHECK: scf.if
-// CHECK-NEXT: func.call @kernel_1
+// CHECK: scf.for %[[Q:.*]] = %[[THREAD]] to %c2 step %[[THREADS]] {
+// CHECK-NEXT: func.call @kernel_1({{.*}}, %[[Q]])
+// Each thread counts the chunks that it takes: of its own part first, then of the other one.
 // CHECK: omp.barrier
-// CHECK-NEXT: scf.for %[[I:.*]] = %[[THREAD]] to %c2 step %[[THREADS]] {
-// CHECK-NEXT: func.call @kernel_2({{.*}}, %[[I]])
+// CHECK-NEXT: scf.for %[[I:.*]] = %c0 to %c2 step %c1 {
+// CHECK-NEXT: %[[BEHIND:.*]] = arith.addi %[[THREAD]], %[[I]]
+// CHECK-NEXT: %[[VICTIM:.*]] = arith.remui %[[BEHIND]], %c2
+// CHECK: %[[TAKEN:.*]] = scf.while : () -> index {
+// CHECK: memref.atomic_rmw addi %c1_i64
+// CHECK: arith.cmpi ult, %{{.*}}, %c5
+// CHECK: arith.muli %[[VICTIM]], %c5
+// CHECK: func.call @kernel_2(
 // CHECK: omp.terminator
 
 // The region is a function that the runtime calls.
