@@ -1,4 +1,4 @@
-"""frontends/onnx/operators/filtered_resize.py: cubic filters and filters against aliasing, beside ONNX Runtime."""
+"""frontends/onnx/operators/filtered_resize.py: filters as products with matrices, beside ONNX Runtime."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
@@ -18,18 +19,18 @@ X = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
 
 
-def _content(scales: Sequence[float], **attributes: Any) -> bytes:
+def _content(scales: Sequence[float], x: NDArray[np.float32] = X, **attributes: Any) -> bytes:
     model = ModelBuilder()
-    given = model.input("x", X.shape), "", model.constant(np.array(scales, np.float32))
+    given = model.input("x", x.shape), "", model.constant(np.array(scales, np.float32))
     return model.finish(model.node("Resize", *given, **attributes), dtype=np.float32, version=19)
 
 
-def _check(content: bytes) -> None:
+def _check(content: bytes, x: NDArray[np.float32] = X) -> None:
     options = ORT.SessionOptions()
     options.log_severity_level = 3
     session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"x": X})
-    assert_floats_within(run(content, X), wanted, "layer")
+    (wanted,) = session.run(None, {"x": x})
+    assert_floats_within(run(content, x), wanted, "layer")
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
@@ -45,6 +46,16 @@ def test_cubic(coordinates: str, exclude_outside: int) -> None:
 def test_filters_against_aliasing(coordinates: str, mode: str) -> None:
     for scales in ([1, 1, 0.5, 0.7], [1, 1, 0.34, 2]):
         _check(_content(scales, mode=mode, antialias=1, coordinate_transformation_mode=coordinates))
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_linear_of_any_rank_and_scale(coordinates: str) -> None:
+    """Rows, volumes, channels and scales that extents are rounded down from."""
+    random = np.random.default_rng(1)
+    for shape, scales in (((1, 2, 9), [1, 1, 2]), ((1, 2, 3, 4, 5), [1, 1, 2, 1, 0.5]), ((2, 7, 9, 2), [1, 2, 1.5, 1])):
+        x = random.normal(size=shape).astype(np.float32)
+        _check(_content(scales, x, mode="linear", coordinate_transformation_mode=coordinates), x)
+    _check(_content([1, 1, 1.7, 0.65], mode="linear", coordinate_transformation_mode=coordinates))
 
 
 @pytest.mark.parametrize("how", [{"mode": "nearest"}, {"mode": "linear"}, {"mode": "cubic"}, {"antialias": 1}])

@@ -139,12 +139,6 @@ RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("scales or sizes must have 4 entries, but got None", [NONE, NONE], {}),
     ("result must not be empty, but got 0 along dimension 2", [NONE, np.array([1, 1, 0.1, 1], np.float32)], {}),
     ("scales must be finite", [NONE, np.array([1, 1, np.nan, 1], np.float32)], {}),
-    (
-        "mode linear must resize height and width of 4 dimensions, but goes from [1, 3, 4, 6]",
-        [NONE, NONE, LONG([1, 6, 8, 8])],
-        LINEAR,
-    ),
-    ("scales of mode linear must be the ratios of the extents", [NONE, np.array([1, 1, 2.1, 1], np.float32)], LINEAR),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Resize by cubic filters and by filters against aliasing: a product with a constant matrix along each dimension."""
+"""Resize by cubic filters, against aliasing, and linear of any rank: products with a matrix along each dimension."""
 
 from __future__ import annotations
 

@@ -197,12 +197,11 @@ def _nearest_of(call: Call, dimension: Scaled, is_old: bool) -> Nearest:
 def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinates: Coordinates) -> Tensor:
     shape = tuple(dimension.size for dimension in dimensions)
     moving = {i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent}
-    fits = len(shape) == 4 and moving <= {_ROWS, _COLUMNS}
-    require(fits, f"mode linear must resize height and width of 4 dimensions, but goes from {list(source.shape)}")
-    if not moving:
+    are_ratios = coordinates is Coordinates.ALIGN_CORNERS or all(dimension.is_ratio for dimension in dimensions)
+    if not moving and are_ratios:
         return source
-    is_sound = coordinates is Coordinates.ALIGN_CORNERS or all(dimension.is_ratio for dimension in dimensions)
-    require(is_sound, "scales of mode linear must be the ratios of the extents")
+    if len(shape) != 4 or not moving <= {_ROWS, _COLUMNS} or not are_ratios:
+        return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
     if isinstance(source, Constant | F32Tensor):
         return Interpolated(shape, call.f32(0), coordinates)
     require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
