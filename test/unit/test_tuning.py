@@ -107,7 +107,13 @@ def test_the_choice_follows_the_measurement() -> None:
 
 @needs_vbmi
 def test_ties_keep_what_the_model_chose() -> None:
-    for seconds in (fast(), lambda tunable: 0.985 if tunable.variant else 1.0, lambda _: 0.0):
+    def little(tunable: Tunable) -> float:
+        return 0.985 if tunable.variant else 1.0
+
+    def unseen(_: Tunable) -> float:
+        return 0.0
+
+    for seconds in (fast(), little, unseen):
         found, report = tuned(qdialect.parse(NETWORK), TARGET, clock=clock_of(seconds))
         assert [one.chosen for one in report.kernels] == [one.trials[0].variant for one in report.kernels]
         assert report.gain == 0
