@@ -1,5 +1,6 @@
 """What the benchmark says about a run: goals, tables and pictures, from recorded figures."""
 
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -158,7 +159,7 @@ def test_durations_have_a_unit_that_suits() -> None:
 
 
 def test_the_share_of_the_core_is_told() -> None:
-    lines = markdown(RESULTS).splitlines()
+    lines = report.markdown(RESULTS).splitlines()
     assert "## Share of the core" in lines
     assert "| net | 250 us | 60.0 % | 87.5 % | 8.0 % | 4.1 % |" in lines
     assert Results.from_json(RESULTS.to_json()) == RESULTS
