@@ -132,8 +132,9 @@ def host() -> Target:
     if not found:
         return GENERIC
     kind, cpu = kind_of(found), host_cpu()
-    is_known = cpu in MACHINES and cpu in CPUS
-    return _tuned_for(kind, cpu) if is_known and MACHINES[cpu] != kind.machine else kind
+    if cpu is None or cpu not in MACHINES or cpu not in CPUS or MACHINES[cpu] == kind.machine:
+        return kind
+    return _tuned_for(kind, cpu)
 
 
 def named(cpu: str, attributes: str = "") -> Target:

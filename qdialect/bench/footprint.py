@@ -53,14 +53,20 @@ class Footprint:
 
 def footprint(case: Case) -> Footprint:
     """Compile the network in a process of its own; raises `EngineError` where that fails."""
-    form = next(case.forms[name] for name in _FORMS if name in case.forms)
-    first = form.inputs()[0]
-    command = [sys.executable, "-m", "qdialect.bench.footprint", form.model, str(first.shape[0] if first.ndim else 1)]
+    model, batch = form_of(case)
+    command = [sys.executable, "-m", "qdialect.bench.footprint", model, str(batch)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise EngineError(f"compiling '{case.name}' ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
     fields: dict[str, Any] = json.loads(done.stdout)
     return Footprint(name=case.name, weights=case.weight_bytes, **fields)
+
+
+def form_of(case: Case) -> tuple[str, int]:
+    """The model file of a network that this compiler reads, and its batch."""
+    form = next(case.forms[name] for name in _FORMS if name in case.forms)
+    first = form.inputs()[0]
+    return form.model, first.shape[0] if first.ndim else 1
 
 
 def main(arguments: Sequence[str]) -> int:

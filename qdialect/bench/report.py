@@ -41,6 +41,7 @@ def markdown(results: Results) -> str:
         f"![Share of the peak]({SHARES_PICTURE})\n",
         f"![Roofline]({ROOFLINE_PICTURE})\n",
         *_summaries(results),
+        *_core_shares(results),
         *_footprints(results),
         *_details(results),
         *_absent(results),
@@ -107,6 +108,26 @@ def _cell(measurement: Measurement, engine: str) -> str:
 def _time_and_share(measurement: Measurement, row: Row) -> str:
     share = measurement.share(row)
     return duration(row.seconds) + ("" if share is None else f", {100 * share:.1f} %")
+
+
+def _core_shares(results: Results) -> Iterator[str]:
+    if not results.core_shares:
+        return
+    yield "## Share of the core\n"
+    yield (
+        "Each network on one core, kernel by kernel: its products as a share of the bare loop's; what its instructions "
+        "need at least on the busiest port as a share of the time; and how far the cost model's cycles are from those "
+        "measured, of half of the calls at most and weighted by time.\n"
+    )
+    rows = [
+        (
+            one.name,
+            duration(one.seconds),
+            *(f"{100 * share:.1f} %" for share in (one.of_peak, one.of_bound, one.median_error, one.weighted_error)),
+        )
+        for one in results.core_shares
+    ]
+    yield _table(("network", "kernels", "of peak", "of bound", "median error", "weighted error"), rows)
 
 
 def _footprints(results: Results) -> Iterator[str]:

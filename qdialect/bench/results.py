@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from qdialect.bench.core_share import CoreShare
 from qdialect.bench.footprint import Footprint
 from qdialect.diagnostics import InputError
 
@@ -84,6 +85,8 @@ class Results:
     """What the machine can do: bytes a second that it reads from each level of memory."""
     footprints: tuple[Footprint, ...] = ()
     """Of networks, what compiling and running them takes."""
+    core_shares: tuple[CoreShare, ...] = ()
+    """Of networks, what they get of one core, and how well that is predicted."""
 
     def find(self, name: str, threads: int = 1) -> Measurement | None:
         """The measurement of a workload."""
@@ -102,7 +105,8 @@ class Results:
                 raise InputError(f"results must have version {VERSION}")
             measurements = tuple(_measurement(entry) for entry in fields.pop("measurements"))
             footprints = tuple(Footprint(**entry) for entry in fields.pop("footprints"))
-            return Results(**fields, measurements=measurements, footprints=footprints)
+            core_shares = tuple(CoreShare(**entry) for entry in fields.pop("core_shares", ()))
+            return Results(**fields, measurements=measurements, footprints=footprints, core_shares=core_shares)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"results must be what a benchmark wrote: {error}") from error
 

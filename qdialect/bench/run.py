@@ -12,6 +12,7 @@ from pathlib import Path
 from qdialect.bench import machine
 from qdialect.bench.campaign import Campaign, Plan, Progress, cores_for
 from qdialect.bench.cases import Case, Source
+from qdialect.bench.core_share import CoreShare, core_share
 from qdialect.bench.engines import ENGINES, OURS, missing_package
 from qdialect.bench.engines.base import EngineError
 from qdialect.bench.footprint import Footprint, footprint
@@ -106,6 +107,7 @@ class Run:
     progress: Progress
     show: Callable[[Measurement], None]
     _footprints: list[Footprint] = field(default_factory=list[Footprint])
+    _core_shares: list[CoreShare] = field(default_factory=list[CoreShare])
 
     def results(self) -> Results:
         """Measure everything."""
@@ -125,6 +127,7 @@ class Run:
             measurements=tuple(measurements),
             limits=limits,
             footprints=tuple(self._footprints),
+            core_shares=tuple(self._core_shares),
         )
 
     def _versions(self, plan: Plan) -> dict[str, str]:
@@ -155,6 +158,7 @@ class Run:
             wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
             if wants_footprint and self.settings.target == HOST and OURS in self.selection.engines:
                 self._measure_footprint(case)
+                self._measure_core_share(case)
 
     def _measure_footprint(self, case: Case) -> None:
         self.progress(f"{case.name}: compiling in a fresh process")
@@ -162,3 +166,10 @@ class Run:
             self._footprints.append(footprint(case))
         except EngineError as error:
             self.selection.absent[f"footprint of {case.name}"] = str(error)
+
+    def _measure_core_share(self, case: Case) -> None:
+        self.progress(f"{case.name}: measuring every kernel")
+        try:
+            self._core_shares.append(core_share(case))
+        except EngineError as error:
+            self.selection.absent[f"share of the core of {case.name}"] = str(error)

@@ -18,7 +18,8 @@ from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.batching.reading import read_batched
 from qdialect.batching.sizes import lowered_sizes
-from qdialect.cli import terminal
+from qdialect.cache.store import open_store
+from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
 from qdialect.cli.target_arguments import add_features_argument
@@ -29,6 +30,7 @@ from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
 from qdialect.model_files import FORMATS, read_model
 from qdialect.target import Target
+from qdialect.tuning.tuner import tuned
 
 PROGRAM = "qdialect-compile"
 _HEADERS = (".h", ".hpp")
@@ -61,6 +63,7 @@ class Arguments(argparse.Namespace):
     threads: int
     batch: int | str
     name: str | None
+    tune: bool
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     add_features_argument(parser.add_argument)
     add_threads_argument(parser.add_argument)
     parser.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="measure kernels in several variants on this machine, take the fastest of each, and print what it won on "
+        "stderr; for one CPU whose features this machine has",
+    )
     return parser
 
 
@@ -110,6 +119,8 @@ def _compile(options: Arguments) -> int:
 
 def _artifact(options: Arguments, name: str) -> Artifact:
     if options.batch == DYNAMIC:
+        if options.tune:
+            raise InputError(f"--tune must be given with a batch of one size, but got --batch {DYNAMIC}")
         network = read_batched(Path(options.model), import_options(options))
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
@@ -117,7 +128,17 @@ def _artifact(options: Arguments, name: str) -> Artifact:
     module = read_model(options.model, import_options(options))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
+    if options.tune:
+        module = _tuned(module, targets)
     return artifact_of(name, targets, [lower(module, target, threads=threads) for target in targets])
+
+
+def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
+    if len(targets) != 1:
+        raise InputError(f"--tune must be given for one CPU, but got {', '.join(target.name for target in targets)}")
+    found, report = tuned(module, targets[0], store=open_store(), progress=terminal.progress)
+    terminal.say(tuning_table.text(report))
+    return found
 
 
 def _check_output(options: Arguments, path: Path) -> None:

@@ -15,10 +15,11 @@ def text(report: TuningReport) -> str:
         return f"{report.target}: 0 kernels have variants that could be measured"
     lines = [table.render(_HEADER, [_row(one) for one in report.kernels], right=_NUMBERS)]
     kept = sum(one.was_kept for one in report.kernels)
-    known = f", {kept} of them before" if kept else ""
+    known = f" ({kept} of them before)" if kept else ""
+    count, changed = len(report.kernels), len(report.changed)
     lines.append(
-        f"{report.target}: {len(report.kernels)} kernels measured{known}; {len(report.changed)} are not as the model "
-        f"chose, which saves {100 * report.gain:.1f} % of the time of all"
+        f"{report.target}: {count} kernel{'s' * (count != 1)} measured{known}, {changed} changed, which saves "
+        f"{100 * report.gain:.1f} % of the time of all"
     )
     return "\n".join(lines)
 

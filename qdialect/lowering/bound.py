@@ -9,6 +9,14 @@ Of every op on vectors, times the trips of the loops around it, there are counte
 
 and the longest of the four is the bound: no order of instructions is faster, if LLVM needs as many.  Constants, casts
 and extensions, which loads do on the way, count nothing; neither do addresses and the loops themselves.
+
+A core looks some hundred instructions ahead, so that the body of one loop overlaps with itself and little with that of
+the next.  What a kernel is predicted to take is therefore the sum of the bounds of its loop bodies, each for itself:
+
+  predicted(body) = trips * (bound of what is in no inner loop + sum of predicted(inner loops)),
+
+and at least what its bytes take to come: those that exceed the first level at half of the second one's bandwidth, as
+data and results share it, and those that exceed the second level at a quarter.
 """
 
 from __future__ import annotations
@@ -16,7 +24,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.lowering.functions import functions
@@ -31,16 +40,41 @@ _STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = "tdpb"
+_LOOP = "scf.for"
 
 
-def kernel_bounds(module: ir.Module, machine: Machine) -> dict[int, float]:
+@dataclass(frozen=True)
+class KernelCycles:
+    """What the instructions of a kernel take."""
+
+    bound: float
+    """At least."""
+    predicted: float
+    """Loop by loop, with all data in the first level."""
+
+
+def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles]:
     """Cycles by the number of a kernel, of the kernels of a module of the phase `x86`."""
-    found: dict[int, float] = {}
+    found: dict[int, KernelCycles] = {}
     for function in functions(module):
         number = _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value)
         if number:
-            found[int(number[1])] = cycles(counted(function, machine), machine)
+            bound = cycles(counted(function, machine), machine)
+            found[int(number[1])] = KernelCycles(bound, predicted(function, machine))
     return found
+
+
+def predicted(op: ir.Operation, machine: Machine) -> float:
+    """Cycles of a function or a loop, the sum of what its loop bodies take."""
+    outside, inside = _outside_of_loops(op, machine)
+    return _trips(op) * (cycles(outside, machine) + sum(predicted(loop, machine) for loop in inside))
+
+
+def memory_cycles(size: int, machine: Machine) -> float:
+    """Cycles until `size` bytes that a kernel reads and writes have come."""
+    if size <= machine.l1_bytes:
+        return 0.0
+    return size / (machine.l2_bandwidth / (2 if size <= machine.l2_bytes else 4))
 
 
 def cycles(counts: Mapping[str, float], machine: Machine) -> float:
@@ -57,17 +91,33 @@ def cycles(counts: Mapping[str, float], machine: Machine) -> float:
 
 def counted(op: ir.Operation, machine: Machine) -> Counter[str]:
     """What `op` and all that is in it asks of each port."""
-    trips = 1
-    if op.name == "scf.for":
-        found = bounds(op)
-        # Of a loop whose end is known when it runs, once is certain.
-        trips = found[2] if found else 1
     total = _own(op, machine)
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                total += counted(child.operation, machine)
-    return Counter({name: trips * count for name, count in total.items()})
+    for child in _children(op):
+        total += counted(child, machine)
+    return Counter({name: _trips(op) * count for name, count in total.items()})
+
+
+def _outside_of_loops(op: ir.Operation, machine: Machine) -> tuple[Counter[str], list[ir.Operation]]:
+    """What `op` and all that is in it, but in no inner loop, asks of each port; and the outermost of these loops."""
+    total, loops = _own(op, machine), list[ir.Operation]()
+    for child in _children(op):
+        if child.name == _LOOP:
+            loops.append(child)
+            continue
+        own, inner = _outside_of_loops(child, machine)
+        total += own
+        loops += inner
+    return total, loops
+
+
+def _children(op: ir.Operation) -> Iterator[ir.Operation]:
+    return (child.operation for region in op.regions for block in region.blocks for child in block.operations)
+
+
+def _trips(op: ir.Operation) -> int:
+    found = bounds(op) if op.name == _LOOP else None
+    # Of a loop whose end is known when it runs, once is certain.
+    return found[2] if found else 1
 
 
 def _own(op: ir.Operation, machine: Machine) -> Counter[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,11 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
-from qdialect.lowering.bound import kernel_bounds
+from qdialect.lowering.bound import KernelCycles, kernel_cycles, memory_cycles
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
+from qdialect.machine import Machine
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
@@ -26,6 +27,7 @@ from qdialect.target import Target
 
 Array = NDArray[Any]
 
+_SHORTEST = 50e-9
 _WARM_UP_CALLS = 3
 _ROUNDS = 5
 # Of a round: as many give a median.
@@ -43,6 +45,8 @@ class CallProfile:
     """Multiply-accumulates per second of bare `vpdpbusd`; None where the CPU lacks it."""
     bound: float | None = None
     """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
+    predicted: float | None = None
+    """Seconds that the cost model predicts; None where the core's speed is not known."""
 
     @property
     def rate(self) -> float:
@@ -66,6 +70,16 @@ class CallProfile:
 
 
 @dataclass(frozen=True)
+class ModelError:
+    """How far the predictions of the cost model are from the times of the kernel calls, as shares of these."""
+
+    median: float
+    """Of the calls, half are no further."""
+    weighted: float
+    """The mean, each call weighted by its time."""
+
+
+@dataclass(frozen=True)
 class Profile:
     """The kernel calls of a network, in their order, and what each takes."""
 
@@ -76,6 +90,22 @@ class Profile:
     """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
+    frequency: float | None = None
+    """Cycles a second of the core while that loop ran; None where the core is not known."""
+
+    @property
+    def model_error(self) -> ModelError | None:
+        """How far the cost model is from what was measured; None where it predicts nothing.
+
+        Calls of less than 0.05 us, which the clock tells roughly, are left out.
+        """
+        found = [one for one in self.calls if one.seconds >= _SHORTEST]
+        pairs = [(one.seconds, one.predicted) for one in found if one.predicted is not None]
+        if not pairs:
+            return None
+        errors = [abs(predicted - seconds) for seconds, predicted in pairs]
+        shares = [error / seconds for error, (seconds, _) in zip(errors, pairs, strict=True)]
+        return ModelError(statistics.median(shares), sum(errors) / sum(seconds for seconds, _ in pairs))
 
     @property
     def seconds(self) -> float:
@@ -125,22 +155,36 @@ def profile_ops(
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
     times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
-    bounds = _bounds(module, targets.resolve(target), peak)
-    calls = (
-        CallProfile(call, float(one), peak, bounds.get(call.kernel))
-        for call, one in zip(executable.calls, times, strict=True)
-    )
-    return Profile(tuple(calls), len(cycles), peak, title)
+    pairs = [(call, float(one)) for call, one in zip(executable.calls, times, strict=True)]
+    model = _model(module, targets.resolve(target), peak)
+    if model is None:
+        return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
+    found = tuple(CallProfile(call, one, peak, *model.seconds(call)) for call, one in pairs)
+    return Profile(found, len(cycles), peak, title, model.frequency)
 
 
-def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, float]:
-    """Seconds that each kernel's instructions need at least; none where the clock's rate or the code is not known."""
+@dataclass(frozen=True)
+class _Model:
+    """What the kernels of a network need on this machine's core."""
+
+    machine: Machine
+    frequency: float
+    kernels: Mapping[int, KernelCycles]
+
+    def seconds(self, call: KernelCall) -> tuple[float, float]:
+        """At least, and as predicted."""
+        found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
+        predicted = max(found.predicted, memory_cycles(call.bytes_moved, self.machine))
+        return found.bound / self.frequency, predicted / self.frequency
+
+
+def _model(module: ir.Module, target: Target, peak: float | None) -> _Model | None:
+    """What the kernels need; None where the clock's rate or the code is not known."""
     if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
-        return {}
+        return None
     machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
-    rate = peak / products_per_cycle(target, machine)
     lowered = lower(module, target, Phase.X86).module
-    return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}
+    return _Model(machine, peak / products_per_cycle(target, machine), kernel_cycles(lowered, machine))
 
 
 def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

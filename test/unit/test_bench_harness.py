@@ -12,6 +12,7 @@ from qdialect.bench.agreement import agreement
 from qdialect.bench.bandwidth import read_rate
 from qdialect.bench.campaign import Campaign, Plan, cores_for
 from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.core_share import core_share
 from qdialect.bench.drawn import layer_parameters, write_case
 from qdialect.bench.engines.base import EngineError
 from qdialect.bench.engines.iree_text import layer_text
@@ -88,6 +89,9 @@ def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
     (one,) = results.footprints
     assert one.weights == case.weight_bytes
     assert one.kernels > 0
+    (share,) = results.core_shares
+    assert (share.name, share.seconds > 0) == ("tiny", True)
+    assert 0 <= share.of_peak <= share.of_bound < 2 or not share.of_bound
 
 
 def test_a_network_that_cannot_be_read_is_left_out(case: Case) -> None:
@@ -106,6 +110,8 @@ def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
     Path(case.forms["qdq"].model).write_bytes(b"damaged")
     with pytest.raises(EngineError, match=r"compiling 'tiny' ended with status 1: .*damaged"):
         footprint(case)
+    with pytest.raises(EngineError, match=r"profiling 'tiny' ended with status 1: .*damaged"):
+        core_share(case)
 
 
 def test_names_select() -> None:

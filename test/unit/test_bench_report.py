@@ -1,5 +1,6 @@
 """What the benchmark says about a run: goals, tables and pictures, from recorded figures."""
 
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from qdialect.bench import pictures, report
+from qdialect.bench.core_share import CoreShare
 from qdialect.bench.footprint import Footprint
 from qdialect.bench.goals import duration, judge
 from qdialect.bench.results import Measurement, Results, Rounds, Row
@@ -43,6 +45,7 @@ RESULTS = Results(
     ),
     limits={"L1": 200e9, "DRAM": 20e9},
     footprints=(Footprint("mobilenet_v1_025", 2.5, 300 << 20, 7, 30, 1100, 1000, 1300, 1000, 1200, 1000),),
+    core_shares=(CoreShare("net", 2.5e-4, 0.6, 0.875, 0.08, 0.041),),
 )
 
 
@@ -153,3 +156,13 @@ def test_rounds_become_a_row() -> None:
 
 def test_durations_have_a_unit_that_suits() -> None:
     assert [duration(s) for s in (2e-6, 1.5e-3, 2.0)] == ["2 us", "1.5 ms", "2 s"]
+
+
+def test_the_share_of_the_core_is_told() -> None:
+    lines = report.markdown(RESULTS).splitlines()
+    assert "## Share of the core" in lines
+    assert "| net | 250 us | 60.0 % | 87.5 % | 8.0 % | 4.1 % |" in lines
+    assert Results.from_json(RESULTS.to_json()) == RESULTS
+    older = json.loads(RESULTS.to_json())
+    del older["core_shares"]
+    assert Results.from_json(json.dumps(older)).core_shares == (), "results of before have none"

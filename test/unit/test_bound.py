@@ -3,11 +3,11 @@
 import pytest
 from vector_programs import module_of
 
-from qdialect.lowering.bound import counted, cycles, kernel_bounds
+from qdialect.lowering.bound import KernelCycles, counted, cycles, kernel_cycles, memory_cycles
 from qdialect.lowering.functions import functions
 from qdialect.target import resolve
 
-ZEN_4 = resolve("znver4").machine
+ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine
 LOOP = """
 func.func @kernel_3_node(%x: memref<8x64xi8>, %w: memref<64xi8>, %y: memref<8x16xi32>) {
   %c0 = arith.constant 0 : index
@@ -37,7 +37,18 @@ def test_every_trip_of_a_loop_counts() -> None:
     wanted = {"products": 8, "loads": 17, "stores": 8, "instructions": 8 * (1 + 1 + 2 + 2)}
     assert dict(counted(function, ZEN_4)) == wanted
     # Two instructions of any kind a cycle, one load.
-    assert kernel_bounds(module, ZEN_4) == {3: 24.0}
+    # The load before the loop overlaps with nothing of it.
+    assert kernel_cycles(module, ZEN_4) == {3: KernelCycles(bound=24.0, predicted=25.0)}
+    # On ports that are as fast each body is bound by what it has most of.
+    assert kernel_cycles(module, ZEN_5)[3] == KernelCycles(bound=12.0, predicted=12.5)
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted"),
+    [(32 << 10, 0), (48 << 10, (48 << 10) / 16), (1 << 20, (1 << 20) / 16), (1 << 21, (1 << 21) / 8)],
+)
+def test_bytes_come_from_the_level_that_holds_them(size: int, wanted: float) -> None:
+    assert memory_cycles(size, ZEN_4) == wanted
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,19 @@ from qdialect.interface import KernelCall
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload
-from qdialect.runtime.profile import CallProfile, Profile, profile_ops
+from qdialect.runtime.profile import CallProfile, ModelError, Profile, profile_ops
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
     (
         CallProfile(KernelCall("halo", 0, (), 0, 100), 1e-6, 2e11),
-        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6),
+        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
         CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
     ),
     repetitions=17,
     peak=2e11,
+    frequency=3e9,
 )
 
 
@@ -43,6 +44,9 @@ def test_every_step_is_there_once(name: str) -> None:
     assert (found.peak is not None) == target.host().has_vnni
     assert (found.bound is not None) == (target.host().has_vnni and name == "host")
     assert all(one.bound is None or one.bound >= 0 for one in found.calls)
+    assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
+    assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
+    assert (found.model_error is not None) == (found.frequency is not None) == (found.bound is not None)
 
 
 def test_the_clock_changes_no_result() -> None:
@@ -89,18 +93,26 @@ def test_rates_and_shares() -> None:
     assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
 
 
+def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
+    times = ((1e-6, 1.5e-6), (2e-6, 1.8e-6), (4e-6, 4e-6), (1e-6, None), (40e-9, 1e-6))
+    calls = tuple(CallProfile(KernelCall("x", 0, ()), own, 1.0, 0.0, predicted) for own, predicted in times)
+    assert Profile(calls, 2, 1.0).model_error == ModelError(pytest.approx(0.1), pytest.approx(0.1))
+    assert Profile(calls[3:], 2, 1.0).model_error is None
+
+
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# kernel op time us of call MMAC GMAC/s of peak of bound bytes GB/s nodes",
-        "0 0 halo 1.00 10.0 % - - - - 100 0.1",
-        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 4000 0.7 first",
-        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - 4000 1.3 a<b>&\\x07c, second",
-        "3 2 nothing 0.00 0.0 % - - - - 0 -",
-        "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 8100 0.8",
+        "# kernel op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s nodes",
+        "0 0 halo 1.00 10.0 % - - - - - - 100 0.1",
+        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 first",
+        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 a<b>&\\x07c, second",
+        "3 2 nothing 0.00 0.0 % - - - - - - 0 -",
+        "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
         "bound: what the instructions need at least on the core's busiest port, at the clock of that loop",
+        "predicted: the cost model's cycles, off by 10.0 % (median of the calls), 10.0 % (weighted by time)",
     ]
 
 

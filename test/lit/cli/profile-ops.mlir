@@ -6,7 +6,7 @@
 // RUN: filecheck %s --input-file %t.html --check-prefix=HTML
 //
 // CHECK: ms a call (median), 0.000576 million multiply-accumulates
-// CHECK: #  kernel  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  bytes {{.*}} GB/s  nodes
+// CHECK: #  kernel  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  of bound  cycles  predicted  bytes {{.*}} GB/s  nodes
 // CHECK-NEXT: 0       0  input 0
 // CHECK-NEXT: 1       1  qnn.fused_dense {{.*}} %  0.001
 // CHECK-SAME: fc;bias

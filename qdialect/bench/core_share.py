@@ -1,0 +1,82 @@
+"""How much of what a core can do a network gets, and how well the cost model predicts it: measured in a fresh process.
+
+``python -m qdialect.bench.core_share MODEL BATCH`` prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdialect.bench.cases import Case
+from qdialect.bench.engines.base import EngineError
+from qdialect.bench.footprint import form_of
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.lowered import ports
+from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.model_files import ImportOptions, read_model
+from qdialect.runtime.profile import profile_ops
+from qdialect.runtime.random_inputs import random_inputs
+
+
+@dataclass(frozen=True)
+class CoreShare:
+    """Of one network on one core; what is not known of the core is 0."""
+
+    name: str
+    seconds: float
+    """All kernel calls together."""
+    of_peak: float
+    """Their rate of products as a share of the bare dot products'."""
+    of_bound: float
+    """What their instructions need at least on the busiest port, as a share of their time."""
+    median_error: float
+    """Of the predictions of the cost model, as a share of the time of a call."""
+    weighted_error: float
+    """The mean of these errors, each call weighted by its time."""
+
+
+def core_share(case: Case) -> CoreShare:
+    """Profile the network in a process of its own; raises `EngineError` where that fails."""
+    model, batch = form_of(case)
+    command = [sys.executable, "-m", "qdialect.bench.core_share", model, str(batch)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EngineError(f"profiling '{case.name}' ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
+    fields: dict[str, Any] = json.loads(done.stdout)
+    return CoreShare(name=case.name, **fields)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Profile one model on the last core that this process may use, and print what was found."""
+    model, batch = arguments
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    try:
+        fields = _profiled(model, int(batch))
+    except QDialectError as error:
+        print(error.render(), file=sys.stderr)
+        return 1
+    print(json.dumps(fields))
+    return 0
+
+
+def _profiled(model: str, batch: int) -> dict[str, float]:
+    module = read_model(model, ImportOptions(batch))
+    found = profile_ops(module, random_inputs(ports(main_function(module), "arg"), 0))
+    error = found.model_error
+    return {
+        "seconds": found.seconds,
+        "of_peak": found.macs / found.seconds / found.peak if found.peak else 0.0,
+        "of_bound": found.bound / found.seconds if found.bound else 0.0,
+        "median_error": error.median if error else 0.0,
+        "weighted_error": error.weighted if error else 0.0,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
