@@ -14,6 +14,7 @@ from qdialect.quant_math import (
     Entries,
     FloatRounding,
     NanPolicy,
+    QuantizedDtype,
     Scaling,
     Table,
     activations,
@@ -32,6 +33,7 @@ from qdialect.quant_math import (
 )
 
 DTYPES = ["int8", "uint8"]
+HALVES, ONES = QuantizedDtype(0.5, 0, "uint8"), QuantizedDtype(1.0, 0, "uint8")
 FUNCTIONS: dict[str, ElementFunction] = {
     "relu": activations.relu,
     "relu6": activations.relu6,
@@ -91,9 +93,8 @@ def test_entries_follow_their_convention(
 ) -> None:
     lo, hi = quantized_range(dtype)
     function = FUNCTIONS[name]
-    table = build_table(
-        function, scales[0], zero_points[0], dtype, scales[1], zero_points[1], dtype, entries, NanPolicy.MAX
-    )
+    source, result = (QuantizedDtype(scales[i], zero_points[i], dtype) for i in range(2))
+    table = build_table(function, source, result, entries, NanPolicy.MAX)
     floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
     for index in range(0, 256, 5):
         code = int(np.array(index, dtype=np.uint8).view(dtype))
@@ -109,16 +110,13 @@ def test_entries_follow_their_convention(
 
 def test_conventions_differ_at_ties() -> None:
     """Scale 1/2: code 1 stands for exactly half an output step."""
-    tables = {
-        entries: build_table(activations.relu, 0.5, 0, "uint8", 1.0, 0, "uint8", entries, NanPolicy.MAX)
-        for entries in Entries
-    }
+    tables = {entries: build_table(activations.relu, HALVES, ONES, entries, NanPolicy.MAX) for entries in Entries}
     assert [int(table[1]) for table in tables.values()] == [1, 1, 0, 1]
 
 
 @pytest.mark.parametrize(("nan", "code"), [(NanPolicy.MAX, 127), (NanPolicy.MIN, -128), (NanPolicy.ZERO_POINT, 9)])
 def test_special_values(nan: NanPolicy, code: int) -> None:
-    how = (0.1, 0, "int8", 0.1, 9, "int8", Entries.HALF_AWAY_DIVIDE, nan)
+    how = QuantizedDtype(0.1, 0, "int8"), QuantizedDtype(0.1, 9, "int8"), Entries.HALF_AWAY_DIVIDE, nan
     roots = build_table(activations.rsqrt, *how).view(np.int8)
     logarithms = build_table(activations.log, *how).view(np.int8)
     assert roots[0] == 127
@@ -127,7 +125,7 @@ def test_special_values(nan: NanPolicy, code: int) -> None:
 
 
 def test_tables_may_change_the_type() -> None:
-    table = build_table(lambda x: x, 1.0, -128, "int8", 1.0, 0, "uint8", Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
+    table = build_table(lambda x: x, QuantizedDtype(1.0, -128, "int8"), ONES, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
     assert table.tolist() == [(code + 128) % 256 for code in range(256)]
 
 
@@ -168,12 +166,12 @@ def test_one_wrong_entry_is_no_clamp() -> None:
 @pytest.mark.parametrize("builder", [tflite_leaky_relu_table, tvm_leaky_relu_table])
 def test_negative_slopes_are_refused(builder: Callable[..., Table]) -> None:
     with pytest.raises(ValueError, match="multiplier must be finite and not negative"):
-        builder(-0.1, 0.1, 0, "int8", 0.1, 0, "int8")
+        builder(-0.1, *[QuantizedDtype(0.1, 0, "int8")] * 2)
 
 
 def test_hard_swish_refuses_a_tiny_output_scale() -> None:
     with pytest.raises(ValueError, match=r"output scale must be greater than 0\.0078125, but got 0\.001"):
-        tflite_hard_swish_table(1.0, 0, "int8", 0.001, 0, "int8")
+        tflite_hard_swish_table(QuantizedDtype(1.0, 0, "int8"), QuantizedDtype(0.001, 0, "int8"))
 
 
 @given(
