@@ -15,6 +15,7 @@ from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 from qdialect.quant_math import (
     Entries,
     NanPolicy,
+    QuantizedDtype,
     QuantParams,
     Table,
     activations,
@@ -98,10 +99,10 @@ class UnaryOp(EightBitFunction):
         alpha: float = self.attribute_values().get("alpha", 0.0)
         return build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)
 
-    def _ends(self) -> tuple[float, int, DType, float, int, DType]:
-        """Scale, zero point and type of input and result, as the builders of tables take them."""
-        source = (self.input_scale, self.input_zero_point, dtype_of(self.input.type))
-        return *source, self.output_scale, self.output_zero_point, dtype_of(self.output.type)
+    def _ends(self) -> tuple[QuantizedDtype, QuantizedDtype]:
+        """What the quantized values of input and result are."""
+        source = QuantizedDtype(self.input_scale, self.input_zero_point, dtype_of(self.input.type))
+        return source, QuantizedDtype(self.output_scale, self.output_zero_point, dtype_of(self.output.type))
 
 
 class ReluOp(UnaryOp, name="relu", function=activations.relu):

@@ -42,6 +42,7 @@ from qdialect.quant_math.real_functions import ElementFunction
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.tables import (
+    QuantizedDtype,
     Table,
     build_table,
     clamp_of_table,
@@ -69,6 +70,7 @@ __all__ = [
     "FloatRounding",
     "QuantParams",
     "QuantizedArray",
+    "QuantizedDtype",
     "RequantizeParameters",
     "Rounding",
     "Scaling",

@@ -38,6 +38,6 @@ def float_sum(first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]],
 def _multiply_add(
     values: NDArray[np.integer[Any]], ratio: np.float32, addend: NDArray[np.float32] | np.float32
 ) -> NDArray[np.float32]:
-    """quantized values * ratio + addend; in float64 the product of a code and a float32 number is exact."""
+    """quantized values * ratio + addend; in float64 the product of a quantized value and a float32 number is exact."""
     with np.errstate(over="ignore"):
         return np.asarray(values.astype(np.float64) * np.float64(ratio) + np.float64(addend), np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from qdialect.quant_math.affine import quantized_range
 from qdialect.quant_math.fixed_point import (
@@ -13,7 +12,7 @@ from qdialect.quant_math.fixed_point import (
     saturating_shift_left,
 )
 from qdialect.quant_math.multipliers import quantize_multiplier
-from qdialect.quant_math.tables import Table, encode_table, table_values
+from qdialect.quant_math.tables import QuantizedDtype, Table, encode_table
 
 _INT16_MAX = 2**15 - 1
 # 3.0 in the scale where the piecewise-linear factor fills an int16.
@@ -44,12 +43,8 @@ def hard_swish_bound(input_scale: float) -> float:
 
 
 def tflite_hard_swish_table(
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
 ) -> Table:
     """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns, at most 2 from the real function.
 
@@ -60,15 +55,15 @@ def tflite_hard_swish_table(
     Raises:
         ValueError: the output scale does not exceed `hard_swish_bound`, which the kernel refuses.
     """
-    lo, hi = quantized_range(output_dtype)
-    hires_scale = np.float32(hard_swish_bound(input_scale))
-    output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(output_scale)))
+    lo, hi = quantized_range(result.dtype)
+    hires_scale = np.float32(hard_swish_bound(source.scale))
+    output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(result.scale)))
     reluish_q, reluish_e = _quantize_to_int16(float(hires_scale / _RELUISH_SCALE))
     if output_e > 0:
-        raise ValueError(f"output scale must be greater than {hires_scale}, but got {output_scale}")
-    hires = (table_values(input_dtype) - input_zero_point) << 7
+        raise ValueError(f"output scale must be greater than {hires_scale}, but got {result.scale}")
+    hires = source.offsets() << 7
     preshift = doubling_high_multiply(hires, output_q, bits=16)
     product = _reluish(hires, reluish_q, reluish_e) * preshift
     truncated = np.sign(product) * (np.abs(product) >> 15)
-    values = rounding_shift_right(truncated, -output_e) + output_zero_point
-    return encode_table(np.clip(values, lo, hi), output_dtype)
+    values = rounding_shift_right(truncated, -output_e) + result.zero_point
+    return encode_table(np.clip(values, lo, hi), result.dtype)

@@ -1,4 +1,4 @@
-"""Tables of 256 entries: any function from an 8-bit code to an 8-bit code.
+"""Tables of 256 entries: any function from 8-bit quantized values to 8-bit quantized values.
 
 Index and entry are unsigned bit patterns, so for int8 the order is 0..127, -128..-1; entries have the bits of the
 output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from -128 to 127.
@@ -6,14 +6,28 @@ output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from qdialect.quant_math.affine import FloatArray, quantize_array
 from qdialect.quant_math.choices import Entries, FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math.quant_params import QuantParams
 from qdialect.quant_math.real_functions import ElementFunction
 
 Table = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class QuantizedDtype(QuantParams):
+    """Per-tensor parameters and the 8-bit type of the quantized values, at one end of a table."""
+
+    dtype: DTypeLike
+
+    def offsets(self) -> NDArray[np.int64]:
+        """The 256 values less the zero point, in table order, int64[256]."""
+        return table_values(self.dtype) - self.zero_point
 
 
 def table_values(dtype: DTypeLike) -> NDArray[np.int64]:
@@ -23,28 +37,24 @@ def table_values(dtype: DTypeLike) -> NDArray[np.int64]:
 
 def build_table(
     function: ElementFunction,
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
     entries: Entries,
     nan: NanPolicy,
 ) -> Table:
-    """table[bits(i)] = bits(quantize(function(s_x * (i - z_x)))) for every code i of `input_dtype`.
+    """table[bits(i)] = bits(quantize(function(s_x * (i - z_x)))) for every value i of the type of `source`.
 
     Dequantization, `function` and quantization run in float32, except that `half_away_double` runs them in float64.
     Infinities saturate; NaN follows `nan`.
     """
     floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
-    offsets = (table_values(input_dtype) - input_zero_point).astype(floating)
-    values: FloatArray = offsets * floating(input_scale)
+    offsets = source.offsets().astype(floating)
+    values: FloatArray = offsets * floating(source.scale)
     with np.errstate(all="ignore"):
         results = function(values).astype(floating)
     rounding = FloatRounding.HALF_EVEN if entries is Entries.HALF_EVEN_DIVIDE else FloatRounding.HALF_AWAY
     scaling = Scaling.RECIPROCAL_F32 if entries is Entries.HALF_AWAY_RECIPROCAL else Scaling.DIVIDE
-    quantized = quantize_array(results, output_scale, output_zero_point, 0, output_dtype, rounding, scaling, nan)
+    quantized = quantize_array(results, result.scale, result.zero_point, 0, result.dtype, rounding, scaling, nan)
     return quantized.view(np.uint8)
 
 

@@ -1,6 +1,6 @@
 """Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all quantized values.
 
-Every function takes the scale, zero point and dtype of input and output, and gives uint8[256] bit patterns.
+Every function takes the parameters and dtype of its input and of its result, and returns uint8[256] bit patterns.
 """
 
 from __future__ import annotations
@@ -17,66 +17,52 @@ from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_mult
 from qdialect.quant_math.inverse_root import inverse_root
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
 from qdialect.quant_math.scales import same_scale
-from qdialect.quant_math.tables import Table, build_table, encode_table, table_values
+from qdialect.quant_math.tables import QuantizedDtype, Table, build_table, encode_table, table_values
 
 # RSQRT keeps its roots as integers with so many more bits.
 _ROOT_PLACES = 20
 
 
 def tflite_abs_table(
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
 ) -> Table:
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
-    magnitudes = np.abs(table_values(input_dtype) - input_zero_point)
-    if not same_scale(input_scale, output_scale):
-        f32 = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
+    magnitudes = np.abs(source.offsets())
+    if not same_scale(source.scale, result.scale):
+        f32 = real_multiplier(source.scale, [1.0], result.scale, Multiplier.F32)
         multiplier = quantize_multiplier(float(f32[0]))
         magnitudes = multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)
-    return _encoded(magnitudes + output_zero_point, output_dtype)
+    return _encoded(magnitudes + result.zero_point, result.dtype)
 
 
 def tflite_sqrt_table(
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
 ) -> Table:
     """TFLite SQRT: the float32 root divided by the output scale and truncated.
 
     The kernel fails for a negative number; here its root is zero.
     """
-    f32_values = np.maximum(table_values(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(
-        input_scale
-    )
-    return _encoded(np.trunc(np.sqrt(f32_values) / np.float32(output_scale)) + output_zero_point, output_dtype)
+    f32_values = np.maximum(source.offsets(), 0).astype(np.float32) * np.float32(source.scale)
+    return _encoded(np.trunc(np.sqrt(f32_values) / np.float32(result.scale)) + result.zero_point, result.dtype)
 
 
 def tflite_rsqrt_table(
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
 ) -> Table:
     """TFLite RSQRT: the fixed-point inverse root of x - z_x times 1 / (sqrt(s_x) * s_y), both rounded twice.
 
-    Zero gives the largest code.  The kernel fails for a negative number, which is taken for zero here.
+    Zero gives the largest quantized value.  The kernel fails for a negative number, which is taken for zero here.
     """
-    offsets = table_values(input_dtype) - input_zero_point
-    product = float(np.float32(np.sqrt(np.float32(input_scale)) * np.float32(output_scale)))
+    offsets = source.offsets()
+    product = float(np.float32(np.sqrt(np.float32(source.scale)) * np.float32(result.scale)))
     q, e = quantize_multiplier(1 / product)
     roots = np.array([_root(int(offset)) for offset in np.maximum(offsets, 1)])
     scaled = multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
-    largest = quantized_range(output_dtype)[1]
-    return _encoded(np.where(offsets > 0, scaled + output_zero_point, largest), output_dtype)
+    largest = quantized_range(result.dtype)[1]
+    return _encoded(np.where(offsets > 0, scaled + result.zero_point, largest), result.dtype)
 
 
 def _root(value: int) -> int:
@@ -85,23 +71,18 @@ def _root(value: int) -> int:
 
 
 def tflite_negate_table(dtype: DTypeLike) -> Table:
-    """TFLite NEG: the code itself is negated, and the smallest one stays what it is."""
+    """TFLite NEG: the quantized value itself is negated, except for the smallest one, which does not change."""
     return encode_table(-table_values(dtype), dtype)
 
 
 def tflite_gelu_table(
     is_approximate: bool,
-    input_scale: float,
-    input_zero_point: int,
-    input_dtype: DTypeLike,
-    output_scale: float,
-    output_zero_point: int,
-    output_dtype: DTypeLike,
+    source: QuantizedDtype,
+    result: QuantizedDtype,
 ) -> Table:
     """TFLite GELU: x / 2 * erfc(-x / sqrt 2) in float32, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-    source, target = (input_scale, input_zero_point, input_dtype), (output_scale, output_zero_point, output_dtype)
     function = activations.tflite_gelu_tanh if is_approximate else _gelu
-    return build_table(function, *source, *target, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)
+    return build_table(function, source, result, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)
 
 
 def _gelu(x: FloatArray) -> FloatArray:

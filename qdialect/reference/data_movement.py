@@ -10,7 +10,7 @@ from qdialect.quant_math import QuantizedArray
 
 
 def pad(data: QuantizedArray, before: Sequence[int], after: Sequence[int], value: int) -> QuantizedArray:
-    """`data` with `before[i]` and `after[i]` elements of the code `value` around axis i."""
+    """`data` with `before[i]` and `after[i]` elements of the quantized value `value` around axis i."""
     # NumPy pads no scalar.
     return np.pad(data, list(zip(before, after, strict=True)), constant_values=value) if data.ndim else data
 

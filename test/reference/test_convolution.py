@@ -93,10 +93,10 @@ def test_dense_equals_integer_products(data: st.DataObject, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "bias", "expected"), [(255, 2**31 - 1, 255 * 255 - 2**31 - 1), (0, -(2**31), -(2**31))]
+    ("quantized", "bias", "expected"), [(255, 2**31 - 1, 255 * 255 - 2**31 - 1), (0, -(2**31), -(2**31))]
 )
-def test_accumulators_wrap_as_int32_does(code: int, bias: int, expected: int) -> None:
-    values = np.full((1, 1, 1, 1), code, dtype=np.uint8)
+def test_accumulators_wrap_as_int32_does(quantized: int, bias: int, expected: int) -> None:
+    values = np.full((1, 1, 1, 1), quantized, dtype=np.uint8)
     weight = np.full((1, 1, 1, 1), 255, dtype=np.uint8)
     offset = np.array([bias], dtype=np.int32)
     got = conv2d_accumulate(values, weight, 0, [0], (1, 1), (0, 0, 0, 0), (1, 1), 1, offset)

@@ -83,12 +83,12 @@ def test_shifted_addition_equals_exact_arithmetic(
     twice = 2 * max(left.scale, right.scale)
     multipliers = [quantize_multiplier(affine.scale / twice) for affine in (left, right)]
     last = quantize_multiplier(twice / (2**20 * output.scale))
-    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         total = 0
         for value, affine, (q, e) in zip((a, b), (left, right), multipliers, strict=True):
             total += plain.multiply((value - affine.zero_point) << 20, q, e, each)
         scaled = plain.multiply(total, *last, sums)
-        assert code == plain.clamp(scaled + output.zero_point, -128, 127)
+        assert quantized == plain.clamp(scaled + output.zero_point, -128, 127)
 
 
 @given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
@@ -107,10 +107,10 @@ def test_addition_of_one_shift_equals_exact_arithmetic(
     shift = 20 - math.floor(math.log2(max(ratios)))
     factors = [round(Fraction(float(ratio)) * 2**shift) for ratio in ratios]
     assert 2**20 <= max(factors) <= 2**21
-    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         total = (a - left.zero_point) * factors[0] + (b - right.zero_point) * factors[1]
         wanted = math.floor(Fraction(total, 2**shift) + Fraction(1, 2)) + output.zero_point
-        assert code == plain.clamp(wanted, -128, 127)
+        assert quantized == plain.clamp(wanted, -128, 127)
 
 
 def test_sum_factors_beyond_the_range_of_xnnpack_fit_64_bits() -> None:
@@ -145,9 +145,9 @@ def test_products_round_once(
 ) -> None:
     got = mul(lhs, rhs, BinaryQuantization(left, right, output, (-128, 127)), Rounding.FIXED64_NEAREST, multiplier)
     ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
-    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         f32 = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
-        assert abs(code - min(max(f32, -128), 127)) <= Fraction(51, 100)
+        assert abs(quantized - min(max(f32, -128), 127)) <= Fraction(51, 100)
 
 
 def test_operands_broadcast() -> None:

@@ -94,7 +94,7 @@ def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: i
     got = mean(values, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
     f32 = (values.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
     assert got.shape == (1, 1, 1, 4)
-    # Two roundings may add up to a whole code.
+    # Two roundings may add up to one quantization step.
     error = 1.0 if rounding in (Rounding.FIXED32_DOUBLE, Rounding.FIXED64_DOUBLE) else 0.5
     assert np.all(np.abs(got - np.clip(f32, -128, 127)) <= error + 1e-4)
 

@@ -14,6 +14,7 @@ from qdialect.quant_math import (
     Entries,
     FloatRounding,
     NanPolicy,
+    QuantizedDtype,
     Scaling,
     Table,
     activations,
@@ -32,6 +33,7 @@ from qdialect.quant_math import (
 )
 
 DTYPES = ["int8", "uint8"]
+HALVES, ONES = QuantizedDtype(0.5, 0, "uint8"), QuantizedDtype(1.0, 0, "uint8")
 FUNCTIONS: dict[str, ElementFunction] = {
     "relu": activations.relu,
     "relu6": activations.relu6,
@@ -91,13 +93,12 @@ def test_entries_follow_their_convention(
 ) -> None:
     lo, hi = quantized_range(dtype)
     function = FUNCTIONS[name]
-    table = build_table(
-        function, scales[0], zero_points[0], dtype, scales[1], zero_points[1], dtype, entries, NanPolicy.MAX
-    )
+    source, result = (QuantizedDtype(scales[i], zero_points[i], dtype) for i in range(2))
+    table = build_table(function, source, result, entries, NanPolicy.MAX)
     floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
     for index in range(0, 256, 5):
-        code = int(np.array(index, dtype=np.uint8).view(dtype))
-        value = function(np.array([code - zero_points[0]], dtype=floating) * floating(scales[0]))[0]
+        quantized = int(np.array(index, dtype=np.uint8).view(dtype))
+        value = function(np.array([quantized - zero_points[0]], dtype=floating) * floating(scales[0]))[0]
         scale = floating(scales[1])
         with np.errstate(over="ignore"):
             ratio = value * (1 / scale) if entries is Entries.HALF_AWAY_RECIPROCAL else value / scale
@@ -108,27 +109,24 @@ def test_entries_follow_their_convention(
 
 
 def test_conventions_differ_at_ties() -> None:
-    """Scale 1/2: code 1 stands for exactly half an output step."""
-    tables = {
-        entries: build_table(activations.relu, 0.5, 0, "uint8", 1.0, 0, "uint8", entries, NanPolicy.MAX)
-        for entries in Entries
-    }
+    """At scale 1/2 the quantized value 1 represents exactly half of an output quantization step."""
+    tables = {entries: build_table(activations.relu, HALVES, ONES, entries, NanPolicy.MAX) for entries in Entries}
     assert [int(table[1]) for table in tables.values()] == [1, 1, 0, 1]
 
 
-@pytest.mark.parametrize(("nan", "code"), [(NanPolicy.MAX, 127), (NanPolicy.MIN, -128), (NanPolicy.ZERO_POINT, 9)])
-def test_special_values(nan: NanPolicy, code: int) -> None:
-    how = (0.1, 0, "int8", 0.1, 9, "int8", Entries.HALF_AWAY_DIVIDE, nan)
+@pytest.mark.parametrize(("nan", "quantized"), [(NanPolicy.MAX, 127), (NanPolicy.MIN, -128), (NanPolicy.ZERO_POINT, 9)])
+def test_special_values(nan: NanPolicy, quantized: int) -> None:
+    how = QuantizedDtype(0.1, 0, "int8"), QuantizedDtype(0.1, 9, "int8"), Entries.HALF_AWAY_DIVIDE, nan
     roots = build_table(activations.rsqrt, *how).view(np.int8)
     logarithms = build_table(activations.log, *how).view(np.int8)
     assert roots[0] == 127
     assert logarithms[0] == -128
-    assert roots[128:].tolist() == logarithms[128:].tolist() == [code] * 128
+    assert roots[128:].tolist() == logarithms[128:].tolist() == [quantized] * 128
 
 
 def test_tables_may_change_the_type() -> None:
-    table = build_table(lambda x: x, 1.0, -128, "int8", 1.0, 0, "uint8", Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
-    assert table.tolist() == [(code + 128) % 256 for code in range(256)]
+    table = build_table(lambda x: x, QuantizedDtype(1.0, -128, "int8"), ONES, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
+    assert table.tolist() == [(quantized + 128) % 256 for quantized in range(256)]
 
 
 def test_composition_applies_the_first_table_first() -> None:
@@ -168,12 +166,12 @@ def test_one_wrong_entry_is_no_clamp() -> None:
 @pytest.mark.parametrize("builder", [tflite_leaky_relu_table, tvm_leaky_relu_table])
 def test_negative_slopes_are_refused(builder: Callable[..., Table]) -> None:
     with pytest.raises(ValueError, match="multiplier must be finite and not negative"):
-        builder(-0.1, 0.1, 0, "int8", 0.1, 0, "int8")
+        builder(-0.1, *[QuantizedDtype(0.1, 0, "int8")] * 2)
 
 
 def test_hard_swish_refuses_a_tiny_output_scale() -> None:
     with pytest.raises(ValueError, match=r"output scale must be greater than 0\.0078125, but got 0\.001"):
-        tflite_hard_swish_table(1.0, 0, "int8", 0.001, 0, "int8")
+        tflite_hard_swish_table(QuantizedDtype(1.0, 0, "int8"), QuantizedDtype(0.001, 0, "int8"))
 
 
 @given(
@@ -188,7 +186,7 @@ def test_quantize_equals_exact_arithmetic(
 ) -> None:
     x = np.array(values, dtype=np.float32)
     got = quantize_array(x, scale, zero_point, -1, "int8", rounding, scaling, NanPolicy.MAX)
-    for value, code in zip(values, got.tolist(), strict=True):
+    for value, quantized in zip(values, got.tolist(), strict=True):
         factor = {
             Scaling.DIVIDE: plain.float32(scale),
             Scaling.RECIPROCAL: plain.float32(1 / scale),
@@ -200,14 +198,14 @@ def test_quantize_equals_exact_arithmetic(
             FloatRounding.HALF_AWAY: plain.half_away(plain.Fraction(ratio)),
             FloatRounding.HALF_UP: math.floor(plain.float32(ratio + 0.5)),
         }[rounding]
-        assert code == plain.clamp(rounded + zero_point, -128, 127)
+        assert quantized == plain.clamp(rounded + zero_point, -128, 127)
 
 
-@pytest.mark.parametrize(("nan", "code"), [(NanPolicy.MAX, 255), (NanPolicy.MIN, 0), (NanPolicy.ZERO_POINT, 7)])
-def test_quantize_special_values(nan: NanPolicy, code: int) -> None:
+@pytest.mark.parametrize(("nan", "quantized"), [(NanPolicy.MAX, 255), (NanPolicy.MIN, 0), (NanPolicy.ZERO_POINT, 7)])
+def test_quantize_special_values(nan: NanPolicy, quantized: int) -> None:
     x = np.array([math.nan, math.inf, -math.inf, 3e38, -3e38], dtype=np.float32)
     got = quantize_array(x, 1e-3, 7, -1, "uint8", FloatRounding.HALF_EVEN, Scaling.DIVIDE, nan)
-    assert got.tolist() == [code, 255, 0, 255, 0]
+    assert got.tolist() == [quantized, 255, 0, 255, 0]
 
 
 def test_parameters_along_an_axis() -> None:

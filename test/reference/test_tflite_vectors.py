@@ -15,6 +15,7 @@ from qdialect.quant_math import (
     Entries,
     Multiplier,
     NanPolicy,
+    QuantizedDtype,
     QuantParams,
     Rounding,
     activations,
@@ -36,12 +37,12 @@ from qdialect.reference.softmax import softmax_fixed
 DOUBLE = Rounding.FIXED32_DOUBLE
 
 
-def source(row: Row) -> tuple[float, int, str]:
-    return row["input_scale"], row["input_zero_point"], row["dtype"]
+def source(row: Row) -> QuantizedDtype:
+    return QuantizedDtype(row["input_scale"], row["input_zero_point"], row["dtype"])
 
 
-def target(row: Row) -> tuple[float, int, str]:
-    return row["output_scale"], row["output_zero_point"], row["dtype"]
+def target(row: Row) -> QuantizedDtype:
+    return QuantizedDtype(row["output_scale"], row["output_zero_point"], row["dtype"])
 
 
 def input_of(row: Row) -> NDArray[Any]:
@@ -51,8 +52,7 @@ def input_of(row: Row) -> NDArray[Any]:
 def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], BinaryQuantization]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
     rhs_affine = QuantParams(row["rhs_scale"], row["rhs_zero_point"])
-    lhs_affine, output = QuantParams(*source(row)[:2]), QuantParams(*target(row)[:2])
-    return lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, quantized_range(row["dtype"]))
+    return lhs, rhs, BinaryQuantization(source(row), rhs_affine, target(row), quantized_range(row["dtype"]))
 
 
 def run_add(row: Row) -> NDArray[Any]:
@@ -80,7 +80,8 @@ def run_requantize(row: Row) -> NDArray[Any]:
 
 
 def run_mean(row: Row) -> NDArray[Any]:
-    parameters = (*source(row)[:2], *target(row)[:2], *quantized_range(row["dtype"]))
+    before, after = source(row), target(row)
+    parameters = (before.scale, before.zero_point, after.scale, after.zero_point, *quantized_range(row["dtype"]))
     return mean(input_of(row), [1, 2], False, *parameters, DOUBLE, Multiplier.F64)
 
 
@@ -102,17 +103,17 @@ def run_max_pool(row: Row) -> NDArray[Any]:
 
 
 def run_hard_swish(row: Row) -> NDArray[Any]:
-    return tflite_hard_swish_table(*source(row), *target(row)).view(row["dtype"])
+    return tflite_hard_swish_table(source(row), target(row)).view(row["dtype"])
 
 
 def run_leaky_relu(row: Row) -> NDArray[Any]:
-    return tflite_leaky_relu_table(row["alpha"], *source(row), *target(row)).view(row["dtype"])
+    return tflite_leaky_relu_table(row["alpha"], source(row), target(row)).view(row["dtype"])
 
 
 def run_table(row: Row) -> NDArray[Any]:
     function = {"sigmoid": activations.sigmoid, "tanh": activations.tanh}[row["op"]]
     how = (Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MAX)
-    return build_table(function, *source(row), *target(row), *how).view(row["dtype"])
+    return build_table(function, source(row), target(row), *how).view(row["dtype"])
 
 
 OPS: dict[str, Callable[[Row], NDArray[Any]]] = {

@@ -20,6 +20,7 @@ from qdialect.quant_math import (
     FloatRounding,
     Multiplier,
     NanPolicy,
+    QuantizedDtype,
     QuantParams,
     Rounding,
     Scaling,
@@ -141,14 +142,14 @@ def test_mul(row: Row, compute: str) -> None:
 @pytest.mark.parametrize("row", tvm_rows("leaky_relu"), ids=row_id)
 def test_leaky_relu(row: Row) -> None:
     values = np.arange(256) if row["input"] == "0..255" else np.array(row["input"])
-    source = (row["alpha"], row["input_scale"], row["input_zero_point"], row["dtype"])
-    target = (row["output_scale"], row["output_zero_point"], row["dtype"])
+    source = QuantizedDtype(row["input_scale"], row["input_zero_point"], row["dtype"])
+    target = QuantizedDtype(row["output_scale"], row["output_zero_point"], row["dtype"])
     for compute, column in (("int64", "tvm_fixed_point_int64"), ("float32", "tvm_fixed_point_float32_requant")):
-        table = tvm_leaky_relu_table(*source, *target, ROUNDING_MODES["UPWARD", compute])
+        table = tvm_leaky_relu_table(row["alpha"], source, target, ROUNDING_MODES["UPWARD", compute])
         assert table[values].tolist() == row[column]
     if "expected_float_formula" in row:
         table = build_table(
-            activations.leaky_relu(row["alpha"]), *source[1:], *target, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX
+            activations.leaky_relu(row["alpha"]), source, target, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX
         )
         assert table[values].tolist() == row["expected_float_formula"]
 
@@ -156,9 +157,9 @@ def test_leaky_relu(row: Row) -> None:
 @pytest.mark.parametrize("row", tvm_rows("unary_lut") + tvm_rows("lut_builder"), ids=row_id)
 def test_tables(row: Row) -> None:
     function = FUNCTIONS[row.get("function") or row["op"].removeprefix("qnn.")]
-    source = (row["input_scale"], row["input_zero_point"], row["in_dtype"])
-    target = (row["output_scale"], row["output_zero_point"], row["out_dtype"])
-    table = build_table(function, *source, *target, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
+    source = QuantizedDtype(row["input_scale"], row["input_zero_point"], row["in_dtype"])
+    target = QuantizedDtype(row["output_scale"], row["output_zero_point"], row["out_dtype"])
+    table = build_table(function, source, target, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
     outputs = table.view(row["out_dtype"])
     if TABLE in row:
         assert outputs.tolist() == row[TABLE]

@@ -20,7 +20,7 @@ from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit,
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.profiles import TFLITE
-from qdialect.quant_math import Multiplier, Table, hard_swish_bound
+from qdialect.quant_math import Multiplier, QuantizedDtype, Table, hard_swish_bound
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
 from qdialect.quant_math.tflite_unary import (
     tflite_abs_table,
@@ -95,7 +95,7 @@ def _integer_function(operator: Operator) -> Emission:
         check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     if operator.kind == "RSQRT":
         check_rescale(1.0, [1.0], math.sqrt(data.scale) * output.scale, Multiplier.F64)
-    return _tabulated(data, output, _TABLES[operator.kind](*_quantization(data), *_quantization(output)))
+    return _tabulated(data, output, _TABLES[operator.kind](_quantization(data), _quantization(output)))
 
 
 @imports("NEG")
@@ -112,11 +112,11 @@ def _negate(operator: Operator) -> Emission:
 def _gelu(operator: Operator) -> Emission:
     is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
     data, output = _input_of(operator), operator.outputs[0]
-    return _tabulated(data, output, tflite_gelu_table(is_approximate, *_quantization(data), *_quantization(output)))
+    return _tabulated(data, output, tflite_gelu_table(is_approximate, _quantization(data), _quantization(output)))
 
 
-def _quantization(tensor: Tensor) -> tuple[float, int, np.dtype[Any]]:
-    return tensor.scale, tensor.zero_point, NUMPY_DTYPES[tensor.element]
+def _quantization(tensor: Tensor) -> QuantizedDtype:
+    return QuantizedDtype(tensor.scale, tensor.zero_point, NUMPY_DTYPES[tensor.element])
 
 
 def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str, Any]) -> Emission:
