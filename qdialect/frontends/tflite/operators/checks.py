@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends import common
 from qdialect.frontends.common import require
@@ -67,6 +69,12 @@ def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[in
     return tuple(entries.ravel().tolist())
 
 
+def bounded(tensor: Tensor) -> Tensor:
+    """`tensor`, a scale that is too large for the dialect as the largest one, where that makes no difference."""
+    is_wide = len(tensor.scales) == 1 and LARGEST_SCALE < tensor.scale < np.inf
+    return replace(tensor, scales=(LARGEST_SCALE,)) if is_wide else tensor
+
+
 def same_type(operator: Operator, *tensors: Tensor) -> None:
     """All tensors have the element type of the node's output."""
     output = operator.outputs[0].element
@@ -87,7 +95,9 @@ def same_content(tensor: Tensor, output: Tensor) -> None:
     require(wanted in NUMPY_DTYPES, f"output must be {', '.join(NUMPY_DTYPES)}, but got {wanted}")
     require(found == wanted, f"inputs and output must have one type, but got {found} and {wanted}")
     if wanted in EIGHT_BIT:
-        pairs = [(each.scale, each.zero_point) for each in (eight_bit(tensor, "input"), eight_bit(output, "output"))]
+        eight_bit(bounded(tensor), "input")
+        eight_bit(bounded(output), "output")
+        pairs = [(each.scale, each.zero_point) for each in (tensor, output)]
         message = f"input must have the output's scale and zero point {pairs[1]}, but got {pairs[0]}"
         require(pairs[0] == pairs[1], message)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import tflite
 
 from qdialect._mlir import ir
@@ -15,6 +17,7 @@ from qdialect.dialect import (
     SquaredDifferenceOp,
     SubOp,
 )
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
@@ -22,6 +25,7 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import (
+    bounded,
     check_rescale,
     eight_bit,
     operands,
@@ -35,6 +39,8 @@ from qdialect.profiles import TFLITE
 from qdialect.quant_math import BinaryQuantization, Multiplier, PairArithmetic, SubArithmetic
 
 Bounds = tuple[int, int]
+# Of a rescale, in the kernel's fixed-point arithmetic.
+_SMALLEST_FACTOR = 2.0**-32
 
 
 @imports("ADD")
@@ -59,12 +65,21 @@ def _sub(operator: Operator) -> Emission:
 
 @imports("MUL")
 def _mul(operator: Operator) -> Emission:
-    """The factor of the product is evaluated in float32."""
+    """The factor of the product is evaluated in float32; below 2^-32 it is 0."""
+    operator = _with_bounded_output(operator)
     activation = read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
     lhs, rhs = _checked(operator)
     check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
     bounds = activation_range(activation, operator.outputs[0])
     return _binary(operator, MulOp, bounds, rounding=TFLITE.rounding, multiplier=Multiplier.F32)
+
+
+def _with_bounded_output(operator: Operator) -> Operator:
+    """The same node where the output's scale is within the dialect's, or so large that all products vanish."""
+    lhs, rhs = operands(operator, 2)
+    limited = bounded(operator.outputs[0])
+    vanishes = len(lhs.scales) == len(rhs.scales) == 1 and lhs.scale * rhs.scale < _SMALLEST_FACTOR * LARGEST_SCALE
+    return replace(operator, outputs=(limited,)) if vanishes else operator
 
 
 @imports("DIV")

@@ -9,7 +9,7 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import eight_bit, operands, quantized_range, same_type
+from qdialect.frontends.tflite.operators.checks import bounded, eight_bit, operands, quantized_range, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math.choices import SoftmaxArithmetic
@@ -22,7 +22,8 @@ _SMALLEST_FACTOR = 2.0**-26
 @imports("SOFTMAX")
 def _softmax(operator: Operator) -> Emission:
     beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
-    (data,) = operands(operator, 1)
+    # A larger scale has the same factor, the largest of the kernel's.
+    data = bounded(operands(operator, 1)[0])
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))
     found, wanted = (output.scale, output.zero_point), (_OUTPUT_SCALE, quantized_range(output)[0])
