@@ -2,8 +2,8 @@
 
 Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
 thread; `omp.barrier` stands where one call needs what another has done. Parts are as many as the threads asked for, and
-large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives fewer threads, one
-computes several parts: results are the same for every number.
+large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives fewer threads,
+one computes several parts: results are the same for every number.
 """
 
 from __future__ import annotations

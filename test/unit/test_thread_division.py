@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.lowering.threads.accesses import Run
-from qdialect.lowering.threads.division import Partition, Work, largest_share, partition
+from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
 
 DIMS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 4)), max_size=3).map(tuple)
 RUNS = st.builds(Run, st.integers(0, 12), DIMS)
@@ -82,3 +82,49 @@ def test_the_rest_of_a_row_makes_up_for_a_coarse_cut() -> None:
     tiles, rest = Work((3,), 90.0, 0, (40,)), Work((8,), 8.0, 120, (1,))
     found = partition([tiles, rest], 2)
     assert found == [Partition(1, (0, 2, 3)), Partition(1, (0, 0, 8))]
+
+
+def test_loops_over_the_same_columns_are_cut_alike() -> None:
+    """However much their costs differ: the weights of a column are read by one thread."""
+    tiles, rest = Work((16, 3), 90.0, 0, (64, 512)), Work((16,), 1.0, 1536, (64,))
+    assert partition([tiles, rest], 2) == [Partition(1, (0, 8, 16))] * 2
+
+
+def test_an_odd_number_of_columns_is_cut_where_the_costs_are_even() -> None:
+    tiles, rest = Work((3, 10), 90.0, 0, (100, 10)), Work((3,), 3.0, 300, (100,))
+    assert partition([tiles, rest], 2)[0].depth == 2
+
+
+@st.composite
+def row_nests(draw: st.DrawFn) -> Work:
+    """A loop over groups of the rows of a buffer of 60 rows, and what is left behind them as one iteration."""
+    group, width = draw(st.sampled_from((1, 2, 3, 4, 5, 6))), draw(st.integers(1, 5))
+    trips = draw(st.integers(60 // group - 1, 60 // group))
+    return Work((trips,), draw(st.floats(1, 1000)), 0, (group * width,), 60 * width, group * width)
+
+
+@given(st.lists(row_nests(), min_size=1, max_size=4), st.integers(2, 5))
+def test_no_iteration_of_chained_nests_is_on_both_sides_of_a_cut(drawn: list[Work], parts: int) -> None:
+    found = chained_partition(drawn, parts)
+    if found is None:
+        return
+    for cut in range(1, parts):
+        # In sixtieths of a buffer, where the nests of the first parts end and those of the others begin.
+        ends = [one.bounds[cut] * work.span * 60 // work.extent for work, one in zip(drawn, found, strict=True)]
+        begins = [
+            60 if one.bounds[cut] == work.trips[0] else end for work, one, end in zip(drawn, found, ends, strict=True)
+        ]
+        assert max(ends) <= min(begins)
+
+
+def test_chained_nests_are_cut_where_their_costs_are_even() -> None:
+    groups, rest, rows = (
+        Work((14,), 40.0, 0, (4,), 59, 4),
+        Work((), 4.0, 56, (), 59, 3),
+        Work((59, 2), 100.0, 0, (200, 64), 59 * 200, 197),
+    )
+    assert chained_partition([groups, rest, rows], 2) == [
+        Partition(1, (0, 7, 14)),
+        Partition(0, (0, 0, 1)),
+        Partition(1, (0, 28, 59)),
+    ]

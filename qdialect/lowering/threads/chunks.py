@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from qdialect.lowering.threads.dependences import parts_are_order_free
 from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
 from qdialect.lowering.threads.loop_nests import KernelFunction
+from qdialect.lowering.threads.part_accesses import parts_are_order_free
 
 MAX_CHUNKS = 8
 """Of a part: an eighth of it is about what a thread waits for another one."""
@@ -35,7 +35,7 @@ class Division:
 
 
 def divided(kernel: KernelFunction, parts: int, min_cycles: int) -> Division | None:
-    """How `kernel` is cut; None where one part would have nearly all of it, or parts would need each other's results."""
+    """How `kernel` is cut; None where one part would have nearly all of it, or parts would need one another's rows."""
     works = [loop_nest.work for loop_nest in kernel.loop_nests]
     chunks = _chunks(kernel, parts, min_cycles)
     if not kernel.is_chained:

@@ -109,8 +109,8 @@ def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> flo
 def _cut_alike(works: Sequence[Work], parts: int) -> list[Partition] | None:
     """All outermost loops cut at the same iterations, where they are over the same rows or columns.
 
-    What such loops share, such as the weights of the columns, is read by one thread, and whatever the loops cost against
-    each other the parts are even.
+    What such loops share, such as the weights of the columns, is read by one thread, and parts are even whatever one
+    loop costs beside another.
     """
     if len({(work.trips[:1], work.strides[:1]) for work in works}) != 1 or not works[0].trips:
         return None

@@ -17,7 +17,6 @@ from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.dependences import is_order_free
 from qdialect.lowering.threads.division import Work
 
-
 _INNER_SHARE = 0.9
 """Of the cost of an iteration that a loop inside it must have to be divided."""
 

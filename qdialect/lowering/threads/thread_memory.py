@@ -33,10 +33,10 @@ class ThreadMemory:
         size = (self._part + self._row) * threads
         if not size:
             return
-        if not _is_bytes(self._memory.type):
+        if not _is_bytes(self._memory):
             what = "must be bytes to be divided: threads have scratch memory of their own there"
             raise error_at(main.location, f"last argument of main {what}, but got {self._memory.type}")
-        before = self._memory.type.shape[0]
+        before = ir.MemRefType(self._memory.type).shape[0]
         self._start = _aligned(before)
         self.growth = self._start + size - before
         self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
@@ -65,8 +65,7 @@ class ThreadMemory:
         """How many chunks of `part` were taken before this one."""
         i64 = ir.IntegerType.get_signless(64)
         operands = [arith.constant(i64, 1), self._view(), self._position(part, _index(counter))]
-        addition = {"kind": ir.Attribute.parse("1 : i64")}
-        taken = ir.Operation.create("memref.atomic_rmw", [i64], operands, addition).result
+        taken = memref.atomic_rmw(arith.AtomicRMWKind.addi, operands[0], operands[1], operands[2:])
         return arith.index_cast(ir.IndexType.get(), taken)
 
     def _view(self) -> ir.Value:
@@ -82,11 +81,11 @@ class ThreadMemory:
 def has_counters(main: ir.Operation) -> bool:
     """Whether the working memory of `main` can have counters."""
     arguments = list(main.regions[0].blocks[0].arguments)
-    return bool(arguments) and _is_bytes(arguments[-1].type)
+    return bool(arguments) and _is_bytes(arguments[-1])
 
 
-def _is_bytes(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.MemRefType) and element_bytes(type_) == 1
+def _is_bytes(memory: ir.Value) -> bool:
+    return isinstance(memory.type, ir.MemRefType) and element_bytes(memory.type) == 1
 
 
 def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
