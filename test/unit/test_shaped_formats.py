@@ -186,13 +186,13 @@ def test_threads_share_what_is_compiled(tmp_path: Path, monkeypatch: pytest.Monk
     path = onnx_file(tmp_path)
     executable = qdialect.compile(path, dims={"length": 3})
     compiled: list[None] = []
-    compile_kept = fallback.compile_kept
+    compile_tuned = fallback.compile_tuned
 
     def counted(*arguments: Any, **how: Any) -> Executable:
         compiled.append(None)
-        return compile_kept(*arguments, **how)
+        return compile_tuned(*arguments, **how)
 
-    monkeypatch.setattr(fallback, "compile_kept", counted)
+    monkeypatch.setattr(fallback, "compile_tuned", counted)
     shapes = [(1 + index % 4, 3 + index % 4) for index in range(32)]
     start = Barrier(8)
 
