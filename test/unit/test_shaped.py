@@ -44,7 +44,7 @@ def test_calls_with_other_shapes_compile_once(model: Path, monkeypatch: pytest.M
     outputs = [np.empty((3, 5), np.uint8)]
     executable.run(arrays(3, 5), outputs)
     call = executable.bind(arrays(3, 5), outputs)
-    monkeypatch.setattr("qdialect.fallback.compile_kept", None)
+    monkeypatch.setattr("qdialect.fallback.compile_tuned", None)
     call()
     assert outputs[0].tolist() == expected(*arrays(3, 5))
     # Known shapes are not compiled again; a new one would be.
