@@ -17,6 +17,7 @@ from qdialect.lowering.handlers.run_time_weights import far_range, lower_run_tim
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, stage_kernels
+from qdialect.lowering.kernels.stored_words import with_stored_words
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, accumulator_bounds, center, folded_bias
 from qdialect.lowering.program import BufferSlot
@@ -108,15 +109,17 @@ def _row_window(data: BufferSlot) -> Window:
 def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: str) -> None:
     """Append the kernel call of a convolution, whose groups may be single channels."""
     depthwise = contraction.groups == contraction.data.storage.shape[3] == contraction.weights.values.shape[0]
-    emit = emit_depthwise if depthwise and contraction.groups > 1 else emit_contraction
-    emit(lowering.program, contraction, label)
+    if depthwise and contraction.groups > 1:
+        emit_depthwise(lowering.program, contraction, label)
+        return
+    emit_contraction(lowering.program, with_stored_words(lowering.program, contraction), label)
 
 
 def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Matrix, epilogue: Epilogue) -> None:
     data, output = lowering.slot(op.data), lowering.result(op.operation.results[0])
     window = _row_window(data)
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), 1)
-    emit_contraction(lowering.program, contraction, op.operation.name)
+    emit_contraction(lowering.program, with_stored_words(lowering.program, contraction), op.operation.name)
 
 
 def epilogue_of(
