@@ -31,6 +31,7 @@ _STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = "tdpb"
+_PAIRS = re.compile(r"pmadd\.?ub")
 
 
 def kernel_bounds(module: ir.Module, machine: Machine) -> dict[int, float]:
@@ -41,6 +42,15 @@ def kernel_bounds(module: ir.Module, machine: Machine) -> dict[int, float]:
         if number:
             found[int(number[1])] = cycles(counted(function, machine), machine)
     return found
+
+
+def kernels_of_pairs(module: ir.Module) -> set[int]:
+    """Numbers of the kernels of a module of the phase `x86` that sum products of bytes in pairs."""
+    numbers = (
+        (function, _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value))
+        for function in functions(module)
+    )
+    return {int(number[1]) for function, number in numbers if number and _PAIRS.search(str(function))}
 
 
 def cycles(counts: Mapping[str, float], machine: Machine) -> float:

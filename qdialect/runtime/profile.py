@@ -15,13 +15,20 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
-from qdialect.lowering.bound import kernel_bounds
+from qdialect.lowering.bound import kernel_bounds, kernels_of_pairs
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
-from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
+from qdialect.runtime.peak import (
+    Dots,
+    bare_vector_bits,
+    dot_product_rate,
+    loop_title,
+    products_per_cycle,
+    with_dot_products,
+)
 from qdialect.target import Target
 
 Array = NDArray[Any]
@@ -40,7 +47,7 @@ class CallProfile:
     seconds: float
     """Mean of the middle half of many calls."""
     peak: float | None
-    """Multiply-accumulates per second of bare `vpdpbusd`; None where the CPU lacks it."""
+    """Multiply-accumulates per second of the bare instructions that it multiplies by; None where the CPU has none."""
     bound: float | None = None
     """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
 
@@ -76,6 +83,8 @@ class Profile:
     """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
+    pairs: tuple[str, float] | None = None
+    """Loop and rate of the kernels that sum products of bytes in pairs; None where there are none."""
 
     @property
     def seconds(self) -> float:
@@ -113,34 +122,46 @@ def profile_ops(
     for _ in range(_WARM_UP_CALLS):
         call()
     chosen = with_dot_products(targets.resolve(target))
-    title = loop_title(chosen)
+    title, has_pairs = loop_title(chosen), loop_title(chosen, Dots.PAIRS) is not None
     peaks: list[float] = []
+    pair_peaks: list[float] = []
     cycles: list[NDArray[np.int64]] = []
     lengths: list[float] = []
     for _ in range(_ROUNDS):
         if title:
             peaks.append(dot_product_rate(chosen))
+        if has_pairs:
+            pair_peaks.append(dot_product_rate(chosen, Dots.PAIRS))
         found, length = _measure(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
     times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
-    bounds = _bounds(module, targets.resolve(target), peak)
+    bounds: dict[int, float] = {}
+    of_pairs: set[int] = set()
+    if peak is not None and (code := _instructions(module, targets.resolve(target))):
+        bounds, of_pairs = _bounds(code, targets.resolve(target), peak), kernels_of_pairs(code)
+    pair_title, pair_peak = loop_title(chosen, Dots.PAIRS), statistics.median(pair_peaks) if pair_peaks else peak
+    pairs = (pair_title, pair_peak) if of_pairs and pair_title and pair_peak else None
     calls = (
-        CallProfile(call, float(one), peak, bounds.get(call.kernel))
+        CallProfile(call, float(one), pair_peak if call.kernel in of_pairs else peak, bounds.get(call.kernel))
         for call, one in zip(executable.calls, times, strict=True)
     )
-    return Profile(tuple(calls), len(cycles), peak, title)
+    return Profile(tuple(calls), len(cycles), peak, title, pairs)
 
 
-def _bounds(module: ir.Module, target: Target, peak: float | None) -> dict[int, float]:
-    """Seconds that each kernel's instructions need at least; none where the clock's rate or the code is not known."""
-    if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
-        return {}
+def _instructions(module: ir.Module, target: Target) -> ir.Module | None:
+    """The kernels as instructions of the target; None where it has none, and where they are lowered further already."""
+    if target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
+        return None
+    return lower(module, target, Phase.X86).module
+
+
+def _bounds(code: ir.Module, target: Target, peak: float) -> dict[int, float]:
+    """Seconds that each kernel's instructions need at least."""
     machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
     rate = peak / products_per_cycle(target, machine)
-    lowered = lower(module, target, Phase.X86).module
-    return {kernel: cycles / rate for kernel, cycles in kernel_bounds(lowered, machine).items()}
+    return {kernel: cycles / rate for kernel, cycles in kernel_bounds(code, machine).items()}
 
 
 def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

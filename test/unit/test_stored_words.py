@@ -62,7 +62,14 @@ def stores(text: str) -> bool:
 
 @pytest.mark.parametrize(
     ("target", "is_faster"),
-    [("avx2", True), ("avx512bw", True), ("znver3", True), ("haswell", False), ("znver2", False), ("avx512vnni", False)],
+    [
+        ("avx2", True),
+        ("avx512bw", True),
+        ("znver3", True),
+        ("haswell", False),
+        ("znver2", False),
+        ("avx512vnni", False),
+    ],
 )
 def test_words_are_stored_where_the_core_widens_more_slowly_than_it_multiplies(target: str, is_faster: bool) -> None:
     assert stores(lowered(target)) is is_faster
