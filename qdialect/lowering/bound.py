@@ -41,6 +41,7 @@ _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extu
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = "tdpb"
 _LOOP = "scf.for"
+_PAIRS = re.compile(r"pmadd\.?ub")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ def memory_cycles(size: int, machine: Machine) -> float:
     if size <= machine.l1_bytes:
         return 0.0
     return size / (machine.l2_bandwidth / (2 if size <= machine.l2_bytes else 4))
+
+
+def kernels_of_pairs(module: ir.Module) -> set[int]:
+    """Numbers of the kernels of a module of the phase `x86` that sum products of bytes in pairs."""
+    numbers = (
+        (function, _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value))
+        for function in functions(module)
+    )
+    return {int(number[1]) for function, number in numbers if number and _PAIRS.search(str(function))}
 
 
 def cycles(counts: Mapping[str, float], machine: Machine) -> float:

@@ -2,9 +2,9 @@
 
 A tile of R rows and V vectors of channels takes, for a K group of four taps,
 
-  products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes;
-            or, of pairs of bytes, 2 R V products and R V additions
-  loads     R + V of bytes, or R + 2 V where weights are words
+  products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes
+            unless words of them are stored; or, of pairs of bytes, 2 R V products and R V additions
+  loads     R + V of bytes, or R + 2 V where weights are words, or 2 R + 2 V where the data is, too
   weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
@@ -17,11 +17,15 @@ bandwidth, as data and results share it, and from beyond at a quarter.  A quarte
 free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
-operands, and a weight, a product and a mask; or for pairs V weights, a broadcast row, a product and ones.
+operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
+the same and ones.
 
 Pairs are for weights that keep the bound of `qdialect.lowering.pair_sums`.  Those that do not need K groups of their
 own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no more
 than those of words.  Weights that meet few rows are widened in registers, 3 instructions for each vector of theirs.
+
+Words of the data are stored before where the cycles of their tiles, and one for each vector that is stored, are fewer
+than those of both others.
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
@@ -59,6 +63,12 @@ class Products(Enum):
     """Two at a time, of words that bytes are widened to."""
     PAIRS = auto()
     """Two at a time to words, and two of these."""
+    STORED_WORDS = auto()
+    """Two at a time, of words that lie in memory."""
+
+
+_BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, Products.STORED_WORDS: 2}
+"""Registers beside accumulators and weights, of products whose weights stay in registers."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +179,18 @@ class TileModel:
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
         machine = self.machine
-        sums, words = rows * vectors, self.products is Products.WORDS
+        sums, words = rows * vectors, self.products in (Products.WORDS, Products.STORED_WORDS)
+        data = 2 * rows if self.products is Products.STORED_WORDS else rows
         products = sums if self.products is Products.BYTES else 2 * sums
-        instructions = {Products.BYTES: sums, Products.WORDS: 4 * sums + 2 * rows, Products.PAIRS: 3 * sums}
+        instructions = {
+            Products.BYTES: sums,
+            Products.WORDS: 4 * sums + 2 * rows,
+            Products.PAIRS: 3 * sums,
+            Products.STORED_WORDS: 4 * sums,
+        }
         cycles = {
             "products": max(products / machine.dot_products, instructions[self.products] / machine.vector_instructions),
-            "loads": (rows + (2 if words else 1) * vectors) / machine.loads,
+            "loads": (data + (2 if words else 1) * vectors) / machine.loads,
             "weights": (8 if words else 4) * self.lanes * vectors / bandwidth,
             "latency": float(machine.dot_latency),
         }
@@ -185,8 +201,7 @@ class TileModel:
         registers = self.machine.vector_registers
         if self.products is Products.WORDS:
             return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
-        beside = _BESIDE if self.products is Products.PAIRS else 1
-        return min((registers - vectors - beside) // vectors, _MAX_ROWS)
+        return min((registers - vectors - _BESIDE_WEIGHTS[self.products]) // vectors, _MAX_ROWS)
 
 
 def explained(model: TileModel) -> str:
@@ -197,7 +212,7 @@ def explained(model: TileModel) -> str:
 
 def _title(choice: Choice, products: Products) -> str:
     if products is not Products.BYTES:
-        return f"{products.name.lower()}, {_condition(choice)}"
+        return f"{products.name.lower().replace('_', ' ')}, {_condition(choice)}"
     return _condition(choice)
 
 

@@ -86,6 +86,8 @@ class Strategy:
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
     """Contraction: what stays in the second level while other data passes through."""
+    stored_word_model: TileModel | None = None
+    """Contraction: what tiles of words that lie in memory are chosen by; None where products are of bytes."""
     pair_model: TileModel | None = None
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
     multiplies_signed: bool = False
@@ -114,12 +116,27 @@ class Strategy:
         widening = 0.0 if self.are_words(rows) else self.pair_model.widening(rows)
         return pairs * (1 + remainder) <= words + widening
 
-    def _chosen(self, lanes_total: int, taps: int, in_pairs: bool) -> Tiles:
+    def takes_stored_words(
+        self, lanes_total: int, taps: int, rows: int, copied: float, remainder: float | None
+    ) -> bool:
+        """Whether words of the data are stored before they are multiplied, by the cycles of this and of the others.
+
+        `copied` is the vectors of words that are stored for each vector of sums and K group, `remainder` the share of
+        K groups that pairs multiply once more; None where there are too many.
+        """
+        if self.stored_word_model is None or not self.are_words(rows):
+            return False
+        others = [self._chosen(lanes_total, taps, False).cost]
+        if self.pair_model is not None and remainder is not None:
+            others.append(self._chosen(lanes_total, taps, True).cost * (1 + remainder))
+        return self._chosen(lanes_total, taps, False, True).cost + copied < min(others)
+
+    def _chosen(self, lanes_total: int, taps: int, in_pairs: bool, stored_words: bool = False) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
-        model = self.pair_model if in_pairs else self.model
+        model = self.stored_word_model if stored_words else self.pair_model if in_pairs else self.model
         if self.fixed_tile and model:
             return model.with_narrower(*self.fixed_tile)
-        tiles = [choice.tiles for choice in self.pair_model.choices()] if in_pairs and self.pair_model else self.tiles
+        tiles = [choice.tiles for choice in model.choices()] if model and (in_pairs or stored_words) else self.tiles
         return next(one for one in tiles if taps <= one.taps and lanes_total * taps < one.size)
 
     def are_words(self, rows: int) -> bool:
@@ -146,12 +163,15 @@ class Strategy:
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         return pixels_inside < channels_inside
 
-    def channel_blocks(self, lanes_total: int, depth: int, *, in_pairs: bool = False) -> list[ChannelBlock]:
+    def channel_blocks(
+        self, lanes_total: int, depth: int, *, in_pairs: bool = False, stored_words: bool = False
+    ) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
-        `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so.
+        `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so, `stored_words`
+        whether the data is words.
         """
-        rows = self._chosen(lanes_total, depth, in_pairs).rows
+        rows = self._chosen(lanes_total, depth, in_pairs, stored_words).rows
         lanes = self.lanes
         if lanes_total < lanes:
             return [ChannelBlock(0, 1, 1, lanes_total, rows[1], in_pairs)]
@@ -166,6 +186,13 @@ class Strategy:
         if tail:
             blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], in_pairs))
         return blocks
+
+    def least_rows(self, block: ChannelBlock, *, stored_words: bool) -> int | None:
+        """The least of `rows_for` for tiles of `block`.
+
+        Words are twice the bytes of weights for as many products: short tiles wait for them.
+        """
+        return -(-3 * block.rows // 4) if stored_words and self.stored_word_model else None
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, pixels per tile) of the parts of a row of pixels."""
@@ -196,6 +223,7 @@ def strategy_of(target: Target) -> Strategy:
         lanes=instructions.lanes,
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=instructions.multiplies_words,
+        stored_word_model=replace(model, products=Products.STORED_WORDS) if instructions.multiplies_words else None,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
         multiplies_signed=bool(instructions.signed_dots),
         # Two vectors for each row: a row's number is then loaded once for both.
@@ -240,11 +268,15 @@ def lane_blocks(lanes_total: int, width: int, *, merge: bool, vector: int = LANE
     return whole + [LaneBlock(start, 1, vector // power, power) for start, power in zip(starts, powers, strict=True)]
 
 
-def rows_for(extent: int, maximum: int) -> int:
-    """Rows per tile along an axis of `extent`: the most where it is long, else the largest divisor or an even split."""
+def rows_for(extent: int, maximum: int, least: int | None = None) -> int:
+    """Rows per tile along an axis of `extent`: the most where it is long, else the largest divisor or an even split.
+
+    A divisor is at least `least`, by default more than half of `maximum`.
+    """
     if extent >= _LONG * maximum:
         return maximum
-    divisors = [r for r in range(min(maximum, extent), maximum // 2, -1) if extent % r == 0]
+    below = maximum // 2 if least is None else least - 1
+    divisors = [r for r in range(min(maximum, extent), below, -1) if extent % r == 0]
     return divisors[0] if divisors else -(-extent // -(-extent // maximum))
 
 
@@ -255,16 +287,16 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
 
 
-def row_tiles(extents: Sequence[int], maximum: int) -> list[list[tuple[int, int, int]]]:
+def row_tiles(extents: Sequence[int], maximum: int, least: int | None = None) -> list[list[tuple[int, int, int]]]:
     """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
 
     A tile of up to `maximum` rows has one of every axis but the last; of a short last axis it has all, and several
-    of the one before.
+    of the one before.  `least` is that of `rows_for` along the last axis.
     """
     *outer, last = extents
     if outer and 2 * last <= maximum:
         *outer, several = outer
         parts = [split(several, rows_for(several, maximum // last)), [(0, last, last)]]
     else:
-        parts = [split(last, rows_for(last, maximum))]
+        parts = [split(last, rows_for(last, maximum, least))]
     return [[(0, extent, 1)] for extent in outer] + parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cache
 
 from qdialect import target as targets
@@ -12,7 +13,7 @@ from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
-from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
 from qdialect.machine import Machine
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.jit import MachineCode
@@ -27,6 +28,8 @@ _SAMPLES = 5
 _VNNI = "vpdpbusd $3, $2, $0"
 _WORDS = "vpmaddwd $3, $2, $1\\0Avpaddd $1, $0, $0"
 _OLD_WORDS = "movdqa $2, $1\\0Apmaddwd $3, $1\\0Apaddd $1, $0"
+_PAIRS = "vpmaddubsw $3, $2, $1\\0Avpmaddwd $2, $1, $1\\0Avpaddd $1, $0, $0"
+_OLD_PAIRS = "movdqa $2, $1\\0Apmaddubsw $3, $1\\0Apmaddwd $2, $1\\0Apaddd $1, $0"
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,18 @@ class _Loop:
     """Products for each sum."""
 
 
-def loop_title(target: Target) -> str | None:
+class Dots(Enum):
+    """By which products of bytes a kernel is made, where its target has several."""
+
+    USUAL = auto()
+    """Those that every contraction can have: four products a lane, or two of words."""
+    PAIRS = auto()
+    """Pairs of bytes, for weights that allow it."""
+
+
+def loop_title(target: Target, dots: Dots = Dots.USUAL) -> str | None:
     """What the bare loop of `target` consists of; None where there is none that this CPU has."""
-    loop = _loop_of(target)
+    loop = _loop_of(target, dots)
     return loop.title if loop and target.kind.features <= targets.host_features() else None
 
 
@@ -59,8 +71,8 @@ def products_per_cycle(target: Target, machine: Machine) -> float:
     return dots * loop.lanes * loop.taps
 
 
-def _known_loop(target: Target) -> _Loop:
-    loop = _loop_of(target)
+def _known_loop(target: Target, dots: Dots = Dots.USUAL) -> _Loop:
+    loop = _loop_of(target, dots)
     if loop is None:
         raise CompileError(f"target '{target.name}' has no dot products, whose rate could be measured")
     return loop
@@ -71,12 +83,12 @@ def with_dot_products(target: Target) -> Target:
     return targets.host() if target.is_generic or target.is_portable else target
 
 
-def dot_product_rate(target: Target) -> float:
+def dot_product_rate(target: Target, dots: Dots = Dots.USUAL) -> float:
     """Multiply-accumulates per second of the target's dot products on registers alone, the best of a few samples.
 
     Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks them, or the target has none.
     """
-    loop = _known_loop(target)
+    loop = _known_loop(target, dots)
     missing = target.kind.features - targets.host_features()
     if missing:
         raise CompileError(
@@ -87,16 +99,26 @@ def dot_product_rate(target: Target) -> float:
     return work / min(_seconds(call) for _ in range(_SAMPLES))
 
 
-def _loop_of(target: Target) -> _Loop | None:
+def _loop_of(target: Target, dots: Dots = Dots.USUAL) -> _Loop | None:
     instructions = instruction_set_of(target)
     if instructions is None or target.is_portable:
         return None
+    if dots is Dots.PAIRS:
+        return _pairs_loop(target, instructions)
     if not instructions.multiplies_words:
         prefix = "" if target.kind.has_vnni else "{vex} "
         return _Loop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)
     has_avx = "avx" in target.kind.code_features
     title, assembly = ("vpmaddwd and vpaddd", _WORDS) if has_avx else ("pmaddwd and paddd", _OLD_WORDS)
     return _Loop(title, assembly, instructions.lanes, 2)
+
+
+def _pairs_loop(target: Target, instructions: InstructionSet) -> _Loop | None:
+    if not instructions.pair_dots:
+        return None
+    prefix, assembly = ("v", _PAIRS) if "avx" in target.kind.code_features else ("", _OLD_PAIRS)
+    title = f"{prefix}pmaddubsw, {prefix}pmaddwd and {prefix}paddd"
+    return _Loop(title, assembly, instructions.lanes, 4)
 
 
 def _seconds(loop: BoundCall) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +15,21 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
-from qdialect.lowering.bound import KernelCycles, kernel_cycles, memory_cycles
+from qdialect.lowering.bound import KernelCycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.machine import Machine
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
-from qdialect.runtime.peak import bare_vector_bits, dot_product_rate, loop_title, products_per_cycle, with_dot_products
+from qdialect.runtime.peak import (
+    Dots,
+    bare_vector_bits,
+    dot_product_rate,
+    loop_title,
+    products_per_cycle,
+    with_dot_products,
+)
 from qdialect.target import Target
 
 Array = NDArray[Any]
@@ -42,7 +49,7 @@ class CallProfile:
     seconds: float
     """Mean of the middle half of many calls."""
     peak: float | None
-    """Multiply-accumulates per second of bare `vpdpbusd`; None where the CPU lacks it."""
+    """Multiply-accumulates per second of the bare instructions that it multiplies by; None where the CPU has none."""
     bound: float | None = None
     """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
     predicted: float | None = None
@@ -92,6 +99,8 @@ class Profile:
     """The instructions of that loop."""
     frequency: float | None = None
     """Cycles a second of the core while that loop ran; None where the core is not known."""
+    pairs: tuple[str, float] | None = None
+    """Loop and rate of the kernels that sum products of bytes in pairs; None where there are none."""
 
     @property
     def model_error(self) -> ModelError | None:
@@ -143,13 +152,16 @@ def profile_ops(
     for _ in range(_WARM_UP_CALLS):
         call()
     chosen = with_dot_products(targets.resolve(target))
-    title = loop_title(chosen)
+    title, has_pairs = loop_title(chosen), loop_title(chosen, Dots.PAIRS) is not None
     peaks: list[float] = []
+    pair_peaks: list[float] = []
     cycles: list[NDArray[np.int64]] = []
     lengths: list[float] = []
     for _ in range(_ROUNDS):
         if title:
             peaks.append(dot_product_rate(chosen))
+        if has_pairs:
+            pair_peaks.append(dot_product_rate(chosen, Dots.PAIRS))
         found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
@@ -159,8 +171,13 @@ def profile_ops(
     model = _model(module, targets.resolve(target), peak)
     if model is None:
         return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
-    found = tuple(CallProfile(call, one, peak, *model.seconds(call)) for call, one in pairs)
-    return Profile(found, len(cycles), peak, title, model.frequency)
+    pair_title, pair_peak = loop_title(chosen, Dots.PAIRS), statistics.median(pair_peaks) if pair_peaks else peak
+    calls = tuple(
+        CallProfile(call, one, pair_peak if call.kernel in model.of_pairs else peak, *model.seconds(call))
+        for call, one in pairs
+    )
+    loop_of_pairs = (pair_title, pair_peak) if model.of_pairs and pair_title and pair_peak else None
+    return Profile(calls, len(cycles), peak, title, model.frequency, loop_of_pairs)
 
 
 @dataclass(frozen=True)
@@ -170,6 +187,8 @@ class _Model:
     machine: Machine
     frequency: float
     kernels: Mapping[int, KernelCycles]
+    of_pairs: Collection[int]
+    """Numbers of the kernels that sum products of bytes in pairs."""
 
     def seconds(self, call: KernelCall) -> tuple[float, float]:
         """At least, and as predicted."""
@@ -183,8 +202,9 @@ def _model(module: ir.Module, target: Target, peak: float | None) -> _Model | No
     if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return None
     machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
-    lowered = lower(module, target, Phase.X86).module
-    return _Model(machine, peak / products_per_cycle(target, machine), kernel_cycles(lowered, machine))
+    code = lower(module, target, Phase.X86).module
+    rate = peak / products_per_cycle(target, machine)
+    return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code))
 
 
 def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

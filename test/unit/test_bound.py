@@ -3,7 +3,7 @@
 import pytest
 from vector_programs import module_of
 
-from qdialect.lowering.bound import KernelCycles, counted, cycles, kernel_cycles, memory_cycles
+from qdialect.lowering.bound import KernelCycles, counted, cycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.lowering.functions import functions
 from qdialect.target import resolve
 
@@ -56,3 +56,10 @@ def test_bytes_come_from_the_level_that_holds_them(size: int, wanted: float) -> 
 )
 def test_the_busiest_port_is_the_bound(counts: dict[str, float], wanted: float) -> None:
     assert cycles(counts, ZEN_4) == wanted
+
+
+def test_kernels_that_sum_pairs_are_known_by_their_instruction() -> None:
+    pairs = LOOP.replace("kernel_3", "kernel_4").replace("avx512.vpdpbusd.512", "avx512.pmaddubs.w.512")
+    pairs = pairs.replace("(%s, %a, %b)", "(%a, %b)").replace("(vector<16xi32>, vector<64xi8>", "(vector<64xi8>")
+    pairs = pairs.replace("-> vector<16xi32>", "-> vector<32xi16>").replace("%e = arith.addi %d", "%e = arith.addi %s")
+    assert kernels_of_pairs(module_of(LOOP + pairs)) == {4}

@@ -136,6 +136,21 @@ def test_the_rate_of_dot_products_is_that_of_a_core(name: str) -> None:
     assert 0.5 * share * products * 1e9 < peak.dot_product_rate(chosen) < 2 * share * products * 7e9
 
 
+@pytest.mark.parametrize("name", ["avx512bw", "avx2", "sse4.1"])
+def test_pairs_have_a_loop_of_their_own(name: str) -> None:
+    chosen, pairs = TARGETS[name], peak.Dots.PAIRS
+    if peak.loop_title(chosen) is None:
+        pytest.skip("this CPU lacks the instructions")
+    assert "pmaddubsw" in (peak.loop_title(chosen, pairs) or "")
+    # Three instructions for as many products as four of words, of which all may start in a cycle.
+    assert 0.5 < peak.dot_product_rate(chosen, pairs) / peak.dot_product_rate(chosen) < 2.2
+
+
+@pytest.mark.parametrize("name", ["avx512vbmi", "avxvnni", "x86-64"])
+def test_only_targets_that_multiply_words_have_a_loop_of_pairs(name: str) -> None:
+    assert peak.loop_title(TARGETS[name], peak.Dots.PAIRS) is None
+
+
 def test_the_rate_of_vpdpbusd_needs_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "host_features", lambda: frozenset[str]())
     assert peak.loop_title(TARGETS["avx512vnni"]) is None

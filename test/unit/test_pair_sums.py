@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
+from qdialect.lowering.kernels import stored_words
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.pair_sums import parts_that_fit, sums_fit
@@ -90,11 +91,17 @@ def always(op: Contraction, strategy: Strategy, group: ChannelGroup) -> bool:
     return True
 
 
+def never(op: Contraction, strategy: Strategy) -> bool:
+    del op, strategy
+    return False
+
+
 @variants_together
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 @pytest.mark.parametrize("weight", EIGHT_BIT)
 def test_extreme_weights_and_zero_points(number: int, weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Contraction, "sums_pairs", always)
+    monkeypatch.setattr(stored_words, "is_faster", never)
     channels = WINDOWS[number][1][0]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))

@@ -17,10 +17,11 @@ from qdialect.lowering.handlers.run_time_weights import far_range, lower_run_tim
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, stage_kernels
+from qdialect.lowering.kernels.stored_words import with_stored_words
 from qdialect.lowering.kernels.tuned import tuned_contraction, tuned_depthwise
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, accumulator_bounds, center, folded_bias
-from qdialect.lowering.program import BufferSlot
+from qdialect.lowering.program import BufferSlot, Program
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
@@ -113,16 +114,23 @@ def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: s
         with tuned_depthwise(lowering.program, contraction):
             emit_depthwise(lowering.program, contraction, label)
         return
-    with tuned_contraction(lowering.program, contraction):
-        emit_contraction(lowering.program, contraction, label)
+    _emit(lowering.program, contraction, label)
+
+
+def _emit(program: Program, contraction: Contraction, label: str) -> None:
+    words = with_stored_words(program, contraction)
+    if words is not contraction:
+        emit_contraction(program, words, label)
+        return
+    with tuned_contraction(program, contraction):
+        emit_contraction(program, contraction, label)
 
 
 def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Matrix, epilogue: Epilogue) -> None:
     data, output = lowering.slot(op.data), lowering.result(op.operation.results[0])
     window = _row_window(data)
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), 1)
-    with tuned_contraction(lowering.program, contraction):
-        emit_contraction(lowering.program, contraction, op.operation.name)
+    _emit(lowering.program, contraction, op.operation.name)
 
 
 def epilogue_of(

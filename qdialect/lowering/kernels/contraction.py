@@ -84,12 +84,15 @@ class Contraction(SumOfProducts):
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
         if strategy.pair_model is None:
             return False
+        remainder = self.pair_remainder(group)
+        taps = self.reduction_axes(group).taps
+        return remainder is not None and strategy.takes_pairs(group.lanes, taps, self.pixel_count, remainder)
+
+    def pair_remainder(self, group: ChannelGroup) -> float | None:
+        """The share of K groups that products in pairs multiply once more; None where they are too many."""
         axes = self.reduction_axes(group)
         k_groups = remainder_k_groups(self._clipped, group, axes)
-        all_k_groups = math.prod(axes.sizes) * axes.k_groups
-        return k_groups <= MAX_K_GROUPS and strategy.takes_pairs(
-            group.lanes, axes.taps, self.pixel_count, k_groups / all_k_groups
-        )
+        return k_groups / (math.prod(axes.sizes) * axes.k_groups) if k_groups <= MAX_K_GROUPS else None
 
     def declare_columns(self, kernel: Kernel) -> Columns:
         return ConstantColumns(self._clipped)
@@ -129,10 +132,12 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
                 for part in tiled:
                     tiles.emit_block(buffers, scratch, part)
             continue
-        axes, in_pairs = op.reduction_axes(group), op.sums_pairs(program.strategy, group)
-        for block in program.strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs):
+        strategy, axes, stored_words = program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
+        in_pairs = op.sums_pairs(strategy, group)
+        for block in strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=stored_words):
             micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
-            parts = row_tiles([axis.size for axis in pixels], block.rows)
+            least = strategy.least_rows(block, stored_words=stored_words)
+            parts = row_tiles([axis.size for axis in pixels], block.rows, least)
             for segment in tile_segments(with_sums(pixels), parts):
                 micro_kernel.emit(buffers, segment)
     program.call(kernel, label, op.macs)

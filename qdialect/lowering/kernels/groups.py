@@ -62,7 +62,7 @@ class ChannelGroup:
         depth = weights.shape[3]
         if depth == self.channels_in:
             return own
-        taps = np.zeros((*own.shape[:3], self.channels_in), dtype=np.int8)
+        taps = np.zeros((*own.shape[:3], self.channels_in), dtype=own.dtype)
         per_group = self.channels_out // self.per_block
         for channel in range(own.shape[0]):
             first = channel % self.channels_out // per_group * depth

@@ -1,4 +1,4 @@
-"""Contractions of 16-bit data with 8-bit weights: K groups of two words, accumulated in 32 bits.
+"""Contractions of 16-bit data: K groups of two words, accumulated in 32 bits.
 
 The weights are packed as words, so that an instruction multiplies word by word.  A sum of 32 bits holds every sum of
 products x w with |x| <= 2^15 as long as the magnitudes of a channel's weights add up to less than 2^16.  Weights beyond
@@ -19,6 +19,7 @@ from qdialect.lowering.kernels.contraction_micro_kernel import Columns, Contract
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.strategy import Strategy
 
 K_GROUP = 2
 _LARGEST_SUM = 2**16 - 1
@@ -40,15 +41,19 @@ class WordContraction(Contraction):
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         return replace(super().reduction_axes(group), k_group=K_GROUP)
 
+    def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
+        # Pairs are of bytes.
+        return False
+
     def declare_columns(self, kernel: Kernel) -> Columns:
         return WordColumns(self.weights.values, self.bias)
 
 
 @dataclass(frozen=True)
 class WordColumns:
-    """Weights int8[OC, KH, KW, depth], packed as words, and what accumulators start from, int32[OC]."""
+    """Weights [OC, KH, KW, depth] that fit words, packed so, and what accumulators start from, int32[OC]."""
 
-    weights: NDArray[np.int8]
+    weights: NDArray[Any]
     bias: NDArray[np.int32]
 
     def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:

@@ -29,6 +29,7 @@ from qdialect.lowering.x86.memory import Read, root
 from qdialect.lowering.x86.narrow_contraction import (
     BYTES,
     WIDENED,
+    WORDS,
     NarrowContraction,
     Side,
     factors_of,
@@ -86,7 +87,9 @@ class DotProduct(InstructionPattern[_Dots]):
         emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
-        if lane not in found.data.loops:
+        # Words are loaded twice as often as bytes for as many products, which leaves loads for nothing else.
+        is_loading = found.factors is WORDS and self._instructions.multiplies_words
+        if lane not in found.data.loops and not is_loading:
             _prefetch_ahead(found, self._instructions.machine)
         outer_data, data = _load(op, found.data, match)
         result = found.start
