@@ -57,7 +57,12 @@ def test_lifetimes_include_their_last_step(first: tuple[int, int], second: tuple
 def test_no_second_plan_is_made_where_the_alignment_takes_the_rest(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[int] = []
     assign = vars(arena)["_assign_offsets"]
-    monkeypatch.setattr(arena, "_assign_offsets", lambda *arguments: plans.append(1) or assign(*arguments))
+
+    def counted(*arguments: object) -> tuple[list[int], int]:
+        plans.append(1)
+        return assign(*arguments)
+
+    monkeypatch.setattr(arena, "_assign_offsets", counted)
     chain = [Lifetime(size, step, step + 1) for step in range(40)]
     assert plan_arena(chain, 64)[1] == -(-size // 64) * 64 + size
     assert len(plans) == 1
