@@ -6,7 +6,7 @@ from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import QDialectError
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.target import TARGETS
+from qdialect.target import GENERIC, TARGETS
 
 INTRODUCTION = """\
 # Kinds of code
@@ -34,7 +34,8 @@ def table(networks: Mapping[str, str], context: ir.Context) -> Iterator[str]:
 def _cells(text: str, context: ir.Context) -> Sequence[str]:
     """What the network is on each kind; nothing where it does not compile."""
     try:
-        module = parse(text, context)
+        # Fusion asks for no target.
+        module = lower(parse(text, context), GENERIC, Phase.FUSED).module
         return [_code(str(lower(module, TARGETS[kind], Phase.X86).module)) for kind in KINDS]
     except QDialectError:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 # A plan takes a millisecond; most networks need one.
@@ -17,51 +17,77 @@ class Lifetime:
     first: int
     last: int
 
-    def meets(self, other: Lifetime) -> bool:
-        """Whether both live during some call."""
-        return self.first <= other.last and other.first <= self.last
-
 
 def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int], int]:
     """An offset for each buffer and the size of the block.
 
-    Buffers are placed one by one, each as low as it fits, at first the largest before the others. While the whole is
-    larger than what lives at once, the buffer that reaches highest goes before all that it meets, and all are placed
-    anew; the best of these plans is taken.
+    Buffers are placed one by one, each as low as it fits, at first the largest before the others. While a smaller block
+    is not ruled out, the buffer that reaches highest goes before all that it meets, and all are placed anew; the best
+    of these plans is taken.
     """
-    minimum = peak(lifetimes)
+    minimum = _lower_bound(lifetimes, alignment)
+    met = _met_by_each(lifetimes)
     order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
     tried: set[tuple[int, ...]] = set()
-    offsets, size = _assign_offsets(lifetimes, order, alignment)
+    offsets, size = _assign_offsets(lifetimes, met, order, alignment)
     best = offsets, size
     while best[1] > minimum and len(tried) < _MAX_PLANS and tuple(order) not in tried:
         tried.add(tuple(order))
         highest = max(order, key=lambda i: offsets[i] + lifetimes[i].size)
         order.remove(highest)
-        met = (position for position, i in enumerate(order) if lifetimes[i].meets(lifetimes[highest]))
-        order.insert(next(met, 0), highest)
-        offsets, size = _assign_offsets(lifetimes, order, alignment)
+        order.insert(next((position for position, i in enumerate(order) if i in met[highest]), 0), highest)
+        offsets, size = _assign_offsets(lifetimes, met, order, alignment)
         best = min(best, (offsets, size), key=lambda plan: plan[1])
     return best
 
 
 def peak(lifetimes: Sequence[Lifetime]) -> int:
     """The largest number of bytes that live during one call."""
-    # It is one in which a buffer's life begins.
-    starts = {own.first for own in lifetimes}
-    return max((sum(own.size for own in lifetimes if own.first <= step <= own.last) for step in starts), default=0)
+    return max((sum(lifetimes[i].size for i in living) for living in _living(lifetimes)), default=0)
 
 
-def _assign_offsets(lifetimes: Sequence[Lifetime], order: Sequence[int], alignment: int) -> tuple[list[int], int]:
+def _lower_bound(lifetimes: Sequence[Lifetime], alignment: int) -> int:
+    """A size that no plan is below.
+
+    Buffers that live at once begin at multiples of the alignment, so each takes up its size rounded up to one; only the
+    one that reaches highest may end before.
+    """
+    unused = [-own.size % alignment for own in lifetimes]
+    sizes = (
+        sum(lifetimes[i].size + unused[i] for i in living) - max(unused[i] for i in living)
+        for living in _living(lifetimes)
+    )
+    return max(sizes, default=0)
+
+
+def _met_by_each(lifetimes: Sequence[Lifetime]) -> list[set[int]]:
+    """For each buffer those that live during some call with it."""
+    found: list[set[int]] = [set() for _ in lifetimes]
+    for *others, last in _living(lifetimes):
+        found[last].update(others)
+        for other in others:
+            found[other].add(last)
+    return found
+
+
+def _living(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
+    """For each buffer, in the order in which their lives begin: those that live then, itself at the end."""
+    living: list[int] = []
+    for index in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
+        living = [i for i in living if lifetimes[i].last >= lifetimes[index].first] + [index]
+        yield living
+
+
+def _assign_offsets(
+    lifetimes: Sequence[Lifetime], met: Sequence[Set[int]], order: Sequence[int], alignment: int
+) -> tuple[list[int], int]:
     """Place buffers in this order, each as low as it fits beside those placed before."""
-    offsets = [0] * len(lifetimes)
-    for position, index in enumerate(order):
-        own = lifetimes[index]
-        rivals = (i for i in order[:position] if own.meets(lifetimes[i]))
-        offsets[index] = _lowest_gap(
-            sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in rivals), own.size, alignment
-        )
-    return offsets, max((offsets[i] + lifetimes[i].size for i in order), default=0)
+    offsets: dict[int, int] = {}
+    for index in order:
+        taken = sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in met[index] if i in offsets)
+        offsets[index] = _lowest_gap(taken, lifetimes[index].size, alignment)
+    size = max((offsets[i] + lifetimes[i].size for i in order), default=0)
+    return [offsets[i] for i in range(len(lifetimes))], size
 
 
 def _lowest_gap(taken: Sequence[tuple[int, int]], size: int, alignment: int) -> int:

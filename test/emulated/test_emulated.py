@@ -14,6 +14,7 @@ from qdialect.context import parse
 from qdialect.lowering.code_attributes import name_target
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD, AmxRegisters, Shape, TileMemory
 from qdialect.reference.interpreter import run
@@ -118,6 +119,7 @@ def test_a_cpu_with_tiles_computes_what_their_product_means(rows: int, k_groups:
     shapes = (Shape(rows, lanes, 32), Shape(rows, 4 * k_groups, 8), Shape(k_groups, 4 * lanes, 8))
     types = ", ".join(f"%a{i}: memref<{s.rows}x{s.columns}xi{s.bits}>" for i, s in enumerate(shapes))
     module = module_of(f"func.func @main({types}) {{ return }}")
+    load_kernel_dialects(module)
     block = module.body.operations[0].regions[0].blocks[0]
     with module.context, ir.Location.unknown(), ir.InsertionPoint(block.operations[0]):
         registers = AmxRegisters()

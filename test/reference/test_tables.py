@@ -96,14 +96,13 @@ def test_entries_follow_their_convention(
     source, result = (QuantizedDtype(scales[i], zero_points[i], dtype) for i in range(2))
     table = build_table(function, source, result, entries, NanPolicy.MAX)
     floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
-    for index in range(0, 256, 5):
-        quantized = int(np.array(index, dtype=np.uint8).view(dtype))
-        value = function(np.array([quantized - zero_points[0]], dtype=floating) * floating(scales[0]))[0]
-        scale = floating(scales[1])
-        with np.errstate(over="ignore"):
-            ratio = value * (1 / scale) if entries is Entries.HALF_AWAY_RECIPROCAL else value / scale
-        limited = min(max(float(ratio), -1e6), 1e6)
-        exact = plain.Fraction(limited)
+    scale = floating(scales[1])
+    indices = np.arange(0, 256, 5, dtype=np.uint8)
+    values = function((indices.view(dtype).astype(np.int64) - zero_points[0]).astype(floating) * floating(scales[0]))
+    with np.errstate(over="ignore"):
+        ratios = values * (1 / scale) if entries is Entries.HALF_AWAY_RECIPROCAL else values / scale
+    for index, ratio in zip(indices, ratios, strict=True):
+        exact = plain.Fraction(min(max(float(ratio), -1e6), 1e6))
         rounded = round(exact) if entries is Entries.HALF_EVEN_DIVIDE else plain.half_away(exact)
         assert int(table.view(dtype)[index]) == plain.clamp(rounded + zero_points[1], lo, hi)
 

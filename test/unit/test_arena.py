@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qdialect.lowering import arena
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 
 
@@ -49,8 +50,22 @@ def test_a_small_buffer_goes_into_a_gap() -> None:
 @pytest.mark.parametrize(("first", "second", "met"), [((0, 1), (1, 2), True), ((0, 1), (2, 3), False)])
 def test_lifetimes_include_their_last_step(first: tuple[int, int], second: tuple[int, int], met: bool) -> None:
     one, other = Lifetime(1, *first), Lifetime(1, *second)
-    assert one.meets(other) is met
-    assert other.meets(one) is met
+    assert plan_arena([one, other], 1)[1] == plan_arena([other, one], 1)[1] == 1 + met
+
+
+@pytest.mark.parametrize("size", [1, 60, 64, 65])
+def test_no_second_plan_is_made_where_the_alignment_takes_the_rest(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[int] = []
+    assign = vars(arena)["_assign_offsets"]
+
+    def counted(*arguments: object) -> tuple[list[int], int]:
+        plans.append(1)
+        return assign(*arguments)
+
+    monkeypatch.setattr(arena, "_assign_offsets", counted)
+    chain = [Lifetime(size, step, step + 1) for step in range(40)]
+    assert plan_arena(chain, 64)[1] == -(-size // 64) * 64 + size
+    assert len(plans) == 1
 
 
 def test_no_buffers() -> None:

@@ -8,6 +8,7 @@ from vector_programs import module_of
 from qdialect import target
 from qdialect._mlir import ir, vector
 from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions import conversions, dot_products, packs, permutes
 from qdialect.lowering.x86.instructions.instruction import Instruction, Lanes, portable_emission
@@ -50,6 +51,7 @@ def program(instructions: list[Instruction], is_portable: bool) -> ir.Module:
     ]
     arguments = ", ".join(f"%a{i}: {type_}" for i, type_ in enumerate(buffers))
     module = module_of(f"func.func @main({arguments}) {{ return }}")
+    load_kernel_dialects(module)
     block = module.body.operations[0].regions[0].blocks[0]
     with module.context, ir.Location.unknown(), portable_emission(is_portable), ir.InsertionPoint(block.operations[0]):
         values = iter(block.arguments)

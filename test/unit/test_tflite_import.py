@@ -74,6 +74,7 @@ def text_of(module: ir.Module, debug: bool = False) -> str:
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
+    """The ops of @main; the bindings free them with `module`, which the caller holds."""
     return [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
 
 
@@ -91,7 +92,8 @@ def test_function_says_what_its_arguments_and_results_are(mobilenet: Path) -> No
 
 
 def test_ops_know_the_node_they_come_from(mobilenet: Path) -> None:
-    made = operations(import_tflite(mobilenet))
+    module = import_tflite(mobilenet)
+    made = operations(module)
     producer = next(op for op in made if op.name == "qnn.requantize")
     assert str(producer.location) == 'loc("Conv2d_0"("seeded.tflite":0:0))'
     assert [str(op.location) for op in made if op.name == "qnn.conv2d"][1].startswith('loc("Conv2d_1_depthwise"')
@@ -128,9 +130,10 @@ def test_fully_connected_rounds_once_and_ties_away_from_zero(dtype: type[np.gene
 
 
 def test_convolutions_form_their_multiplier_by_type(mobilenet: Path) -> None:
+    module = import_tflite(mobilenet)
     choices = {
         (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
-        for op in operations(import_tflite(mobilenet))
+        for op in operations(module)
         if op.name == "qnn.requantize"
     }
     assert choices == {("fixed32_double", "f32_product")}

@@ -15,6 +15,7 @@ from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
+from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.views import Axis
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD, PortableRegisters, Shape, TileMemory
@@ -64,6 +65,7 @@ def test_a_portable_product_is_what_the_instruction_means() -> None:
         f"func.func @main(%s: memref<{rows}x{lanes}xi32>, %a: memref<{rows}x{4 * k_groups}xi8>, "
         f"%b: memref<{k_groups}x{4 * lanes}xi8>) {{ return }}"
     )
+    load_kernel_dialects(module)
     block = module.body.operations[0].regions[0].blocks[0]
     shapes = (Shape(rows, lanes, 32), Shape(rows, 4 * k_groups, 8), Shape(k_groups, 4 * lanes, 8))
     with module.context, ir.Location.unknown(), ir.InsertionPoint(block.operations[0]):
