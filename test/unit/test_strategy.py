@@ -151,6 +151,7 @@ def test_register_tiles_of_zen_4() -> None:
         lanes=16,
         multiplies_words=False,
         near_bytes=1 << 19,
+        f32_lanes=32,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver4"))
