@@ -87,8 +87,13 @@ class Target:
 
     @property
     def machine(self) -> Machine:
-        """The core that tiles are chosen for."""
-        return machine_of(self.cpu, self.features)
+        """The core that tiles are chosen for, with no wider and no more registers than the kind of code uses."""
+        found = machine_of(self.cpu, self.features)
+        if self.kind is self:
+            return found
+        own = self.kind.machine
+        bits, registers = min(found.vector_bits, own.vector_bits), min(found.vector_registers, own.vector_registers)
+        return replace(found, vector_bits=bits, vector_registers=registers)
 
 
 GENERIC = Target(_GENERIC, frozenset())
@@ -134,7 +139,8 @@ def host() -> Target:
     kind, cpu = kind_of(found), host_cpu()
     if cpu is None or cpu not in MACHINES or cpu not in CPUS or MACHINES[cpu] == kind.machine:
         return kind
-    return _tuned_for(kind, cpu)
+    # A virtual machine may hide what its CPU has.
+    return _tuned_for(kind, cpu) if kind_of(CPUS[cpu]) is kind else kind
 
 
 def named(cpu: str, attributes: str = "") -> Target:

@@ -157,3 +157,15 @@ def test_tiles_of_another_core_change_nothing_else() -> None:
     assert found.features == resolve("haswell,+avxvnni,-fma").features
     with pytest.raises(CompileError, match=r"tune= must be followed by a CPU .* got 'znver55', did you mean 'znver5'"):
         resolve("avx2,tune=znver55")
+
+
+def test_a_host_that_lacks_features_of_its_cpu_has_the_tiles_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "x86_64", ZEN_5 + cpuinfo(CPUS["avx2"][0]))
+    assert host() is TARGETS["avx2"]
+
+
+@pytest.mark.parametrize("name", ["znver5,-avx512f", "avx2,tune=znver5", "haswell,tune=sapphirerapids"])
+def test_a_core_has_no_more_registers_than_the_code_uses(name: str) -> None:
+    machine = resolve(name).machine
+    assert (machine.vector_bits, machine.vector_registers) == (256, 16)
+    assert machine.l2_bytes == resolve(name.rpartition("=")[2].partition(",")[0]).machine.l2_bytes

@@ -1,4 +1,5 @@
 // REQUIRES: avx512_vbmi
+// RUN: rm -rf %t.cache
 // RUN: env QDIALECT_CACHE=%t.cache %qopt %s --tune -o %t.mlir 2>&1 | filecheck %s --check-prefix=TABLE
 // RUN: filecheck %s --check-prefix=NOTE --input-file %t.mlir
 // RUN: env QDIALECT_CACHE=%t.cache %qopt %s --tune --compile-to=linalg 2>&1 | filecheck %s --check-prefix=AGAIN
