@@ -12,6 +12,9 @@ in cycles: products / the machine's dot products a cycle, all its instructions /
 cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile has the shortest step for R V.  Of
 those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels are mostly powers of two.
 
+Before AVX an instruction overwrites one of its operands, so that each product, and a mask, has a copy beside it; and a
+row is spread over the lanes by an instruction of its own.
+
 Weights within the first level cost nothing beside their loads; from the second level they come at half of its
 bandwidth, as data and results share it, and from beyond at a quarter.  A quarter of the second level is taken to be
 free for weights.
@@ -48,6 +51,8 @@ _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MAX_ROWS = 16
 """A single vector is bound by broadcasts: more rows gain nothing."""
+_TWO_OPERANDS = 4
+"""Lanes of vectors whose instructions overwrite an operand: those before AVX."""
 _BESIDE = 3
 """Registers beside the operands of words, and beside those of pairs."""
 _WIDENING = 3
@@ -188,13 +193,21 @@ class TileModel:
             Products.PAIRS: 3 * sums,
             Products.STORED_WORDS: 4 * sums,
         }
+        started = instructions[self.products] + self._copies(rows, sums, data)
         cycles = {
-            "products": max(products / machine.dot_products, instructions[self.products] / machine.vector_instructions),
+            "products": max(products / machine.dot_products, started / machine.vector_instructions),
             "loads": (data + (2 if words else 1) * vectors) / machine.loads,
             "weights": (8 if words else 4) * self.lanes * vectors / bandwidth,
             "latency": float(machine.dot_latency),
         }
         return Candidate(vectors, rows, cycles)
+
+    def _copies(self, rows: int, sums: int, data: int) -> int:
+        """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
+        if self.lanes > _TWO_OPERANDS:
+            return 0
+        overwritten = {Products.BYTES: sums, Products.PAIRS: sums, Products.STORED_WORDS: 2 * sums}
+        return data + overwritten.get(self.products, 2 * sums + rows)
 
     def fitting_rows(self, vectors: int) -> int:
         """Most rows of a tile of so many vectors."""
