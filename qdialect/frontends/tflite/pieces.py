@@ -14,21 +14,25 @@ import tflite
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.reader import read_options
 
+Fresh = Callable[[Tensor], Tensor]
+
 _MAX_PIECES = 1024
 
 
 class Pieces:
-    """The pieces of tensors, by their index; `fresh` gives a new tensor like another."""
+    """The pieces of tensors, by their index."""
 
-    def __init__(self, fresh: Callable[[Tensor], Tensor]) -> None:
-        self._fresh = fresh
+    def __init__(self) -> None:
         self._of: dict[int, list[Tensor]] = {}
 
-    def taken(self, operator: Operator) -> Operator | None:
-        """A node of a loop, its inputs known, in terms of pieces; None where nothing is left to compute."""
+    def taken(self, operator: Operator, fresh: Fresh) -> Operator | None:
+        """A node of a loop, its inputs known, in terms of pieces; None where nothing is left to compute.
+
+        `fresh` gives a new tensor like another.
+        """
         if operator.kind == "CONCATENATION":
             return self._joined(operator)
-        return self._sliced(operator) if operator.kind == "SLICE" else operator
+        return self._sliced(operator, fresh) if operator.kind == "SLICE" else operator
 
     def _joined(self, operator: Operator) -> Operator:
         def read(options: tflite.ConcatenationOptions) -> tuple[int, int]:
@@ -43,13 +47,13 @@ class Pieces:
         self._of[operator.outputs[0].index] = flat
         return replace(operator, inputs=tuple(flat))
 
-    def _sliced(self, operator: Operator) -> Operator | None:
+    def _sliced(self, operator: Operator, fresh: Fresh) -> Operator | None:
         bounds = _rows_of(operator)
         if bounds is None:
             return operator
         data, output = operator.inputs[0], operator.outputs[0]
         assert data is not None
-        pieces = self._between(self._of.get(data.index, [data]), *bounds)
+        pieces = _between(self._of.get(data.index, [data]), *bounds, fresh)
         if pieces is None:
             return operator
         self._of[output.index] = pieces
@@ -57,23 +61,25 @@ class Pieces:
         # Rows that are there are cut out as well, for whoever reads them other than to join them.
         return replace(operator, outputs=(replace(output, shape=shape),)) if pieces else None
 
-    def _between(self, pieces: Sequence[Tensor], begin: int, end: int) -> list[Tensor] | None:
-        found: list[Tensor] = []
-        first = 0
-        for piece in pieces:
-            extent = piece.shape[0]
-            low, high = max(begin - first, 0), min(end - first, extent)
-            first += extent
-            if low >= high:
-                continue
-            if high - low < extent and piece.data is None:
-                return None
-            found.append(piece if high - low == extent else self._part(piece, low, high))
-        return found
 
-    def _part(self, piece: Tensor, low: int, high: int) -> Tensor:
-        assert piece.data is not None
-        return replace(self._fresh(piece), shape=(high - low, *piece.shape[1:]), data=piece.data[low:high])
+def _between(pieces: Sequence[Tensor], begin: int, end: int, fresh: Fresh) -> list[Tensor] | None:
+    found: list[Tensor] = []
+    first = 0
+    for piece in pieces:
+        extent = piece.shape[0]
+        low, high = max(begin - first, 0), min(end - first, extent)
+        first += extent
+        if low >= high:
+            continue
+        if high - low < extent and piece.data is None:
+            return None
+        found.append(piece if high - low == extent else _part(piece, low, high, fresh))
+    return found
+
+
+def _part(piece: Tensor, low: int, high: int, fresh: Fresh) -> Tensor:
+    assert piece.data is not None
+    return replace(fresh(piece), shape=(high - low, *piece.shape[1:]), data=piece.data[low:high])
 
 
 def _rows_of(operator: Operator) -> tuple[int, int] | None:

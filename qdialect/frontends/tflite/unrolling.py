@@ -122,7 +122,7 @@ def _inlined(folding: Folding, part: _Part, values: Sequence[Tensor]) -> list[Te
     for operator in part.graph.operators:
         inputs = tuple(None if tensor is None else tensor_of(tensor) for tensor in operator.inputs)
         outputs = tuple(tensor_of(tensor) for tensor in operator.outputs)
-        taken = folding.pieces.taken(replace(operator, index=part.loop, inputs=inputs, outputs=outputs))
+        taken = folding.pieces.taken(replace(operator, index=part.loop, inputs=inputs, outputs=outputs), folding.fresh)
         if taken is not None:
             folding.add(taken)
     return [tensor_of(tensor) for tensor in part.graph.outputs]
