@@ -21,6 +21,9 @@ _HOLDER = "qnn.resource"
 
 def is_resource(attribute: ir.Attribute) -> bool:
     """Whether `attribute` is a `dense_resource`."""
+    if isinstance(attribute, ir.DenseElementsAttr):
+        # The error of the conversion would have all of its elements as text.
+        return False
     try:
         return bool(ir.DenseResourceElementsAttr(attribute))
     except ValueError:

@@ -81,6 +81,6 @@ def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tupl
         element = attr.get_splat_value()
         scalar = ir.FloatAttr(element).value if dtype.kind == "f" else ir.IntegerAttr(element).value
         return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
-    array: NDArray[Any] = np.array(attr).view(dtype).reshape(shape)
+    array: NDArray[Any] = np.asarray(attr).view(dtype).reshape(shape)
     array.flags.writeable = False
     return array

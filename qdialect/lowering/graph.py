@@ -126,8 +126,9 @@ class GraphLowering:
         self._returned = list(self._operations[-1].operands)
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
-        self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
-        self._row_groups = RowGroups(self._operations, lambda value: value not in self._paddings, scope)
+        self._paddings = paddings = self._collect_paddings()
+        # What refers to this object would keep it, and with it all weights, until Python looks for cycles.
+        self._row_groups = RowGroups(self._operations, lambda value: value not in paddings, scope)
         self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
 
     def run(self) -> Program:

@@ -45,7 +45,9 @@ def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeight
     fits = (flat.min(axis=1) - points >= -128) & (flat.max(axis=1) - points <= 127)
     shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
     # Modulo 256: the differences fit, and weights of a hundred megabytes are not to become four times as many.
-    values = flat.view(np.uint8) - shift.astype(np.uint8)[:, None]
+    values = flat.view(np.uint8)
+    if shift.any():
+        values = values - shift.astype(np.uint8)[:, None]
     return CenteredWeights(values.view(np.int8).reshape(weight.shape), points - shift)
 
 
@@ -55,7 +57,7 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
     Where too many taps would have a remainder, or one exceeds s8, the weights as they are and a remainder of zeros.
     """
     channels = weights.values.shape[0]
-    nothing = np.zeros(weights.values.shape, np.int8)
+    nothing = np.broadcast_to(np.int8(0), weights.values.shape)
     if not weights.zero_points.any():
         return weights, nothing
     points = weights.zero_points.astype(np.int16).reshape(channels, *[1] * (weights.values.ndim - 1))

@@ -10,8 +10,6 @@ from qdialect.lowering.upstream import load_kernel_dialects, run_passes
 _PASSES = (
     # A reduction of float numbers stays one chain, in their order.
     "func.func(lower-vector-multi-reduction{lowering-strategy=inner-reduction})",
-    "canonicalize",
-    "cse",
     "convert-vector-to-scf{full-unroll}",
     "convert-scf-to-cf",
     # Views and strided metadata become index arithmetic before memrefs become pointers.
@@ -22,7 +20,8 @@ _PASSES = (
     "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}",
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
     "reconcile-unrealized-casts",
-    "canonicalize",
+    # A third look at every op finds nothing, and blocks are as they should be.
+    "canonicalize{max-iterations=2 region-simplify=disabled}",
     "cse",
 )
 

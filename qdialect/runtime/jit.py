@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir, llvm
@@ -46,28 +47,40 @@ class MachineCode:
         return packed_call(self._engine.raw_lookup(name), values, (self, *keep))
 
 
-def _functions(module: ir.Module) -> dict[str, llvm.FunctionType]:
-    """The types of the functions that have a body, by name."""
+@dataclass(frozen=True)
+class _Signature:
+    """What a function takes and returns, without MLIR's types, which would keep all constants of their context."""
+
+    arguments: int
+    problem: str
+    """Why it cannot be called with values of 64 bits; empty where it can."""
+
+
+def _functions(module: ir.Module) -> dict[str, _Signature]:
+    """The signatures of the functions that have a body, by name."""
     found = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
-    return {
-        ir.StringAttr(op.attributes["sym_name"]).value: llvm.FunctionType(
-            ir.TypeAttr(op.attributes["function_type"]).value
-        )
-        for op in found
-        if len(op.regions[0].blocks)
-    }
+    named = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in found if len(op.regions[0].blocks)}
+    return {name: _signature(name, op) for name, op in named.items()}
 
 
-def _check_call(name: str, type_: llvm.FunctionType, count: int) -> None:
-    """Raise `CompileError` where the function cannot be called with `count` values of 64 bits."""
-    if count != len(type_.inputs):
-        raise CompileError(f"function '{name}' must be called with {len(type_.inputs)} values, but got {count}")
+def _signature(name: str, function: ir.Operation) -> _Signature:
+    type_ = llvm.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     for index, argument in enumerate(type_.inputs):
         if not isinstance(argument, llvm.PointerType) and not _is_word(argument):
             what = "an integer of at most 64 bits or a pointer"
-            raise CompileError(f"argument {index} of function '{name}' must be {what}, but got {argument}")
-    if type_.return_type != ir.Type.parse("!llvm.void", type_.context):
-        raise CompileError(f"function '{name}' must return nothing to be called, but got {type_.return_type}")
+            problem = f"argument {index} of function '{name}' must be {what}, but got {argument}"
+            return _Signature(len(type_.inputs), problem)
+    is_void = str(type_.return_type) == "!llvm.void"
+    problem = f"function '{name}' must return nothing to be called, but got {type_.return_type}"
+    return _Signature(len(type_.inputs), "" if is_void else problem)
+
+
+def _check_call(name: str, signature: _Signature, count: int) -> None:
+    """Raise `CompileError` where the function cannot be called with `count` values of 64 bits."""
+    if count != signature.arguments:
+        raise CompileError(f"function '{name}' must be called with {signature.arguments} values, but got {count}")
+    if signature.problem:
+        raise CompileError(signature.problem)
 
 
 def _is_word(type_: ir.Type) -> bool:

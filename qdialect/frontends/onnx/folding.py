@@ -124,6 +124,11 @@ _VALUES: dict[str, type[np.generic]] = {
 }
 
 
+def is_evaluated(kind: str) -> bool:
+    """Whether an operator is one of those that `folded` evaluates."""
+    return kind in _SHAPES
+
+
 def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Array | None:
     """What a node gives on known inputs, None where it is not evaluated here or an input is not known.
 
@@ -134,7 +139,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
     if node.kind == "Constant":
         return _constant(node)
     present = [operand for operand in operands if operand is not None]
-    if node.kind not in _SHAPES or not operands or len(present) < len(operands):
+    if not is_evaluated(node.kind) or not operands or len(present) < len(operands):
         return None
     arity, result_shape = _SHAPES[node.kind]
     require(len(present) in arity, f"must have {_count(arity)} inputs, but got {len(present)}")

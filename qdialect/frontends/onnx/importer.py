@@ -22,7 +22,7 @@ from qdialect.frontends.common import (
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.branches import known_conditions, take_branches
 from qdialect.frontends.onnx.float_groups import groups_in_f32
-from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape
+from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
@@ -30,7 +30,7 @@ from qdialect.frontends.onnx.reader import read_graph, read_proto
 from qdialect.frontends.onnx.schema import check_attributes
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
-from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, known_array
+from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
 
 if TYPE_CHECKING:
     import onnx
@@ -58,8 +58,11 @@ def import_onnx(
     """
     extents = Extents(batch, dims)
     read = _read(source, extents)
-    planned = OnnxPlanner(read.graph, read.name, read.size).run(extents.hints())
-    return module_of(planned, read.name, context)
+    planner = OnnxPlanner(read.graph, read.name, read.size)
+    try:
+        return module_of(planner.run(extents.hints()), read.name, context)
+    finally:
+        planner.plan.forget()
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,11 @@ class OnnxPlanner(Planner[Node]):
         return planner_of(node.kind)(Call(self.plan, node, inputs, in_f32=node.index in self._in_f32))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
-        """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them."""
-        if node.kind in MOVEMENTS:
+        """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them.
+
+        Weights become f32 where the node is evaluated alone: they are four times as large then.
+        """
+        if not is_evaluated(node.kind) or node.kind in MOVEMENTS or not all(map(is_known, inputs)):
             return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
         return [known_array(tensor) for tensor in inputs]
 

@@ -48,6 +48,11 @@ class Plan:
         """What `compute` gives, once for each `key`; raises `UnsupportedError` where it does."""
         return self._demands.ask(key, compute)
 
+    def forget(self) -> None:
+        """Drop everything: what values are made of refers to the plan, and weights would stay until Python looks."""
+        self.values.clear()
+        self._demands = Demands(self.values)
+
     def allow(self, count: int) -> None:
         """So many values and evaluations more."""
         self.limit = None if self.limit is None else self.limit + count
@@ -225,6 +230,11 @@ class Table(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return look_up(plan, name, self.source, to, self.function)
+
+
+def is_known(tensor: Tensor | None) -> bool:
+    """Whether `known_array` gives an array, without making it."""
+    return isinstance(tensor, Constant) or (isinstance(tensor, Quantized) and tensor.values.data is not None)
 
 
 def known_array(tensor: Tensor | None) -> Array | None:

@@ -54,7 +54,7 @@ class Folding:
 
     def __init__(self, graph: Graph) -> None:
         self.source = graph
-        self.row_slices = RowSlices(self.fresh)
+        self.row_slices = RowSlices()
         self.kept: list[Operator] = []
         self._added: list[Tensor] = []
         self._known: dict[int, Tensor] = {}

@@ -15,21 +15,25 @@ import tflite
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.reader import read_options
 
+Fresh = Callable[[Tensor], Tensor]
+
 _MAX_SLICES = 1024
 
 
 class RowSlices:
-    """The slices that tensors consist of, by index of the tensor; `fresh` gives a new tensor like another."""
+    """The slices that tensors consist of, by index of the tensor."""
 
-    def __init__(self, fresh: Callable[[Tensor], Tensor]) -> None:
-        self._fresh = fresh
+    def __init__(self) -> None:
         self._of: dict[int, list[Tensor]] = {}
 
-    def taken(self, operator: Operator) -> Operator | None:
-        """A node of a loop, its inputs known, in terms of slices; None where nothing is left to compute."""
+    def taken(self, operator: Operator, fresh: Fresh) -> Operator | None:
+        """A node of a loop, its inputs known, in terms of slices; None where nothing is left to compute.
+
+        `fresh` gives a new tensor like another.
+        """
         if operator.kind == "CONCATENATION":
             return self._joined(operator)
-        return self._sliced(operator) if operator.kind == "SLICE" else operator
+        return self._sliced(operator, fresh) if operator.kind == "SLICE" else operator
 
     def _joined(self, operator: Operator) -> Operator:
         def read(options: tflite.ConcatenationOptions) -> tuple[int, int]:
@@ -44,13 +48,13 @@ class RowSlices:
         self._of[operator.outputs[0].index] = flat
         return replace(operator, inputs=tuple(flat))
 
-    def _sliced(self, operator: Operator) -> Operator | None:
+    def _sliced(self, operator: Operator, fresh: Fresh) -> Operator | None:
         bounds = _rows_of(operator)
         if bounds is None:
             return operator
         data, output = operator.inputs[0], operator.outputs[0]
         assert data is not None
-        slices = self._between(self._of.get(data.index, [data]), *bounds)
+        slices = _between(self._of.get(data.index, [data]), *bounds, fresh)
         if slices is None:
             return operator
         self._of[output.index] = slices
@@ -58,23 +62,25 @@ class RowSlices:
         # Rows that are there are cut out as well, for whoever reads them other than to join them.
         return replace(operator, outputs=(replace(output, shape=shape),)) if slices else None
 
-    def _between(self, slices: Sequence[Tensor], begin: int, end: int) -> list[Tensor] | None:
-        found: list[Tensor] = []
-        first = 0
-        for one in slices:
-            extent = one.shape[0]
-            low, high = max(begin - first, 0), min(end - first, extent)
-            first += extent
-            if low >= high:
-                continue
-            if high - low < extent and one.data is None:
-                return None
-            found.append(one if high - low == extent else self._part(one, low, high))
-        return found
 
-    def _part(self, one: Tensor, low: int, high: int) -> Tensor:
-        assert one.data is not None
-        return replace(self._fresh(one), shape=(high - low, *one.shape[1:]), data=one.data[low:high])
+def _between(slices: Sequence[Tensor], begin: int, end: int, fresh: Fresh) -> list[Tensor] | None:
+    found: list[Tensor] = []
+    first = 0
+    for one in slices:
+        extent = one.shape[0]
+        low, high = max(begin - first, 0), min(end - first, extent)
+        first += extent
+        if low >= high:
+            continue
+        if high - low < extent and one.data is None:
+            return None
+        found.append(one if high - low == extent else _part(one, low, high, fresh))
+    return found
+
+
+def _part(one: Tensor, low: int, high: int, fresh: Fresh) -> Tensor:
+    assert one.data is not None
+    return replace(fresh(one), shape=(high - low, *one.shape[1:]), data=one.data[low:high])
 
 
 def _rows_of(operator: Operator) -> tuple[int, int] | None:

@@ -122,7 +122,8 @@ def _inlined(folding: Folding, part: _Part, values: Sequence[Tensor]) -> list[Te
     for operator in part.graph.operators:
         inputs = tuple(None if tensor is None else tensor_of(tensor) for tensor in operator.inputs)
         outputs = tuple(tensor_of(tensor) for tensor in operator.outputs)
-        taken = folding.row_slices.taken(replace(operator, index=part.loop, inputs=inputs, outputs=outputs))
+        arguments = replace(operator, index=part.loop, inputs=inputs, outputs=outputs)
+        taken = folding.row_slices.taken(arguments, folding.fresh)
         if taken is not None:
             folding.add(taken)
     return [tensor_of(tensor) for tensor in part.graph.outputs]

@@ -60,10 +60,7 @@ class ChannelTiles:
 
         Lanes beyond the last channel are zero.
         """
-        known = taps.shape[0]
-        rows = (self.indices - self.group.start).reshape(-1)
-        chosen = taps[np.minimum(rows, known - 1)]
-        chosen[rows >= known] = 0
+        chosen = _rows(taps, (self.indices - self.group.start).reshape(-1))
         by_group = chosen.reshape(self.group.channel_sets, self.block.channels, *taps.shape[1:])
         packed = [pack_k_groups(part, self.block.lanes, self.block.vectors, k_group) for part in by_group]
         return np.stack(packed) if self.has_group_axis else packed[0]
@@ -71,3 +68,13 @@ class ChannelTiles:
     @property
     def _tile_sizes(self) -> tuple[int, int, int]:
         return self.block.tiles, self.block.vectors, self.block.lanes
+
+
+def _rows(taps: NDArray[T], rows: NDArray[np.int64]) -> NDArray[T]:
+    """The rows of `taps`, zeros beyond the last; where they follow each other they are not copied."""
+    known, first, last = taps.shape[0], int(rows[0]), int(rows[-1])
+    if last < known and np.array_equal(rows, np.arange(first, last + 1)):
+        return taps[first : last + 1]
+    chosen = taps[np.minimum(rows, known - 1)]
+    chosen[rows >= known] = 0
+    return chosen

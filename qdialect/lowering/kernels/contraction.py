@@ -78,7 +78,7 @@ class Contraction(SumOfProducts):
         axes = _axes(self.data.storage, self.window, group)
         spare = _lanes(self.data.storage, group) - group.channels_in
         strides = tuple(axis.strides[0] for axis in axes[:-1])
-        ones = group.taps(np.ones_like(self.weights.values))
+        ones = group.taps(np.broadcast_to(np.int8(1), self.weights.values.shape))
         return ReductionAxes(tuple(axis.size for axis in axes), strides, spare, ones)
 
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:

@@ -106,7 +106,7 @@ def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: Reducti
     if not taps.any():
         return ()
     own = np.zeros_like(taps)
-    rows = np.unique((tiles.indices - tiles.group.start).clip(max=len(taps) - 1))
+    rows = (tiles.indices - tiles.group.start).clip(max=len(taps) - 1).ravel()
     own[rows] = taps[rows]
     found = [(k_group.offset, tiles.packed(k_group.taps)) for k_group in remainder_groups(own, axes.strides)]
     # One K group needs no loop over K groups.
