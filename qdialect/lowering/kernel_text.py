@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -117,6 +117,9 @@ class _Header:
 
     arguments: dict[str, str] = field(default_factory=dict[str, str])
     constants: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    tables: dict[bytes, Tensor] = field(default_factory=dict[bytes, "Tensor"])
+    """By their bytes: tensors of constants, which are declared before everything else."""
+    opening: list[str] = field(default_factory=list[str])
     seen: dict[Buffer, set[View | None]] = field(default_factory=dict[Buffer, "set[View | None]"])
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     micro_kernels: Iterator[int] = field(default_factory=count)
@@ -270,6 +273,19 @@ class KernelText:
         )
         return tensor
 
+    def shared_tensor(self, key: bytes, declare: Callable[[], Buffer]) -> Tensor:
+        """All elements of the buffer that `declare` declares for `key`, once for all parts of the function."""
+        header = self._header
+        if key not in header.tables:
+            buffer = declare()
+            tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
+            header.seen[buffer].add(None)
+            header.opening.append(
+                f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
+            )
+            header.tables[key] = tensor
+        return header.tables[key]
+
     def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
         tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
@@ -370,7 +386,7 @@ class KernelText:
         constants = [
             f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()
         ]
-        lines = "\n  ".join([*constants, *self._lines, "return"])
+        lines = "\n  ".join([*constants, *self._header.opening, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
 
 
