@@ -49,30 +49,23 @@ def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
     return total
 
 
-def _exponential(x: Decimal) -> Decimal:
+def exponential(x: Decimal) -> Decimal:
     """(e^x - 1 - x) / x^2 = 1/2! + x/3! + x^2/4! + ..."""
     return _series(Decimal("0.5"), lambda n: x / (n + 2))
 
 
 def _relative_to_expm1(x: Decimal) -> Decimal:
     """x^2 / (e^x - 1), the factor of that quotient in e^x - 1 relative to it."""
-    return x / (1 + x * _exponential(x))
+    return x / (1 + x * exponential(x))
 
 
 def _power_of_two(x: Decimal) -> Decimal:
     """(2^x - 1) / x."""
     y = x * Decimal(2).ln()
-    return Decimal(2).ln() * (1 + y * _exponential(y))
+    return Decimal(2).ln() * (1 + y * exponential(y))
 
 
-def _tanh(u: Decimal) -> Decimal:
-    """(tanh(x) / x - 1) / x^2 with u = x^2."""
-    x = u.sqrt()
-    grown = 2 * x * (1 + 2 * x * _exponential(2 * x))
-    return (grown / (grown + 2) / x - 1) / u
-
-
-def _erf_over_x(u: Decimal) -> Decimal:
+def erf_over_x(u: Decimal) -> Decimal:
     """erf(x) / x with u = x^2: 2 / sqrt(pi) * e^-u * (1 + 2 u / 3 + (2 u)^2 / (3 * 5) + ...)."""
     return 2 / _pi().sqrt() * (-u).exp() * _series(Decimal(1), lambda n: 2 * u / (2 * n + 1))
 
@@ -88,16 +81,6 @@ def _pi() -> Decimal:
     return 16 * arctangent(5) - 4 * arctangent(239)
 
 
-def _erfc_logarithm(x: Decimal) -> Decimal:
-    """log(1 - erf(x)) / x + 1."""
-    return (1 - x * _erf_over_x(x * x)).ln() / x + 1
-
-
-def _erfc_weight(x: Decimal) -> Decimal:
-    """The factor of that quotient's error in erf(x): x * (1 - erf(x))."""
-    return x * (1 - x * _erf_over_x(x * x))
-
-
 def _logarithm(m: Decimal) -> Decimal:
     """(log(1 + m) - m + m^2 / 2) / m^3 = 1/3 - m/4 + m^2/5 - ..."""
     if abs(m) < Decimal("0.01"):
@@ -108,14 +91,10 @@ def _logarithm(m: Decimal) -> Decimal:
 def approximations() -> list[Approximation]:
     """What the functions need, by the names of their tables."""
     half = Decimal(2).ln() / 2 * Decimal("1.00001")
-    near, far = Decimal("0.0001"), Decimal("3.95")
     return [
-        Approximation("EXPONENTIAL", _exponential, _relative_to_expm1, -half, half, 4),
-        Approximation("EXPM1", _exponential, _relative_to_expm1, Decimal("-0.42"), Decimal("0.42"), 5),
+        Approximation("EXPONENTIAL", exponential, _relative_to_expm1, -half, half, 4),
+        Approximation("EXPM1", exponential, _relative_to_expm1, Decimal("-0.42"), Decimal("0.42"), 5),
         Approximation("POWER_OF_TWO", _power_of_two, lambda x: x, Decimal("-0.5"), Decimal("0.5"), 5),
-        Approximation("TANH", _tanh, lambda u: u / (1 + u * _tanh(u)), near, Decimal("1.22"), 7),
-        Approximation("ERF", lambda u: _erf_over_x(u) - 1, lambda u: 1 / _erf_over_x(u), near, Decimal("1.01"), 6),
-        Approximation("ERFC_LOGARITHM", _erfc_logarithm, _erfc_weight, Decimal("0.99"), far, 6),
         Approximation("LOGARITHM", _logarithm, lambda m: m * m, Decimal("-0.25"), Decimal("0.5"), 7),
     ]
 
@@ -127,10 +106,10 @@ def derive(wanted: Approximation) -> list[float]:
         points = _grid(wanted)
         values, weights = [wanted.function(x) for x in points], [abs(wanted.weight(x)) for x in points]
         if wanted.low < 0:
-            return [_rounded(c) for c in reversed(_minimax(points, values, weights, wanted.degree))]
+            return [_rounded(c) for c in reversed(minimax(points, values, weights, wanted.degree))]
         known: list[Decimal] = []
         for free in range(wanted.degree, -1, -1):
-            lowest = _minimax(points, values, weights, free)[0]
+            lowest = minimax(points, values, weights, free)[0]
             known.append(Decimal(_rounded(lowest)))
             values = [(value - known[-1]) / x for value, x in zip(values, points, strict=True)]
             weights = [weight * abs(x) for weight, x in zip(weights, points, strict=True)]
@@ -157,7 +136,7 @@ def _grid(wanted: Approximation) -> list[Decimal]:
     return [middle - radius * cosine for cosine in cosines]
 
 
-def _minimax(
+def minimax(
     points: Sequence[Decimal], values: Sequence[Decimal], weights: Sequence[Decimal], degree: int
 ) -> list[Decimal]:
     """The coefficients, the lowest power first, by Remez's exchange on the grid."""

@@ -7,19 +7,17 @@ A kernel takes flat buffers and scalars, looks at the buffers through strided vi
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.number_text import number_text
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.views import View
-
-# Of a number in scientific notation, after the first digit.
-_DIGITS = {"f32": 9, "f64": 17}
-_PACKED = {"f32": ">f", "f64": ">d"}
 
 SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
 """Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
@@ -102,21 +100,13 @@ def tensor_type(sizes: Sequence[int], element: str) -> str:
     return f"tensor<{'x'.join([*map(str, sizes), element])}>"
 
 
-def number_text(value: float, type_: str) -> str:
-    """A number as MLIR reads it: floats with as many digits as tell them apart, infinities and NaN as bits."""
-    if not type_.startswith("f"):
-        return str(int(value))
-    if not math.isfinite(value):
-        return f"0x{struct.pack(_PACKED[type_], value).hex().upper()}"
-    return f"{value:.{_DIGITS[type_]}e}"
-
-
 @dataclass
 class _Header:
     """What the parts of one function share: its arguments, its constants and what its names are numbered by."""
 
     arguments: dict[str, str] = field(default_factory=dict[str, str])
     constants: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    tables: dict[bytes, tuple[Buffer, Tensor]] = field(default_factory=dict[bytes, "tuple[Buffer, Tensor]"])
     seen: dict[Buffer, set[View | None]] = field(default_factory=dict[Buffer, "set[View | None]"])
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     micro_kernels: Iterator[int] = field(default_factory=count)
@@ -270,6 +260,19 @@ class KernelText:
         )
         return tensor
 
+    def table(self, values: NDArray[np.float32]) -> Tensor:
+        """A tensor of constants, which is declared once, before everything else."""
+        tables = self._header.tables
+        if values.tobytes() not in tables:
+            buffer = self.table_buffer(values)
+            tables[values.tobytes()] = buffer, Tensor(self.fresh(), (buffer.length,), buffer.element)
+            self._header.seen[buffer].add(None)
+        return tables[values.tobytes()][1]
+
+    def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
+        """Declare the argument that constants are passed as."""
+        return self.buffer("table", "f32", len(values))
+
     def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
         tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
@@ -370,7 +373,11 @@ class KernelText:
         constants = [
             f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()
         ]
-        lines = "\n  ".join([*constants, *self._lines, "return"])
+        tables = [
+            f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
+            for buffer, tensor in self._header.tables.values()
+        ]
+        lines = "\n  ".join([*constants, *tables, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall, Tunable
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
-from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText, number_text
+from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
+from qdialect.lowering.number_text import number_text
 from qdialect.lowering.pair_sums import sums_fit
 from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
@@ -134,6 +135,10 @@ class Kernel(KernelText):
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else "")
+
+    def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
+        """A parameter for constants that all bodies of the function share."""
+        return self.data("table", values)
 
     def number(self, name: str, value: float, type_: str) -> Value:
         """A parameter for a number."""

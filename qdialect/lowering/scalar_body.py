@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class Value:
@@ -28,18 +31,6 @@ class Value:
         return int(self.type[1:])
 
 
-class Scope(Protocol):
-    """The function around a body: it names values and holds constants."""
-
-    def fresh(self) -> str:
-        """A new SSA name."""
-        ...
-
-    def constant(self, value: float, type_: str) -> Value:
-        """A constant of the function."""
-        ...
-
-
 class Table(Protocol):
     """A tensor of one dimension."""
 
@@ -56,6 +47,22 @@ class Table(Protocol):
     @property
     def type(self) -> str:
         """Its tensor type."""
+        ...
+
+
+class Scope(Protocol):
+    """The function around a body: it names values and holds constants."""
+
+    def fresh(self) -> str:
+        """A new SSA name."""
+        ...
+
+    def constant(self, value: float, type_: str) -> Value:
+        """A constant of the function."""
+        ...
+
+    def table(self, values: NDArray[np.float32]) -> Table:
+        """Constant numbers, as data of the function."""
         ...
 
 
@@ -87,6 +94,10 @@ class Body:
     def constant(self, value: float, type_: str) -> Value:
         """A constant, shared by all bodies of the function."""
         return self._function.constant(value, type_)
+
+    def table(self, values: NDArray[np.float32]) -> Table:
+        """A table of constants, shared by all bodies of the function."""
+        return self._function.table(values)
 
     def unary(self, op: str, value: Value) -> Value:
         """``op value``, of the same type."""

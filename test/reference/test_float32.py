@@ -10,17 +10,20 @@ import pytest
 
 from qdialect.quant_math import activations, float32, transcendental
 from qdialect.quant_math.expressions import Expression
-from qdialect.quant_math.float32.erf import ERF, ERFC_LOGARITHM
+from qdialect.quant_math.float32.erf import ERF
 from qdialect.quant_math.float32.exp import EXPONENTIAL
 from qdialect.quant_math.float32.exp2 import POWER_OF_TWO
 from qdialect.quant_math.float32.expm1 import EXPM1
 from qdialect.quant_math.float32.log import LOGARITHM
+from qdialect.quant_math.float32.machine import ENTRIES
 from qdialect.quant_math.float32.numpy_machine import F32Array, multiply_add
+from qdialect.quant_math.float32.pieces import Pieces
 from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.quant_math.float32.tanh import TANH
 from qdialect.quant_math.transcendental import NumpyMachine
 from tools.float_coefficients import approximations, derive
 from tools.float_errors import TRUTHS, errors
+from tools.float_pieces import derive_piece, pieces
 
 F32 = np.float32
 NAMES = [name.removeprefix("math.") for name in float32.ALGORITHMS]
@@ -29,9 +32,6 @@ TABLES = {
     "EXPONENTIAL": EXPONENTIAL,
     "EXPM1": EXPM1,
     "POWER_OF_TWO": POWER_OF_TWO,
-    "TANH": TANH,
-    "ERF": ERF,
-    "ERFC_LOGARITHM": ERFC_LOGARITHM,
     "LOGARITHM": LOGARITHM,
 }
 
@@ -113,6 +113,28 @@ def test_a_fused_multiply_add_of_special_numbers() -> None:
 @pytest.mark.parametrize("wanted", approximations(), ids=lambda wanted: wanted.name)
 def test_polynomials_are_those_that_the_tool_derives(wanted: Any) -> None:
     np.testing.assert_array_equal(np.array(TABLES[wanted.name], F32), np.array(derive(wanted), F32))
+
+
+@pytest.mark.parametrize("wanted", pieces(), ids=lambda wanted: wanted.name)
+def test_pieces_are_those_that_the_tool_derives(wanted: Any) -> None:
+    found = {"ERF": ERF, "TANH": TANH}[wanted.name]
+    count = len(wanted.edges()) - 1
+    assert (found.shift, found.low, found.first) == (wanted.shift, wanted.low, float(wanted.edges()[1]))
+    assert len(found.rows) == count <= ENTRIES
+    for index in (0, 1, count // 2, count - 1):
+        row, _ = derive_piece(wanted, index)
+        np.testing.assert_array_equal(np.array(found.rows[index], F32), np.array(row, F32))
+
+
+@pytest.mark.parametrize(("name", "found"), [("erf", ERF), ("tanh", TANH)])
+def test_every_piece_is_within_one_unit_of_the_last_place(name: str, found: Pieces) -> None:
+    """Both ends of each piece, and numbers between them."""
+    start = int(F32(found.low).view(np.int32)) >> found.shift
+    ends = np.arange(start, start + len(found.rows) + 1) << found.shift
+    near = ends[:, None] + np.arange(-200, 201)
+    inside = np.random.default_rng(5).integers(ends[0], ends[-1], 60_000)
+    x = np.concatenate([near.reshape(-1), inside]).astype(np.int32).view(F32)
+    assert errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64))).max() <= 0.85
 
 
 def next_to_halves() -> F32Array:

@@ -189,7 +189,7 @@ def test_what_is_fetched_ahead_on_zen_4() -> None:
 
 def test_register_tiles_of_words() -> None:
     haswell = strategy_of(resolve("haswell"))
-    assert (haswell.lanes, haswell.multiplies_words) == (8, True)
+    assert (haswell.lanes, haswell.multiplies_words, haswell.f32_lanes) == (8, True, 16)
     assert [tiles.rows for tiles in haswell.tiles] == [{4: 2, 3: 2, 2: 3, 1: 4}] * 2
     assert strategy_of(resolve("skx")).tiles[0].rows == {4: 4, 3: 5, 2: 7, 1: 9}
 

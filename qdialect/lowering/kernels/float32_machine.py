@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math.float32 import ALGORITHMS
-from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
+from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS
 
 SCALED = "qnn.scaled"
 """On a product with a power of two that is in range: an instruction may compute it from the exponent."""
@@ -56,6 +58,14 @@ class Float32Machine(BodyArithmetic):
         power = body.subtract(body.constant(EXPONENT_BIAS << FRACTION_BITS, _I), shifted)
         fraction = body.cast("arith.bitcast", body.subtract(bits, shifted), _F)
         return body.cast("arith.sitofp", exponent, _F), fraction, body.cast("arith.bitcast", power, _F)
+
+    def entries(self, a: Value, shift: int, tables: Sequence[Sequence[float]]) -> list[Value]:
+        """See `Machine`."""
+        body = self._body
+        shifted = body.binary("arith.shrsi", self._bits(a), body.constant(shift, _I))
+        wrapped = body.binary("arith.andi", shifted, body.constant(ENTRIES - 1, _I))
+        index = body.cast("arith.index_cast", wrapped, "index")
+        return [body.extract(body.table(np.array(table, np.float32)), index) for table in tables]
 
     def _bits(self, a: Value) -> Value:
         return self._body.cast("arith.bitcast", a, _I)

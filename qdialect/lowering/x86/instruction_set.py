@@ -16,6 +16,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     pair_dot,
     word_dot,
 )
+from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
 from qdialect.machine import Machine
 from qdialect.target import Target
@@ -55,6 +56,11 @@ class InstructionSet:
     def looks_up_tables(self) -> bool:
         """Whether an instruction looks up bytes in registers."""
         return self.has_byte_permutes or self.has_byte_shuffles
+
+    @property
+    def permuted_lanes(self) -> int:
+        """32-bit lanes of the widest vector that has a permute; 0 where none has."""
+        return self.lanes if self.lanes in VPERMD else 0
 
     @property
     def interleaves(self) -> bool:

@@ -44,8 +44,3 @@ def exponential(m: Machine[V], r: V) -> V:
     """e^r for |r| <= ln(2) / 2."""
     one = m.constant(1.0)
     return m.multiply_add(m.multiply_add(polynomial(m, r, EXPONENTIAL), r, one), r, one)
-
-
-def grown(m: Machine[V], r: V) -> V:
-    """e^r - 1 for |r| <= ln(2) / 2: as what is added to 1 it loses nothing to the rounding of a number near 1."""
-    return m.multiply_add(polynomial(m, r, EXPONENTIAL), m.multiply(r, r), r)

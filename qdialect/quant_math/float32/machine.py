@@ -15,6 +15,8 @@ ROUNDER = 1.5 * 2.0**23
 """Added to a number below 2^22 it pushes the fraction out, rounded half to even; the low bits then are an integer."""
 EXPONENT_BIAS = 127
 FRACTION_BITS = 23
+ENTRIES = 16
+"""Of a table: as many as a vector register has."""
 
 
 class Machine(Protocol[V]):
@@ -72,6 +74,10 @@ class Machine(Protocol[V]):
 
         a must be above 2^-125 * `minimum`; k is in [-125, 126].
         """
+        ...
+
+    def entries(self, a: V, shift: int, tables: Sequence[Sequence[float]]) -> list[V]:
+        """The entry of each of the `tables` that the four bits of `a` above the `shift` lowest point to."""
         ...
 
 

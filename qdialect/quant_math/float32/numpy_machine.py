@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
+from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS
 from qdialect.quant_math.numpy_arithmetic import NumpyArithmetic
 
 F32Array = NDArray[np.float32]
@@ -71,6 +72,11 @@ class NumpyMachine(NumpyArithmetic):
         shifted = exponent << FRACTION_BITS
         power = ((EXPONENT_BIAS << FRACTION_BITS) - shifted).view(np.float32)
         return exponent.astype(np.float32), (bits - shifted).view(np.float32), power
+
+    def entries(self, a: Any, shift: int, tables: Sequence[Sequence[float]]) -> list[Any]:
+        """See `Machine`."""
+        index = (_bits(a) >> shift) % ENTRIES
+        return [np.array(table, dtype=np.float32)[index] for table in tables]
 
 
 def _bits(a: Any) -> Any:
