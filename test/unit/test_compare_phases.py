@@ -93,7 +93,7 @@ def test_a_fault_of_the_instructions_is_found_there(monkeypatch: pytest.MonkeyPa
     assert x86.node
     assert x86.node.op == "qnn.fused_conv2d"
     assert "net/conv;1" in x86.node.name
-    assert x86.node.kernel == "kernel_2_activation"
+    assert x86.node.kernel == "kernel_3_activation"
     assert results[5].node is None
 
 

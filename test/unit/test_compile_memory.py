@@ -62,7 +62,7 @@ def test_few_copies_of_weights_are_held(tmp_path: Path) -> None:
     qdialect.compile(dense_model(tmp_path / "small.onnx", 16), cache=False)
     path = dense_model(tmp_path / "large.onnx", WIDTH)
     gc.collect()
-    with memory_at_most(4 * BYTES + CODE, "compiling a layer of 16 MiB"):
+    with memory_at_most(5 * BYTES + CODE, "compiling a layer of 16 MiB"):
         qdialect.compile(path, cache=False)
 
 
