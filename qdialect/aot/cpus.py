@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdialect import target as targets
-from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
 from qdialect.suggestions import did_you_mean
 from qdialect.target import TARGETS, Target
+from qdialect.target.cpu_names import CPUS
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qdialect.aot.cpus import BITS, state_of
-from qdialect.matrix_tile_permission import COMPONENT, PERMISSION_CALL, REQUEST
 from qdialect.target import Target
+from qdialect.target.matrix_tile_permission import COMPONENT, PERMISSION_CALL, REQUEST
 
 _LEAVES = ((1, 0), (7, 0), (7, 1), (0x80000001, 0))
 _REGISTERS = ("eax", "ebx", "ecx", "edx")

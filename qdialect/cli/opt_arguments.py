@@ -131,9 +131,9 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _explanation(arguments: Arguments) -> str:
     # Most uses of this command need no lowering.
-    from qdialect.lowering import matrix_tiles
-    from qdialect.lowering.register_tiles import explained
-    from qdialect.lowering.strategy import strategy_of, tile_model
+    from qdialect.lowering.tiling import matrix_tiles
+    from qdialect.lowering.tiling.register_tiles import explained
+    from qdialect.lowering.tiling.strategy import strategy_of, tile_model
     from qdialect.target import resolve
 
     target = resolve(target_name(arguments))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from qdialect.cli.table import render
-from qdialect.cpu_names import CPUS
 from qdialect.target import TARGETS, host, resolve
+from qdialect.target.cpu_names import CPUS
 
 
 class TargetArguments(Protocol):

@@ -33,15 +33,11 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
-from qdialect.lowering.constant_operands import known_number
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
-from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.row_groups import RowGroups, Scope
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import (
+from qdialect.lowering.memory.storage import (
     NO_HALO,
     STORAGE_ELEMENTS,
     Halo,
@@ -50,8 +46,12 @@ from qdialect.lowering.storage import (
     signed_shift,
     storage_of,
 )
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.transposed_operands import is_read_through
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.operands.constant_operands import known_number
+from qdialect.lowering.operands.transposed_operands import is_read_through
+from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.rows.row_groups import RowGroups, Scope
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 

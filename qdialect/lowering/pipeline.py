@@ -12,9 +12,9 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
 from qdialect.lowering import contracts, lowered
-from qdialect.lowering.constant_operands import check_elements
 from qdialect.lowering.entry import check_entry
 from qdialect.lowering.lowered import Lowered, error_at_module, phase_of, target_name_of
+from qdialect.lowering.operands.constant_operands import check_elements
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
 from qdialect.lowering.passes.to_threads import ToThreadsPass

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall, Tunable
-from qdialect.lowering.arena import Lifetime, peak, plan_arena
-from qdialect.lowering.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
-from qdialect.lowering.number_text import number_text
-from qdialect.lowering.pair_sums import sums_fit
-from qdialect.lowering.scalar_body import Value
-from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
-from qdialect.lowering.strategy import Strategy
+from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
+from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage
+from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
+from qdialect.lowering.text.number_text import number_text
+from qdialect.lowering.text.scalar_body import Value
+from qdialect.lowering.tiling.pair_sums import sums_fit
+from qdialect.lowering.tiling.strategy import Strategy
 
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
-from qdialect.lowering import handlers, lowered, variant_notes
+from qdialect.lowering import handlers, lowered
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import has_body
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.lowered import Lowered
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, dense_storage_of
 from qdialect.lowering.program import Program
-from qdialect.lowering.storage import STORAGE_ELEMENTS, dense_storage_of
-from qdialect.lowering.strategy import strategy_of
+from qdialect.lowering.tiling import variant_notes
+from qdialect.lowering.tiling.strategy import strategy_of
 from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target

@@ -14,7 +14,7 @@ from math import gcd
 
 from qdialect.dialect import ConvTranspose2DOp, FusedConvTranspose2DOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.storage import Halo
+from qdialect.lowering.memory.storage import Halo
 
 
 @dataclass(frozen=True)

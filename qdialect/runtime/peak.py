@@ -14,10 +14,10 @@ from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
-from qdialect.machine import Machine
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.jit import MachineCode
 from qdialect.target import Target
+from qdialect.target.machine import Machine
 
 # Independent chains: more than the instruction's latency times its rate, and registers enough for what is beside them.
 _CHAINS = 10

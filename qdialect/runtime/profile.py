@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.host_cpu import host_machine
 from qdialect.interface import KernelCall
-from qdialect.lowering.bound import KernelCycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.machine import Machine
+from qdialect.lowering.tiling.bound import KernelCycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import (
@@ -31,6 +29,8 @@ from qdialect.runtime.peak import (
     with_dot_products,
 )
 from qdialect.target import Target
+from qdialect.target.host_cpu import host_machine
+from qdialect.target.machine import Machine
 
 Array = NDArray[Any]
 

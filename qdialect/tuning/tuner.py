@@ -20,10 +20,11 @@ from qdialect.cache.store import Store
 from qdialect.cache.tunings import KeptTuning, Tunings, tunings_of
 from qdialect.diagnostics import CompileError
 from qdialect.interface import KernelCall, Tunable
-from qdialect.lowering import lowered, variant_notes
+from qdialect.lowering import lowered
 from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
+from qdialect.lowering.tiling import variant_notes
 from qdialect.runtime.compiler import prepared
 from qdialect.runtime.tuning_report import Trial, TunedKernel, TuningReport
 from qdialect.target import Target

@@ -11,10 +11,10 @@ from qdialect._mlir import ir
 from qdialect.aot.cpus import BITS, KNOWN, symbol_part, target_of_cpu, versions_of
 from qdialect.aot.dispatch import choose, masks_of
 from qdialect.context import make_context
-from qdialect.cpu_features import NEEDS
 from qdialect.diagnostics import CompileError
 from qdialect.runtime.jit import MachineCode
 from qdialect.target import TARGETS
+from qdialect.target.cpu_features import NEEDS
 
 REGISTERS = ("eax", "ebx", "ecx", "edx")
 ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv|syscall)", "[^"]*" ([^:]*) :')

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering import arena
-from qdialect.lowering.arena import Lifetime, peak, plan_arena
+from qdialect.lowering.memory import arena
+from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 
 
 @st.composite

@@ -8,9 +8,9 @@ from together import check_compiled
 from qdialect import target
 from qdialect._mlir import ir
 from qdialect.context import parse
-from qdialect.lowering import row_groups
 from qdialect.lowering.handlers import row_group
 from qdialect.lowering.pipeline import Phase, lower
+from qdialect.lowering.rows import row_groups
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

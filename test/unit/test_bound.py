@@ -3,8 +3,8 @@
 import pytest
 from vector_programs import module_of
 
-from qdialect.lowering.bound import KernelCycles, counted, cycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.lowering.functions import functions
+from qdialect.lowering.tiling.bound import KernelCycles, counted, cycles, kernel_cycles, kernels_of_pairs, memory_cycles
 from qdialect.target import resolve
 
 ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine

@@ -4,11 +4,11 @@ import subprocess
 
 import pytest
 
-from qdialect.cpu_features import LEVELS, NEEDS, with_needed
-from qdialect.cpu_names import CPUS
-from qdialect.host_cpu import cpu_by_model
-from qdialect.machine import MACHINES, machine_of
 from qdialect.target import resolve
+from qdialect.target.cpu_features import LEVELS, NEEDS, with_needed
+from qdialect.target.cpu_names import CPUS
+from qdialect.target.host_cpu import cpu_by_model
+from qdialect.target.machine import MACHINES, machine_of
 
 MACROS = {
     "cx16": "__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16",

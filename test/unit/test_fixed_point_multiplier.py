@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.fixed_point_multiplier import FixedPointMultiplier, fixed_point_multiplier
+from qdialect.lowering.requantization.fixed_point_multiplier import FixedPointMultiplier, fixed_point_multiplier
 from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,

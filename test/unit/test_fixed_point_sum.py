@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import strategy_of
+from qdialect.lowering.requantization.fixed_point_sum import FixedPointSum, fixed_point_sum
+from qdialect.lowering.tiling.strategy import strategy_of
 from qdialect.quant_math import AddArithmetic, BinaryQuantization, IntArray, Multiplier, QuantParams, Rounding
 from qdialect.quant_math.elementwise import add
 from qdialect.target import GENERIC

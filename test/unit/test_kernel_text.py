@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.lowering.contracts import check_vector
-from qdialect.lowering.kernel_text import KernelText, Loops, Operand, Tag
-from qdialect.lowering.scalar_body import Value
+from qdialect.lowering.memory.views import View
+from qdialect.lowering.text.kernel_text import KernelText, Loops, Operand, Tag
+from qdialect.lowering.text.scalar_body import Value
 from qdialect.lowering.to_vector import to_vector
-from qdialect.lowering.views import View
 
 
 def kernel_with_a_sum() -> KernelText:

@@ -13,7 +13,7 @@ from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.lowering.strategy import Strategy, Swept
+from qdialect.lowering.tiling.strategy import Strategy, Swept
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.pipeline import PassManager
 from qdialect.target import TARGETS

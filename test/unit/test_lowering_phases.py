@@ -16,9 +16,9 @@ from qdialect.diagnostics import CompileError
 from qdialect.dialect import ReshapeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.interface import Port
+from qdialect.lowering.memory.storage import SLACK
 from qdialect.lowering.pipeline import Phase, compile_to, lower
 from qdialect.lowering.program import ALIGNMENT
-from qdialect.lowering.storage import SLACK
 from qdialect.target import GENERIC, TARGETS
 
 VBMI = TARGETS["avx512vbmi"]

@@ -18,8 +18,8 @@ from qdialect.lowering.kernels.packed_weights import (
     pack_weights,
 )
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
-from qdialect.lowering.packing import center, clip_outliers
-from qdialect.lowering.strategy import ChannelBlock
+from qdialect.lowering.operands.packing import center, clip_outliers
+from qdialect.lowering.tiling.strategy import ChannelBlock
 
 Weights = NDArray[Any]
 Sums = dict[int, int]

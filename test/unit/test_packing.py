@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_k_groups, pad_channels, signed_parts
+from qdialect.lowering.operands.packing import (
+    center,
+    clip_outliers,
+    folded_bias,
+    pack_k_groups,
+    pad_channels,
+    signed_parts,
+)
 
 INT32 = np.iinfo(np.int32)
 

@@ -14,10 +14,10 @@ from together import check_compiled, variants_together
 from qdialect.lowering.kernels import stored_words
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.pair_sums import parts_that_fit, sums_fit
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import Strategy, strategy_of
+from qdialect.lowering.tiling.pair_sums import parts_that_fit, sums_fit
+from qdialect.lowering.tiling.strategy import Strategy, strategy_of
 from qdialect.reference.interpreter import run
 from qdialect.target import TARGETS, host_features
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.storage import (
+from qdialect.lowering.memory.storage import (
     NO_HALO,
     Halo,
     Storage,

@@ -12,7 +12,7 @@ from together import check_compiled, variants_together
 from qdialect.lowering.kernels import stored_words
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.strategy import Strategy, rows_for, strategy_of
+from qdialect.lowering.tiling.strategy import Strategy, rows_for, strategy_of
 from qdialect.reference.interpreter import run
 from qdialect.target import TARGETS, host_features, resolve
 

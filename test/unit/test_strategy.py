@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.cpu_names import CPUS
-from qdialect.lowering.register_tiles import Products, Tiles, explained
-from qdialect.lowering.storage import lanes_for
-from qdialect.lowering.strategy import (
+from qdialect.lowering.memory.storage import lanes_for
+from qdialect.lowering.tiling.register_tiles import Products, Tiles, explained
+from qdialect.lowering.tiling.strategy import (
     ChannelBlock,
     Strategy,
     Swept,
@@ -24,6 +23,7 @@ from qdialect.lowering.strategy import (
     tile_model,
 )
 from qdialect.target import TARGETS, resolve
+from qdialect.target.cpu_names import CPUS
 
 AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
 # Registers, and how many of them one vector of 16 lanes takes.

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from qdialect import cpu_features
 from qdialect.diagnostics import CompileError
-from qdialect.machine import MACHINES
-from qdialect.target import TARGETS, Target, host, host_features, named, resolve
+from qdialect.target import TARGETS, Target, cpu_features, host, host_features, named, resolve
+from qdialect.target.machine import MACHINES
 
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
 CPUS = {

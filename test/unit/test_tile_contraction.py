@@ -10,22 +10,22 @@ from vector_programs import module_of
 
 from qdialect._mlir import ir
 from qdialect.context import parse
-from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, k_tile, tile_blocks
+from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
+from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, k_tile, tile_blocks
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.views import Axis
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD, PortableRegisters, Shape, TileMemory
-from qdialect.machine import MACHINES
 from qdialect.passes.pattern import explain_matches
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.object_code import object_code
 from qdialect.target import resolve
+from qdialect.target.machine import MACHINES
 from tools.hot_loop import disassembled, functions, hot_loop
 
 AMX = resolve("amxint8")

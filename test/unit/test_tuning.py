@@ -18,9 +18,10 @@ from qdialect.cli import compile as compile_command
 from qdialect.cli import opt, run
 from qdialect.diagnostics import CompileError, InputError
 from qdialect.interface import Tunable
-from qdialect.lowering import lowered, variant_notes
+from qdialect.lowering import lowered
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
+from qdialect.lowering.tiling import variant_notes
 from qdialect.runtime.random_inputs import random_inputs
 from qdialect.target import host, resolve
 from qdialect.tuning import compilation, tuner

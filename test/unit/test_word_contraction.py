@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.word_contraction import channel_parts, fits_words
-from qdialect.lowering.packing import pack_k_groups
+from qdialect.lowering.operands.packing import pack_k_groups
 
 LARGEST = 2**16 - 1
 

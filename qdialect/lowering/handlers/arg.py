@@ -19,7 +19,7 @@ from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.interpolation import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 ROWS = 8
 

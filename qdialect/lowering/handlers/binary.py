@@ -8,17 +8,17 @@ import numpy as np
 
 from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.lowering.arithmetic import requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.rescaling import Rescaling
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.requantizer import requantizer_of
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.requantization.arithmetic import requantization
+from qdialect.lowering.requantization.requantizer import requantizer_of
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
 
 _LANES = 16

@@ -13,8 +13,8 @@ from qdialect.externals import record
 from qdialect.lowering.external_functions import external_function
 from qdialect.lowering.graph import GraphLowering, lowers_each
 from qdialect.lowering.kernels.external_call import emit_clear, emit_external_call
+from qdialect.lowering.memory.storage import dense_storage_of, signed_shift
 from qdialect.lowering.program import BufferSlot
-from qdialect.lowering.storage import dense_storage_of, signed_shift
 
 
 def _call(lowering: GraphLowering, call: ir.OpView) -> None:

@@ -16,8 +16,8 @@ from qdialect.lowering.graph import GraphLowering, dim_strides, lowers, lowers_e
 from qdialect.lowering.handlers.tables import table_read
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.table import stored_table
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import QuantParams, Table, encode_table, identity_table, table_values
 from qdialect.quant_math.elementwise import rescale
 

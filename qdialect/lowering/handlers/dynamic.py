@@ -14,7 +14,6 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.constant_operands import known_number, required_constant
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.handlers.contraction import emit_convolution
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
@@ -22,11 +21,12 @@ from qdialect.lowering.kernels.epilogue import Epilogue
 from qdialect.lowering.kernels.expression import emit_expression
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.packing import CenteredWeights, center, folded_bias
+from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.operands.constant_operands import known_number, required_constant
+from qdialect.lowering.operands.packing import CenteredWeights, center, folded_bias
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.activations import ACTIVATIONS, Activation
 
 

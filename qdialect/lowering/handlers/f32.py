@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of
-from qdialect.lowering.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.handlers.maps import AxisArray, stored_points
 from qdialect.lowering.kernels.elementwise import Emit
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift, widening
+from qdialect.lowering.requantization.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FloatRounding, NanPolicy, Scaling, scale_factors
 
 # Beyond int32 minus any zero point, and exact in float32.

@@ -12,15 +12,15 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.folds import F32_PRODUCTS
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.float32.row_sum import partial_sums
 
 _LANES, _ROWS = 16, 8

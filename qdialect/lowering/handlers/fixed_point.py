@@ -11,7 +11,7 @@ from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.fixed_point_functions import fixed_point_table
 
 _LANES = 16

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import I16RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.arithmetic import emit_scale, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.i16_sums import sums_inside
 from qdialect.lowering.handlers.maps import AxisArray, Stored, map_stored
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import emit_scale, requantization
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Rounding, real_multiplier, requantize_parameters
 from qdialect.quant_math.choices import I16Rounding
 from qdialect.quant_math.i16_requantize import reduced_multipliers

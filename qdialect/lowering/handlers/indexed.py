@@ -9,7 +9,7 @@ from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.indexing import Listed, Reduce, Rows, emit_gather, emit_scatter
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body
+from qdialect.lowering.text.scalar_body import Body
 from qdialect.quant_math.choices import ScatterReduction
 
 

@@ -10,7 +10,7 @@ from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _LANES = 16
 

@@ -22,7 +22,7 @@ from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped
 from qdialect.lowering.kernels.interpolated_table import EmitLookup, InterpolatedTable
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _LANES = 16
 _BYTES = ("i8", "ui8")

@@ -13,10 +13,10 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
 from qdialect.lowering.kernels.normalize import doubling_high
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import Storage, signed_shift
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage, signed_shift
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _LANES, _ROWS = 16, 4
 # Quantized values lie around 128, and 2^7 of them make one.

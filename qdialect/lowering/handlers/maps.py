@@ -14,10 +14,10 @@ from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
+from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.text.scalar_body import Body, Value
 
 Declare = Callable[[Kernel], Emit]
 """Declares scalars and tables as parameters of a kernel; returns what computes an element."""

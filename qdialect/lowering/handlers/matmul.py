@@ -15,11 +15,11 @@ from qdialect.lowering.handlers.contraction import bias_of, epilogue_of
 from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.matrix_packing import Matrices, emit_packing, emit_start
 from qdialect.lowering.kernels.product import PackedMatrices, Product
+from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import Axis, collapse
+from qdialect.lowering.operands.transposed_operands import source_of
 from qdialect.lowering.program import BufferSlot
-from qdialect.lowering.storage import signed_shift
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.transposed_operands import source_of
-from qdialect.lowering.views import Axis, collapse
 
 _LARGEST_PRODUCT = 255 * 255
 

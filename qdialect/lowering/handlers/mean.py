@@ -10,14 +10,14 @@ import numpy as np
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import MeanOp, SumOp
 from qdialect.dialect.type_constraints import range_of, shape_of
-from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.rescaling import Rescaling
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.requantization.arithmetic import Requantization, requantization
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FixedMultiplier, folded_count_multiplier, real_multiplier, requantize_parameters
 
 _LANES = 16

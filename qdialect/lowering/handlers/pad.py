@@ -6,8 +6,8 @@ from qdialect.dialect import PadOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_map
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
 
 
 @lowers(PadOp)

@@ -22,9 +22,9 @@ from qdialect.lowering.kernels.f32_pair import (
     smaller,
     with_slope,
 )
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import PairArithmetic, pairs
 from qdialect.quant_math.common_scale import scale_of_squared_difference
 

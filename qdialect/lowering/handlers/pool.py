@@ -14,9 +14,9 @@ from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
 from qdialect.lowering.kernels.folds import I16_MAX, I16_SUM, MAX, SUM, emit_quotient, quotient_float
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.window import Window
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Division
 
 _Pool = MaxPool2DOp | AvgPool2DOp

@@ -8,7 +8,7 @@ from qdialect.dialect import RangeScaleOp, RangeZeroPointOp
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.elementwise import Emit
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.range_parameters import HIGHEST, LOWEST
 
 _LANES = 16

@@ -20,11 +20,11 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.expression import emit_expression
 from qdialect.lowering.kernels.folds import F32_MAXIMUM, F32_MINIMUM, F32_PRODUCTS
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import rows_for
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import rows_for
 from qdialect.quant_math.expressions import Expression
 from qdialect.quant_math.recurrence import (
     gate_function,

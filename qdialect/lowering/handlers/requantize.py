@@ -8,15 +8,15 @@ import numpy as np
 
 from qdialect.dialect import RequantizeOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of, element_of, range_of
-from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import AxisArray, Declare, map_values, stored_points
 from qdialect.lowering.handlers.tables import lower_table
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.rescaling import Rescaling
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
+from qdialect.lowering.requantization.arithmetic import Requantization, requantization
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_values
 
 _LANES = 16

@@ -10,8 +10,8 @@ from qdialect.dialect import ReshapeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
+from qdialect.lowering.memory.storage import NO_HALO, Storage, image_shape
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.storage import NO_HALO, Storage, image_shape
 
 Shape = tuple[int, ...]
 

@@ -12,9 +12,9 @@ from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernels.elementwise import VECTOR
 from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Rounding, emit_interpolation
 from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_resampling
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.choices import Interpolation
 from qdialect.quant_math.resize import Taps
 

@@ -9,15 +9,15 @@ from math import prod
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
-from qdialect.lowering.block_function import block_function
-from qdialect.lowering.block_program import BlockProgram, Moving
 from qdialect.lowering.graph import ROW_GROUP, GraphLowering, lowers_each
 from qdialect.lowering.handlers.transpose import store_transposed
+from qdialect.lowering.memory.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
+from qdialect.lowering.operands.transposed_operands import source_of
 from qdialect.lowering.program import BufferSlot, Program
-from qdialect.lowering.row_groups import RowGroup, Scope
-from qdialect.lowering.row_roles import block_shape
-from qdialect.lowering.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
-from qdialect.lowering.transposed_operands import source_of
+from qdialect.lowering.rows.block_function import block_function
+from qdialect.lowering.rows.block_program import BlockProgram, Moving
+from qdialect.lowering.rows.row_groups import RowGroup, Scope
+from qdialect.lowering.rows.row_roles import block_shape
 
 _BLOCK_BYTES = 8 * 1024
 """Of the largest tensor of a block: several of them go into a first-level cache."""

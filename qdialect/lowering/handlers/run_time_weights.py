@@ -13,7 +13,7 @@ from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.epilogue import Epilogue
 from qdialect.lowering.kernels.stored_convolution import StoredConvolution, emit_taps
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.quant_math import IntArray
 
 AnyOp = Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp

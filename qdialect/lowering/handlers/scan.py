@@ -12,9 +12,9 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import STORAGE_ELEMENTS
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _LANES, _ROWS = 16, 4
 

@@ -8,8 +8,8 @@ from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
+from qdialect.lowering.memory.storage import NO_HALO, image_shape
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.storage import NO_HALO, image_shape
 
 
 @lowers(SliceOp)

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import Storage, signed_shift
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage, signed_shift
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.text.kernel_text import Tensor
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import activations
 from qdialect.quant_math.choices import SoftmaxArithmetic
 from qdialect.quant_math.softmax_tables import ort_entries, ort_factor, softmax_tables

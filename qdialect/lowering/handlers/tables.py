@@ -14,9 +14,9 @@ from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.table import declare_table, stored_table
+from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Table
 
 

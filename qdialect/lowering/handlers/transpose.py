@@ -7,8 +7,8 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.transposition import emit_transposition
+from qdialect.lowering.operands.transposed_operands import is_read_through
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.transposed_operands import is_read_through
 
 
 @lowers(TransposeOp)

@@ -13,7 +13,7 @@ from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.handlers.contraction import Matrix, bias_of, emit_convolution, epilogue_of, matrix_of, taps_of
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.window import Grid, Window
-from qdialect.lowering.packing import CenteredWeights
+from qdialect.lowering.operands.packing import CenteredWeights
 from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phases
 
 

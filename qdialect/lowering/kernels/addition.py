@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
-from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import Requantization, emit_requantize, emit_scale, requantization
+from qdialect.lowering.requantization.fixed_point_sum import FixedPointSum, fixed_point_sum
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
     BinaryQuantization,

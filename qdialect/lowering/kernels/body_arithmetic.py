@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 
 class BodyArithmetic:

@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
 from qdialect.lowering.kernels.float32_machine import emit_float32
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import transcendental
 from qdialect.quant_math.float32 import ALGORITHMS
 from qdialect.quant_math.transcendental import EXPONENT_BIAS, FRACTION_MASK, ROOT_HALF_BITS, ROUNDER

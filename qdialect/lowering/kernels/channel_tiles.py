@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.packing import T, pack_k_groups
-from qdialect.lowering.strategy import ChannelBlock
+from qdialect.lowering.operands.packing import T, pack_k_groups
+from qdialect.lowering.tiling.strategy import ChannelBlock
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdialect.lowering.kernel_text import Operand
 from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel, DeclaredColumns, Remainder
 from qdialect.lowering.kernels.packed_weights import ContractionWeights, PackedRemainder, pack_weights
-from qdialect.lowering.packing import widened_k_groups
+from qdialect.lowering.operands.packing import widened_k_groups
+from qdialect.lowering.text.kernel_text import Operand
 
 
 @dataclass(frozen=True)

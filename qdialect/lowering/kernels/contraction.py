@@ -18,7 +18,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
@@ -29,12 +28,13 @@ from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
-from qdialect.lowering.matrix_tiles import are_faster, channel_blocks, tile_blocks
-from qdialect.lowering.packing import CenteredWeights, clip_outliers
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.views import Axis, collapse
+from qdialect.lowering.operands.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import Strategy, row_tiles
-from qdialect.lowering.views import Axis, collapse
+from qdialect.lowering.text.kernel_text import Buffer
+from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, tile_blocks
+from qdialect.lowering.tiling.strategy import Strategy, row_tiles
 
 
 @dataclass(frozen=True)

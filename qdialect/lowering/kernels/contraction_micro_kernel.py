@@ -13,18 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.packed_weights import ZeroPointCorrection
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import ChannelBlock, Strategy, Swept
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.views import Axis, View
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import ChannelBlock, Strategy, Swept
 
 _TILE = ("nt", "nv", "nl")
 """Loops over the channels of a block: tile, vector, lane."""

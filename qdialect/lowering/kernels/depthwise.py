@@ -13,15 +13,15 @@ from functools import partial
 
 import numpy as np
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction, declare_slots
 from qdialect.lowering.kernels.depthwise_dot_product import calls_of, emit_pixel_blocks
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
-from qdialect.lowering.packing import pad_channels
+from qdialect.lowering.memory.views import View
+from qdialect.lowering.operands.packing import pad_channels
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import ChannelBlock, depthwise_blocks
-from qdialect.lowering.views import View
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.tiling.strategy import ChannelBlock, depthwise_blocks
 
 Emit = Callable[[Kernel, Contraction, Stages, Sequence[Buffer]], None]
 """Writes the micro-kernels of a kernel, whose buffers are data, output and perhaps residual."""

@@ -26,15 +26,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.depthwise_weights import K_GROUP, KGroups, k_groups_of
 from qdialect.lowering.kernels.epilogue import Stages
-from qdialect.lowering.packing import pad_channels
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import View
+from qdialect.lowering.operands.packing import pad_channels
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.strategy import LaneBlock, Strategy, lane_blocks
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.views import View
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.tiling.strategy import LaneBlock, Strategy, lane_blocks
 
 _PART = 16
 """Bytes that are unpacked by themselves."""

@@ -1,9 +1,10 @@
 """The weights of a depthwise kernel as K groups of four taps, in as few products as hold them.
 
 Weights less their zero points need nine bits; what is more than a signed byte holds is multiplied once more.  Where
-products are summed in pairs, every pair keeps the bound of `qdialect.lowering.pair_sums`, which three large weights of
-a row break.  Three columns leave a byte of each K group free: the middle tap stands in both pairs, each with a part of
-its weight.  What neither pair holds of it, of all three rows, is one K group more that walks down the middle column.
+products are summed in pairs, every pair keeps the bound of `qdialect.lowering.tiling.pair_sums`, which three large
+weights of a row break.  Three columns leave a byte of each K group free: the middle tap stands in both pairs, each with
+a part of its weight.  What neither pair holds of it, of all three rows, is one K group more that walks down the middle
+column.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.packing import signed_parts
-from qdialect.lowering.pair_sums import LARGEST, parts_that_fit
+from qdialect.lowering.operands.packing import signed_parts
+from qdialect.lowering.tiling.pair_sums import LARGEST, parts_that_fit
 
 K_GROUP = 4
 _SHARED = (2, 2)

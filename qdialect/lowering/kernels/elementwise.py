@@ -8,11 +8,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import split
-from qdialect.lowering.views import Axis, View, collapse
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import split
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""

@@ -13,11 +13,10 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.lowering import stages
-from qdialect.lowering.kernel_text import Buffer, Operand
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import (
     STAGE_KERNELS,
     Bounds,
@@ -26,7 +25,8 @@ from qdialect.lowering.stages.stage_kernel import (
     StageKernel,
     StageSite,
 )
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.kernel_text import Buffer, Operand
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import IntArray
 
 # Imported for the kernels that its modules register.

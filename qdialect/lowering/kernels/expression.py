@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.lowering.kernels.body_machine import SHARED, emit_shared
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.expressions import Expression, fold
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect.externals.calls import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES
-from qdialect.lowering.kernel_text import Buffer
+from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.storage import Storage
+from qdialect.lowering.text.kernel_text import Buffer
 
 
 def emit_clear(program: Program) -> None:

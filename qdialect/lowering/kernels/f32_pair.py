@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 EmitF32 = Callable[[Body, Value, Value], Value]
 """(body, lhs, rhs) -> result, all f32."""

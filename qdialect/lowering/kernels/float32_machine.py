@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.float32 import ALGORITHMS
 from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect.lowering.kernels.reduction import Fold
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Division
 
 _MAX_IN_FLOAT32 = 2**24

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdialect.lowering.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
+from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import split
-from qdialect.lowering.views import Axis, View, collapse
+from qdialect.lowering.text.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.tiling.strategy import split
 
 _MAX_PROGRESSIONS = 4
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.storage import lanes_for
+from qdialect.lowering.memory.storage import lanes_for
 
 _WHOLE = 8
 

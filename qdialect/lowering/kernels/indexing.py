@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
+from qdialect.lowering.memory.views import Axis, collapse
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.views import Axis, collapse
+from qdialect.lowering.text.scalar_body import Body, Value
 
 Reduce = Callable[[Body, Value, Value], Value]
 

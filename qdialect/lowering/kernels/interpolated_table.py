@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import InterpolatedLutOp
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 EmitLookup = Callable[[Body, Value], Value]
 """(body, i32) -> i32."""

@@ -17,12 +17,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import rows_for, split
+from qdialect.lowering.text.kernel_text import Buffer
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import rows_for, split
 
 
 @dataclass(frozen=True)

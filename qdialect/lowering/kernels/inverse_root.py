@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qdialect.lowering.kernels.normalize import doubling_high, shift_left
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _ONE, _THREE_HALVES, _HALF_ROOT = 1 << 28, 3 << 27, 1518500250
 _NEWTON_STEPS = 5

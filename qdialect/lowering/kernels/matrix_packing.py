@@ -14,16 +14,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.kernels.contraction_micro_kernel import accumulate
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.packing import pad_channels
+from qdialect.lowering.memory.storage import Storage, lanes_for
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import Axis, View
+from qdialect.lowering.operands.packing import pad_channels
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage, lanes_for
-from qdialect.lowering.strategy import ChannelBlock, split
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.views import Axis, View
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import ChannelBlock, split
 
 K_GROUP = 4
 _WIDTH, _SQUARE = 32, 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.kernels.reduction import Fold
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.kernel_text import Tensor
+from qdialect.lowering.text.scalar_body import Body, Value
 
 _BOUNDS = (-(2**31), 2**31 - 1)
 # Newton's first guess, 48/17 - 32/17 * d, in Q2.29.

@@ -4,7 +4,8 @@ With stored data x, a micro-kernel computes for each of its channels
 
   bias + sum x weights + sum over the remainder's K groups x remainder - zero_points * sum x ones
 
-which is the bias plus the sum of x (w - z), the weights less their zero points (see `qdialect.lowering.packing`).
+which is the bias plus the sum of x (w - z), the weights less their zero points (see
+`qdialect.lowering.operands.packing`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.weight_remainder import remainder_groups
-from qdialect.lowering.packing import CenteredWeights, pack_k_groups
-from qdialect.lowering.pair_sums import parts_that_fit
+from qdialect.lowering.operands.packing import CenteredWeights, pack_k_groups
+from qdialect.lowering.tiling.pair_sums import parts_that_fit
 
 MAX_K_GROUPS = 16
 """K groups of a remainder of pairs: each one is written out for every register tile."""

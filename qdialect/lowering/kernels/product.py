@@ -18,7 +18,6 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Operand, Tensor
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
     ContractionMicroKernel,
@@ -29,8 +28,9 @@ from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.matrix_packing import K_GROUP, Matrices, packed_view
 from qdialect.lowering.kernels.packed_weights import correction_of
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.views import Axis, View
+from qdialect.lowering.text.kernel_text import Buffer, Operand, Tensor
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import QuantParams, Rounding, Scaling, scale_factors
 
 Emit = Callable[[Body, Value], Value]

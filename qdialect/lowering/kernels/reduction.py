@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.kernel_text import Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand
+from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import rows_for, split
-from qdialect.lowering.views import Axis, View, collapse
+from qdialect.lowering.text.kernel_text import Loops, Operand, Tag, Tensor
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import rows_for, split
 
 
 @dataclass(frozen=True)

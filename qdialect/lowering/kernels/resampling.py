@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import split
-from qdialect.lowering.views import Axis, View, collapse
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import split
 
 Weight = tuple[Value, Value]
 """A row's and a column's weight."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.arithmetic import ZERO_POINT_FIRST, Requantization, emit_requantize, emit_scale
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import ZERO_POINT_FIRST, Requantization, emit_requantize, emit_scale
+from qdialect.lowering.text.scalar_body import Body, Value
 
 EmitRescale = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, integer, multiplier parameters) -> stored element."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdialect.lowering.kernel_text import Buffer, Operand
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.memory.views import View
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.views import View
+from qdialect.lowering.text.kernel_text import Buffer, Operand
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import element_name
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
 

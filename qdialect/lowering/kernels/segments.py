@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from qdialect.lowering.views import Axis
+from qdialect.lowering.memory.views import Axis
 
 Part = tuple[int, int, int]
 """Start and extent of a part of an axis, and pixels per tile."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Buffer, Operand, Tensor
 from qdialect.lowering.kernels.contraction import window_axes
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
@@ -30,9 +29,10 @@ from qdialect.lowering.kernels.product import PackedMatrices
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.transposition import emit_transposition
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Window
+from qdialect.lowering.memory.storage import Storage, lanes_for
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.storage import Storage, lanes_for
-from qdialect.lowering.views import Axis, View
+from qdialect.lowering.text.kernel_text import Buffer, Operand, Tensor
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ import numpy as np
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.kernels.word_contraction import WordContraction
-from qdialect.lowering.packing import CenteredWeights
+from qdialect.lowering.operands.packing import CenteredWeights
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.strategy import Strategy
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import Strategy
 
 _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.text.kernel_text import Tensor
 from qdialect.quant_math import Table
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
@@ -22,12 +21,13 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
 )
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
-from qdialect.lowering.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import View
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.views import View
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import split
-from qdialect.lowering.views import Axis, View, collapse
+from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import split
 
 SQUARE = 16
 """Elements along either side."""

@@ -12,9 +12,9 @@ from qdialect.interface import Tunable
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.depthwise_dot_product import calls_of
-from qdialect.lowering.matrix_tiles import are_faster, tile_blocks
 from qdialect.lowering.program import Program
-from qdialect.lowering.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
+from qdialect.lowering.tiling.matrix_tiles import are_faster, tile_blocks
+from qdialect.lowering.tiling.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdialect.lowering.storage import Storage
+from qdialect.lowering.memory.storage import Storage
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.kernels.contraction_micro_kernel import SumOfProducts, accumulate
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment, tile_segments
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.storage import Storage
-from qdialect.lowering.strategy import split
-from qdialect.lowering.strides import row_major
-from qdialect.lowering.views import Axis, View
+from qdialect.lowering.text.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.tiling.strategy import split
 
 _K_GROUP = 4
 # Instructions beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Operand
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, DeclaredColumns
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.strategy import Strategy
+from qdialect.lowering.text.kernel_text import Operand
+from qdialect.lowering.tiling.strategy import Strategy
 
 K_GROUP = 2
 _LARGEST_SUM = 2**16 - 1

@@ -11,8 +11,8 @@ import numpy as np
 from qdialect.dialect.stages.activation import ActivationStage
 from qdialect.lowering.kernels.body_machine import emit_shared
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Activation
 from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 from qdialect.quant_math.expressions import fold

@@ -10,8 +10,8 @@ from qdialect.dialect.stages.add import AddStage
 from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import Bounds, EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 
 
 @lowers_stage(AddStage)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.lowering.constant_operands import required_constant
+from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import real_multiplier
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.lowering.kernels.table import declare_table, stored_table
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Table
 
 

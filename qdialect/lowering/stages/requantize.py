@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.kernels.elementwise import byte_literal
 from qdialect.lowering.kernels.rescaling import declare_rescale
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.requantizer import Requantizer, requantizer_of
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import Requantization, requantization
+from qdialect.lowering.requantization.requantizer import Requantizer, requantizer_of
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import real_multiplier, requantize_parameters
 
 _BYTE = (0, 255)

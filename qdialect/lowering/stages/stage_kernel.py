@@ -15,9 +15,9 @@ from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.row_parameters import RowParameter
+from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import IntArray
 
 EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]

@@ -9,8 +9,8 @@ from typing import Self
 from qdialect.dialect.stages.sum import SumStage
 from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.lowering.text.scalar_body import Body, Value
 
 
 @lowers_stage(SumStage)

@@ -15,7 +15,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import loops_of
-from qdialect.lowering.strides import static_strides
+from qdialect.lowering.memory.strides import static_strides
 
 _VIEWS = ("memref.cast", "memref.reinterpret_cast", "memref.view")
 # Ops that write or read, by the operand they do it to; indices come after it.

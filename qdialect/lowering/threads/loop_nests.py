@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from qdialect._mlir import ir
-from qdialect.lowering.kernel_text import SCRATCH
+from qdialect.lowering.text.kernel_text import SCRATCH
 from qdialect.lowering.threads.accesses import Access, accesses, bounds
 from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.dependences import is_order_free

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qdialect._mlir import ir
-from qdialect.lowering.storage import element_bytes
+from qdialect.lowering.memory.storage import element_bytes
 from qdialect.lowering.threads.accesses import Run, constant
 from qdialect.lowering.threads.loop_nests import KernelFunction
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from qdialect._mlir import arith, ir, memref, scf
 from qdialect.lowering.errors import error_at
+from qdialect.lowering.memory.storage import SLACK, element_bytes
 from qdialect.lowering.program import ALIGNMENT
-from qdialect.lowering.storage import SLACK, element_bytes
 from qdialect.lowering.threads.loop_nests import KernelFunction
 
 _COUNTER_BYTES = 8

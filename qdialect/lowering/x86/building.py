@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.memory.strides import row_major
 
 
 def vector_type(lanes: int, bits: int) -> ir.VectorType:

@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from qdialect._mlir import arith, ir
-from qdialect.lowering.strides import static_strides
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.indexing_maps import at
-from qdialect.lowering.kernel_text import PAIR_SUMS_FIT
+from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
@@ -35,8 +35,8 @@ from qdialect.lowering.x86.narrow_contraction import (
     factors_of,
     narrow_contraction,
 )
-from qdialect.machine import Machine
 from qdialect.passes.pattern import MatchFailure
+from qdialect.target.machine import Machine
 
 _PAIR = 2
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -113,7 +113,7 @@ def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping
 
 
 def _pair_sums_fit(read: Read) -> bool:
-    """Whether taps are pairs of an argument of which every pair keeps the bound of `qdialect.lowering.pair_sums`."""
+    """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
     source, (_, offset) = root(read.buffer), ir.MemRefType(read.buffer.type).get_strides_and_offset()
     # A pair begins at an even byte; what is not known as an offset is odd.
     is_aligned = offset % _PAIR == 0 and all(stride % _PAIR == 0 for stride in read.strides[:-1])

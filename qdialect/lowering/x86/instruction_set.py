@@ -18,8 +18,8 @@ from qdialect.lowering.x86.instructions.dot_products import (
 )
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
-from qdialect.machine import Machine
 from qdialect.target import Target
+from qdialect.target.machine import Machine
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from qdialect._mlir import ir, vector
 from qdialect.lowering.indexing_maps import Contraction, at
-from qdialect.lowering.strides import row_major
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.dot_product import byte_dots
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern

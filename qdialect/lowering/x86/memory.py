@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.lowering.strides import static_strides
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.passes.pattern import MatchFailure
 

@@ -22,7 +22,7 @@ import numpy as np
 from qdialect._mlir import arith, ir, scf
 from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import Point, at
-from qdialect.lowering.strides import static_strides
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.instructions.tiles import (

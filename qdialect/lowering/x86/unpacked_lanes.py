@@ -14,7 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from qdialect._mlir import ir, vector
-from qdialect.lowering.strides import row_major, static_strides
+from qdialect.lowering.memory.strides import row_major, static_strides
 from qdialect.lowering.x86 import building as b
 
 PART = 16

@@ -3,7 +3,8 @@
 ``vpdpbusd`` sums four products of an unsigned by a signed byte, ``vpdpwssd`` and ``vpmaddwd`` two of signed words; all
 are exact modulo 2^32.  Without VNNI, ``vpmaddwd`` and an addition are ``vpdpwssd``, and bytes are widened first: of the
 four bytes of a lane, the even ones make one operand of words and the odd ones another.  ``vpmaddubsw`` sums two
-products of bytes to a word, which saturates: it is for weights that keep the bound of `qdialect.lowering.pair_sums`.
+products of bytes to a word, which saturates: it is for weights that keep the bound of
+`qdialect.lowering.tiling.pair_sums`.
 """
 
 from __future__ import annotations

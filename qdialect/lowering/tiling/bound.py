@@ -32,7 +32,7 @@ from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import contraction_of
 from qdialect.lowering.program import KERNEL
 from qdialect.lowering.threads.accesses import bounds
-from qdialect.machine import Machine
+from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
 _LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload")

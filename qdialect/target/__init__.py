@@ -28,12 +28,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qdialect.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
-from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
-from qdialect.host_cpu import host_cpu
-from qdialect.machine import MACHINES, Machine, machine_of
 from qdialect.suggestions import did_you_mean
+from qdialect.target.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
+from qdialect.target.cpu_names import CPUS
+from qdialect.target.host_cpu import host_cpu
+from qdialect.target.machine import MACHINES, Machine, machine_of
 
 __all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "named", "resolve"]
 

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from qdialect.lowering.register_tiles import Products, TileModel, Tiles
+from qdialect.lowering.tiling.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
-from qdialect.machine import Machine
 from qdialect.target import Target
+from qdialect.target.machine import Machine
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
@@ -50,7 +50,7 @@ class ChannelBlock:
     lanes: int
     rows: int = 1
     in_pairs: bool = False
-    """Whether products are summed in pairs to words, see `qdialect.lowering.pair_sums`."""
+    """Whether products are summed in pairs to words, see `qdialect.lowering.tiling.pair_sums`."""
 
     @property
     def channels(self) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from qdialect.matrix_tile_permission import may_use_tiles
+from qdialect.target.matrix_tile_permission import may_use_tiles
 
 # Of LLVM's X86.td, as far as it concerns these.
 NEEDS: Mapping[str, tuple[str, ...]] = {

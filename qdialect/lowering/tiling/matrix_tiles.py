@@ -23,9 +23,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.strategy import ChannelBlock
-from qdialect.lowering.views import Axis
-from qdialect.machine import Machine
+from qdialect.lowering.memory.views import Axis
+from qdialect.lowering.tiling.strategy import ChannelBlock
+from qdialect.target.machine import Machine
 
 ROWS = 16
 """Most rows of a tile: pixels of data and sums, K groups of weights."""

@@ -34,10 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.emitters import EmitRequantize
-from qdialect.lowering.parameters import Parameter
+from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.emitters import EmitRequantize
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,

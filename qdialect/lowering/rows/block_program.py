@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import SCRATCH, Buffer
+from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Data, Kernel, Program
-from qdialect.lowering.storage import Storage
+from qdialect.lowering.text.kernel_text import SCRATCH, Buffer
 
 _BLOCK = "block"
 

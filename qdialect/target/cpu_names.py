@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from qdialect.cpu_features import LEVELS, V2, V3, V4
+from qdialect.target.cpu_features import LEVELS, V2, V3, V4
 
 _NEHALEM = V2
 _SANDY_BRIDGE = V2 | {"avx"}

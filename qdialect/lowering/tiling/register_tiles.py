@@ -23,9 +23,9 @@ All of it must fit the registers: R V accumulators, and beside them V weights an
 operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
 the same and ones.
 
-Pairs are for weights that keep the bound of `qdialect.lowering.pair_sums`.  Those that do not need K groups of their
-own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no more
-than those of words.  Weights that meet few rows are widened in registers, 3 instructions for each vector of theirs.
+Pairs are for weights that keep the bound of `qdialect.lowering.tiling.pair_sums`.  Those that do not need K groups of
+their own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no
+more than those of words.  Weights that meet few rows are widened in registers, 3 instructions for each vector.
 
 Words of the data are stored before where the cycles of their tiles, and one for each vector that is stored, are fewer
 than those of both others.
@@ -42,7 +42,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from qdialect.machine import Machine
+from qdialect.target.machine import Machine
 
 _ANY = 1 << 62
 _SHORT = 192

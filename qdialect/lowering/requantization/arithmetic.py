@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.parameters import Parameter
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.operands.parameters import Parameter
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 
 _LARGEST_EXPONENT = 30

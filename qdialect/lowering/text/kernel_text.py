@@ -15,13 +15,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.number_text import number_text
-from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.views import View
+from qdialect.lowering.memory.views import View
+from qdialect.lowering.text.number_text import number_text
+from qdialect.lowering.text.scalar_body import Body, Value
 
 SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
 """Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
-sums fit, every two bytes keep the bound of `qdialect.lowering.pair_sums`."""
+sums fit, every two bytes keep the bound of `qdialect.lowering.tiling.pair_sums`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from qdialect.machine import Machine, machine_of
+from qdialect.target.machine import Machine, machine_of
 
 # Vendor, family and the models from one to another one; what the kernel shows of CPUID's leaf 1.
 _AMD, _INTEL = "AuthenticAMD", "GenuineIntel"

@@ -26,7 +26,7 @@ from qdialect.dialect import (
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
-from qdialect.lowering.transposed_operands import source_of
+from qdialect.lowering.operands.transposed_operands import source_of
 
 Shape = tuple[int, ...]
 Roles = tuple[bool, ...]

@@ -18,9 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from qdialect.lowering.register_tiles import TileModel
-from qdialect.lowering.strategy import ChannelBlock, Strategy, Swept, row_tiles
-from qdialect.machine import Machine
+from qdialect.lowering.tiling.register_tiles import TileModel
+from qdialect.lowering.tiling.strategy import ChannelBlock, Strategy, Swept, row_tiles
+from qdialect.target.machine import Machine
 
 _MAX_TILES = 3
 """Register tiles that are tried."""

@@ -28,7 +28,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.row_roles import leading, roles
+from qdialect.lowering.rows.row_roles import leading, roles
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))

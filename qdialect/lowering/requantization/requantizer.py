@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
-from qdialect.lowering.emitters import EmitRequantize
-from qdialect.lowering.fixed_point_multiplier import fixed_point_multiplier
-from qdialect.lowering.parameters import Parameter
+from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
+from qdialect.lowering.requantization.fixed_point_multiplier import fixed_point_multiplier
+from qdialect.lowering.text.emitters import EmitRequantize
+from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
 
 # Well inside int32, which the conversion of a float must not leave.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Body, Value
 
 EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator as i32, per-channel parameters) -> quantized value as i32, before the clamp."""

@@ -11,8 +11,8 @@ from qdialect._mlir import func, ir
 from qdialect.dialect import BroadcastOp, ReshapeOp
 from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.row_groups import RowGroup
-from qdialect.lowering.row_roles import block_shape
+from qdialect.lowering.rows.row_groups import RowGroup
+from qdialect.lowering.rows.row_roles import block_shape
 
 _RESHAPED = (BroadcastOp.OPERATION_NAME, ReshapeOp.OPERATION_NAME)
 

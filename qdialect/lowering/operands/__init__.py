@@ -1,0 +1,1 @@
+"""Constant and run-time operands in the form that kernels read."""

@@ -1,0 +1,1 @@
+"""Kernels of several ops that are computed block by block of rows."""

@@ -1,0 +1,1 @@
+"""Writing kernels as text of the linalg level."""
