@@ -20,6 +20,8 @@ from qdialect.lowering.x86.register_table import RegisterTable
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
+from qdialect.lowering.x86.transpose_pair import TransposePair
+from qdialect.lowering.x86.transposed_gather import TransposedGather
 from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
@@ -59,7 +61,8 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
     if instructions is None:
         return [UnitContraction()]
     interleaved = [InterleavedDot(instructions)] if instructions.interleaves else []
-    return [UnitContraction(), DotProduct(instructions), WidenedDot(instructions), *interleaved]
+    in_order = [TransposedGather(), TransposePair()]
+    return [UnitContraction(), DotProduct(instructions), WidenedDot(instructions), *interleaved, *in_order]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:

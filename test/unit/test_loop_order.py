@@ -4,19 +4,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import Attributes, check, tensor
+from compiled_ops import Attributes, check, check_compiled, drawn_inputs, tensor
 from graphs import graph
-from quantized_layers import requantize
+from quantized_layers import SCALE, ZERO_POINT, requantize
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, build
+from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, TanhOp, build
 from qdialect.dialect.constants import constant
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.tiling.strategy import Strategy, Swept
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.pipeline import PassManager
-from qdialect.target import TARGETS
+from qdialect.quant_math.tables import Entries, NanPolicy
+from qdialect.reference import interpreter
+from qdialect.target import TARGETS, host_features, resolve
 
 Case = tuple[tuple[int, int, int, int], int, tuple[int, ...]]
 # Weights [OC, KH, KW, IC / groups], groups, zero points of the weights: 75 channels are tiles of every width.
@@ -55,14 +57,38 @@ def contractions() -> ir.Module:
     return module
 
 
-def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
-    def chosen(_: Strategy, weights: Swept, data: Swept) -> bool:
-        assert weights.size > 0
-        assert data.tiles > 0
-        return True
+def pixels_inside(_: Strategy, weights: Swept, data: Swept) -> bool:
+    assert weights.size > 0
+    assert data.tiles > 0
+    return True
 
-    monkeypatch.setattr(Strategy, "sweeps_pixels", chosen)
+
+def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Strategy, "sweeps_pixels", pixels_inside)
     check(contractions())
+
+
+@pytest.mark.parametrize("name", ["avx512vbmi", "avx512vnni", "avx2,portable", "sse4.1,portable"])
+def test_tables_behind_all_pixels_for_each_tile_of_channels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Strategy, "sweeps_pixels", pixels_inside)
+    rng = np.random.default_rng(5)
+
+    def body(data: ir.Value) -> list[ir.Value]:
+        quantized = convolution(data, ((70, 3, 3, 5), 1, (0,)), rng)
+        return [
+            build(
+                TanhOp, quantized, element="i8", input_scale=SCALE, input_zero_point=ZERO_POINT, output_scale=2**-7,
+                output_zero_point=0, entries=Entries.HALF_AWAY_DIVIDE, nan=NanPolicy.MAX,
+            ).output
+        ]  # fmt: skip
+
+    module = graph([tensor((1, 7, 5, 5), "ui8")], body)
+    PassManager(FuseQnnPass()).run(module)
+    assert "lut = " in str(module)
+    if resolve(name).features <= host_features():
+        inputs = drawn_inputs(module)
+        check_compiled(module, name, [inputs], [interpreter.run(module, inputs)])
+    assert "vector.gather" not in str(lower(module, resolve(name), Phase.X86).module)
 
 
 def test_large_weights_meet_all_pixels_tile_by_tile() -> None:

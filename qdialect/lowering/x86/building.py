@@ -186,6 +186,11 @@ def load(lanes: int, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     return vector.load(type_, buffer, list(indices))
 
 
+def order_of(transposition: ir.Operation) -> list[int]:
+    """Which dimension of its operand each dimension of a `vector.transpose` is."""
+    return list(ir.DenseI64ArrayAttr(transposition.attributes["permutation"]))
+
+
 def defining(value: ir.Value, name: str) -> ir.Operation | None:
     """The op that defines `value`, if it has this name."""
     owner = value.owner
