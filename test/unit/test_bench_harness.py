@@ -16,6 +16,7 @@ from qdialect.bench.core_share import core_share
 from qdialect.bench.drawn import layer_parameters, write_case
 from qdialect.bench.engines.base import EngineError
 from qdialect.bench.engines.iree_text import layer_text
+from qdialect.bench.engines.pytorch import layer_variants
 from qdialect.bench.footprint import footprint
 from qdialect.bench.layers import LAYERS, ConvolutionLayer, draw_input, layer_network
 from qdialect.bench.model_networks import model_sources
@@ -284,6 +285,9 @@ def test_engines_are_kept_to_a_target(case: Case) -> None:
     assert levels.environment("alderlake")["ONEDNN_MAX_CPU_ISA"] == "AVX2_VNNI"
     assert levels.environment("skx")["ATEN_CPU_CAPABILITY"] == "avx512"
     assert "ONEDNN_MAX_CPU_ISA" not in levels.environment("host")
+    assert layer_variants(False, "host") == ["fbgemm", "onednn"]
+    assert layer_variants(False, "avx2") == ["onednn"]
+    assert layer_variants(True, "avx2") == ["onednn", "onednn_nhwc", "fused_nhwc"]
     assert levels.reason_to_leave_out("torch", "generic") == "it cannot be kept to 'generic'"
     with pytest.raises(CompileError, match="target must be one of"):
         levels.environment("avx3")

@@ -14,6 +14,7 @@ import numpy as np
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign
 from qdialect.bench.engines.torch_encoder import TorchEncoder
+from qdialect.bench.levels import HOST, target_name
 from qdialect.bench.network import LEAKY_SLOPE
 
 # Variant: the library, and whether tensors are channels-last.
@@ -34,6 +35,12 @@ _FUSED: Mapping[str, tuple[str, list[float], bool]] = {
     "hardswish": ("hardswish", [], True),
     "swish": ("swish", [], True),
 }
+
+
+def layer_variants(is_convolution: bool, target: str) -> list[str]:
+    """How a layer is run at the level of `target`; FBGEMM goes by CPUID alone, so that it stands for the host only."""
+    found = _VARIANTS if is_convolution else _PRODUCT_VARIANTS
+    return [variant for variant in found if target == HOST or not variant.startswith("fbgemm")]
 
 
 class TorchSession:
@@ -73,7 +80,7 @@ class PyTorch:
         if case.kind == "transformer":
             return {"dynamic": "onnx"}
         # Tensors are NCHW in name, whatever their layout in memory.
-        return dict.fromkeys(_VARIANTS if "qdq_nhwc" in case.forms else _PRODUCT_VARIANTS, "qdq")
+        return dict.fromkeys(layer_variants("qdq_nhwc" in case.forms, target_name()), "qdq")
 
     def load(self, case: Case, variant: str, threads: int) -> TorchSession:
         self._torch.set_num_threads(threads)
