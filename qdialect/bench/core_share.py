@@ -5,18 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import EngineError
-from qdialect.bench.footprint import form_of
-from qdialect.diagnostics import QDialectError
+from qdialect.bench.model_process import Fields, measured_apart, print_measured
 from qdialect.lowering.lowered import ports
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.model_files import ImportOptions, read_model
@@ -43,29 +37,12 @@ class CoreShare:
 
 def core_share(case: Case) -> CoreShare:
     """Profile the network in a process of its own; raises `EngineError` where that fails."""
-    model, batch = form_of(case)
-    command = [sys.executable, "-m", "qdialect.bench.core_share", model, str(batch)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EngineError(f"profiling '{case.name}' ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
-    fields: dict[str, Any] = json.loads(done.stdout)
-    return CoreShare(name=case.name, **fields)
+    return CoreShare(name=case.name, **measured_apart(__name__, case))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Profile one model on the last core that this process may use, and print what was found."""
-    model, batch = arguments
+def _profiled(model: str, batch: int) -> Fields:
+    """Of one model, on the last core that this process may use."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    try:
-        fields = _profiled(model, int(batch))
-    except QDialectError as error:
-        print(error.render(), file=sys.stderr)
-        return 1
-    print(json.dumps(fields))
-    return 0
-
-
-def _profiled(model: str, batch: int) -> dict[str, float]:
     module = read_model(model, ImportOptions(batch))
     found = profile_ops(module, random_inputs(ports(main_function(module), "arg"), 0))
     error = found.model_error
@@ -79,4 +56,4 @@ def _profiled(model: str, batch: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_measured(_profiled, sys.argv[1:]))

@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from qdialect import target
 from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import EngineError
-from qdialect.diagnostics import QDialectError
+from qdialect.bench.model_process import Fields, measured_apart, print_measured
 from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.runtime.executable import CompiledExecutable
-
-_FORMS = ("qdq", "onnx", "tflite")
 
 
 @dataclass(frozen=True)
@@ -53,35 +46,10 @@ class Footprint:
 
 def footprint(case: Case) -> Footprint:
     """Compile the network in a process of its own; raises `EngineError` where that fails."""
-    model, batch = form_of(case)
-    command = [sys.executable, "-m", "qdialect.bench.footprint", model, str(batch)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EngineError(f"compiling '{case.name}' ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
-    fields: dict[str, Any] = json.loads(done.stdout)
-    return Footprint(name=case.name, weights=case.weight_bytes, **fields)
+    return Footprint(name=case.name, weights=case.weight_bytes, **measured_apart(__name__, case))
 
 
-def form_of(case: Case) -> tuple[str, int]:
-    """The model file of a network that this compiler reads, and its batch."""
-    form = next(case.forms[name] for name in _FORMS if name in case.forms)
-    first = form.inputs()[0]
-    return form.model, first.shape[0] if first.ndim else 1
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Compile one model and print what that took."""
-    model, batch = arguments
-    try:
-        fields = _compile(model, int(batch))
-    except QDialectError as error:
-        print(error.render(), file=sys.stderr)
-        return 1
-    print(json.dumps(fields))
-    return 0
-
-
-def _compile(model: str, batch: int) -> dict[str, Any]:
+def _compiled(model: str, batch: int) -> Fields:
     start = time.perf_counter()
     module = read_model(model, ImportOptions(batch))
     lowered = lower(module, target.host(), Phase.LLVM)
@@ -107,4 +75,4 @@ def _max_memory() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_measured(_compiled, sys.argv[1:]))

@@ -109,9 +109,9 @@ def test_a_network_that_cannot_be_read_is_left_out(case: Case) -> None:
 
 def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
     Path(case.forms["qdq"].model).write_bytes(b"damaged")
-    with pytest.raises(EngineError, match=r"compiling 'tiny' ended with status 1: .*damaged"):
+    with pytest.raises(EngineError, match=r"footprint of 'tiny' ended with status 1: .*damaged"):
         footprint(case)
-    with pytest.raises(EngineError, match=r"profiling 'tiny' ended with status 1: .*damaged"):
+    with pytest.raises(EngineError, match=r"core_share of 'tiny' ended with status 1: .*damaged"):
         core_share(case)
 
 

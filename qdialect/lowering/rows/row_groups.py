@@ -65,7 +65,7 @@ class RowGroup:
     has_rows: tuple[bool, ...]
     outputs: tuple[ir.Value, ...]
     first: ir.Operation
-    """The member in whose place all are computed: what they read is there, and nothing has read their results."""
+    """The member at which all are computed: what they read is there by then, and nothing has read their results."""
 
     @property
     def products(self) -> int:
@@ -105,7 +105,7 @@ class RowGroups:
                 self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
 
     def starting_at(self, op: ir.Operation) -> RowGroup | None:
-        """The group that is computed in the place of `op`."""
+        """The group that is computed at `op`."""
         return self._first.get(op)
 
     def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
@@ -149,9 +149,9 @@ class RowGroups:
     def _trimmed(self, group: set[ir.Operation]) -> set[ir.Operation]:
         """Without what costs nothing at its ends."""
         for op in sorted(group, key=self._order.__getitem__, reverse=True):
-            is_last = not any(user in group for user in _users(op))
+            is_unread = not any(user in group for user in _users(op))
             is_reshape = op.name == ReshapeOp.OPERATION_NAME
-            is_end = (is_reshape and _owner(op.operands[0]) not in group) or is_last
+            is_end = is_unread or (is_reshape and _owner(op.operands[0]) not in group)
             if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
                 group = group - {op}
         return group
@@ -168,7 +168,7 @@ class RowGroups:
         return [] if op.name in _READS else list(_readers(op, group))
 
     def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
-        """The member in whose place the group can be computed."""
+        """The member at which the group can be computed."""
         owners = [_owner(value) for op in group for value in op.operands]
         last_source = max((self._index(owner) for owner in owners if owner not in group), default=-1)
         users = [user for op in group for user in self._outside_users(op, group)]
