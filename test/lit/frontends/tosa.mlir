@@ -1,5 +1,5 @@
 // RUN: %qimport %s | filecheck %s
-// RUN: %qimport %s --mlir-print-debuginfo | filecheck %s --check-prefix=PLACE
+// RUN: %qimport %s --mlir-print-debuginfo | filecheck %s --check-prefix=LOC
 // RUN: %qimport %s --report | filecheck %s --check-prefix=REPORT
 // RUN: %qrun %s --reference | filecheck %s --check-prefix=VALUES
 // RUN: not %qimport %S/../passes/import-tosa-no-match.mlir 2>&1 | filecheck %s --check-prefix=ERROR
@@ -8,7 +8,7 @@
 // CHECK-NOT: tosa
 // CHECK: "qnn.lut"(%arg0)
 
-// PLACE: loc("%1"(
+// LOC: loc("%1"(
 // VALUES: res0: 0 of 256 elements differ from the reference
 // ERROR: error: 'import-tosa-no-match.mlir' has 7 unsupported operations
 // ERROR: note: tosa.rfft2d: has no counterpart in qnn

@@ -10,7 +10,7 @@
 
 // VECTOR-LABEL: func.func private @kernel_
 // VECTOR: scf.for
-// VECTOR: %[[PLACE:.*]] = memref.load {{.*}} : memref<8xi64>
+// VECTOR: %[[INDEX:.*]] = memref.load {{.*}} : memref<8xi64>
 // VECTOR-NOT: memref.alloc
 // VECTOR-NOT: memref.load
 // VECTOR: vector.transfer_read {{.*}} vector<{{.*}}64xi8>

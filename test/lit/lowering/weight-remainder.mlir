@@ -5,9 +5,9 @@
 // multiplied once more (227 is 127 above and fits): one more K group of products, where the call says, before the contraction, and nothing in the epilogue.
 
 // CHECK-LABEL: func.func private @kernel_0(
-// CHECK-SAME: %[[PLACE:[a-z0-9]*]]: index
+// CHECK-SAME: %[[OFFSET:[a-z0-9]*]]: index
 // CHECK: qnn.role = "contraction_fill"
-// CHECK: %[[START:.*]] = arith.addi %[[PLACE]], %{{.*}} : index
+// CHECK: %[[START:.*]] = arith.addi %[[OFFSET]], %{{.*}} : index
 // CHECK: %[[KGROUP:.*]] = memref.reinterpret_cast %arg0 to offset: [%[[START]]]
 // CHECK: %[[FIRST:.*]] = linalg.generic {{.*}}qnn.role = "remainder0"
 // CHECK: linalg.generic {{.*}}outs(%[[FIRST]] :{{.*}}qnn.role = "contraction"
