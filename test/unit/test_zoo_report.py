@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tools.zoo.distance import Difference, Distance, difference, distance
-from tools.zoo.report import escaped, markdown, table
+from tools.zoo.markdown import escaped, table
+from tools.zoo.report import report
 from tools.zoo.results import Result, from_fields
 from tools.zoo.units.agreement import Agreement
 from tools.zoo.units.ties import Ties
@@ -76,20 +77,26 @@ def test_a_result_survives_json() -> None:
 def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
     timed = replace(NEAR, network="gpt2", times={"qdialect": 0.001, "onnx_runtime": 0.0025})
     other = Result("resnet18", "pt2e_x86", "crashed", ("ended by SIGSEGV",))
-    page = markdown([NEAR, timed, other], {"cpu": "some"}, "small inputs")
+    page = report([NEAR, timed, other], {"cpu": "some"}, "small inputs")
     head = "network | status | products compiled | compile s | elements different | largest | "
     head += "integer units | float units | units against the truth: ours | framework | ours to truth | "
-    assert f"| {head}framework to truth | unoptimized to truth | verdict | qdialect | onnx_runtime |" in page
+    head += "framework to truth | unoptimized to truth | verdict |"
+    assert f"| {head} qdialect ms | onnx_runtime ms | factor |" in page
     row = "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | - | - | - | - | 0.1, 0.2 | 0.1, 0.3 | - |"
-    assert f"{row} as near to the truth | 1 | 2.5 |" in page
-    assert f"| {head}framework to truth | unoptimized to truth | verdict |\n" in page
+    assert f"{row} as near to the truth | 1 | 2.5 | 2.50 |" in page
+    assert f"| {head}\n" in page
     assert "### resnet18, pt2e_x86: crashed\n\n- ended by SIGSEGV\n" in page
     assert "| all | 2 | 0 | 0 | 1 | 0 |" in page
     assert "- as near to the truth: 2" in page
 
 
+def test_an_engine_that_was_not_timed_has_its_reason() -> None:
+    page = report([replace(NEAR, untimed={"open_vino": "open_vino: RuntimeError: why"})], {}, "small")
+    assert "### bert, qdq_u8s8: native\n\n- not timed: open\\_vino: RuntimeError: why\n" in page
+
+
 def test_long_reasons_are_cut() -> None:
-    page = markdown([Result("mlp", "pt2e_x86", "refused", tuple(map(str, range(30))))], {}, "")
+    page = report([Result("mlp", "pt2e_x86", "refused", tuple(map(str, range(30))))], {}, "")
     assert "- 19\n- and 10 more\n" in page
 
 
@@ -100,7 +107,7 @@ def test_a_table_has_a_line_for_each_row() -> None:
 def test_units_are_columns_and_those_that_differ_are_named() -> None:
     units = replace(NEAR, integer_units=Agreement(4, 0, 100, 0), float_units=Agreement(2, 3, 50, 2, ("softmax (3)",)))
     assert from_fields(json.loads(json.dumps(asdict(units)))) == units
-    page = markdown([units, NEAR], {}, "small")
+    page = report([units, NEAR], {}, "small")
     assert "| 0 of 100 | 3 of 50, by 2 at most | - | - |" in page
     assert "- float units that differ: softmax (3)" in page
     assert "| - | - | - | - | 0.1, 0.2 |" in page
@@ -109,7 +116,7 @@ def test_units_are_columns_and_those_that_differ_are_named() -> None:
 def test_units_against_the_truth_are_columns() -> None:
     units = replace(NEAR, our_units=Ties(2, 3, 50, 2.61e-6), framework_units=Ties(0, 0, 50, 0.0))
     assert from_fields(json.loads(json.dumps(asdict(units)))) == units
-    assert "| 3 of 50, 3e-06 of a step | 0 of 50 | 0.1, 0.2 |" in markdown([units], {}, "small")
+    assert "| 3 of 50, 3e-06 of a step | 0 of 50 | 0.1, 0.2 |" in report([units], {}, "small")
 
 
 def test_a_distance_that_ties_explain_is_named_so() -> None:
@@ -118,7 +125,7 @@ def test_a_distance_that_ties_explain_is_named_so() -> None:
     ties = replace(further, flipped=Ties(1, 2, 50, 2.61e-6))
     assert is_further(ties)
     assert verdict(ties) == "amplified ties: 2 elements in 1 unit, at most 3e-06 of a step from a tie"
-    assert "- amplified ties: 1\n" in markdown([ties], {}, "small")
+    assert "- amplified ties: 1\n" in report([ties], {}, "small")
     assert verdict(replace(NEAR, flipped=ties.flipped)) == "as near to the truth"
 
 

@@ -45,7 +45,7 @@ def saved(model: ModelProto, folder: Path) -> Path:
 def tensors_of(model: ModelProto, folder: Path, sample: Sequence[Array]) -> dict[str, Array]:
     whole = exposed(model)
     names = [value.name for value in whole.graph.output]
-    found = load(str(saved(whole, folder)), timed=False)(sample)
+    found = load(str(saved(whole, folder)))(sample)
     return {"x": sample[0], **dict(zip(names, found, strict=True))}
 
 
@@ -70,7 +70,7 @@ def test_each_quantized_tensor_is_an_input_of_those_that_read_it(tmp_path: Path)
     assert units.integer == (names[0], names[1], names[3])
     given = OnnxNetwork(model).write_units(tmp_path / "units.onnx", tensors).given
     assert given == ("x", *names[:-1])
-    found = load(str(tmp_path / "units.onnx"), timed=False)([tensors[name] for name in given])
+    found = load(str(tmp_path / "units.onnx"))([tensors[name] for name in given])
     for name, array in zip(names, found, strict=True):
         np.testing.assert_array_equal(array, tensors[name])
 
@@ -154,8 +154,8 @@ def test_a_flipped_tie_explains_a_distance_to_the_truth(tmp_path: Path, monkeypa
     assert flipped_ties(path, [sample], outputs) == Ties(0, 0, 4 * 32, 0.0)
     load_ = frameworks.load
 
-    def load_exact(name: str, path: str, *, timed: bool = False) -> Runner:
-        runner = load_(name, path, timed=timed)
+    def load_exact(name: str, path: str) -> Runner:
+        runner = load_(name, path)
 
         def run(inputs: Sequence[Array]) -> list[Array]:
             first, *others = runner(inputs)

@@ -4,6 +4,7 @@
     python -m tools.zoo --networks bert,lstm --no-benchmark these networks, without timing
     python -m tools.zoo --flows qdq_u8s8,pt2e_x86 --small   these flows, on small inputs
     python -m tools.zoo --again                             measure models again that have a result
+    python -m tools.zoo --times                             time models again that have a result
 
 Run it from the checkout in the environment of the zoo: `make zoo` does.
 """
@@ -22,8 +23,8 @@ from tools.zoo.campaign import Campaign
 from tools.zoo.child import Limits
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS
-from tools.zoo.report import markdown
-from tools.zoo.results import Result
+from tools.zoo.report import report
+from tools.zoo.results import RUNS, Result
 from tools.zoo.table import Entry, chosen, entries
 
 _FOLDER = Path("build/zoo")
@@ -32,19 +33,34 @@ _SECONDS, _GIGABYTES = 1200.0, 16.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 1 where a chosen model was neither compiled nor run with its framework's help."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     is_small: bool = options.small
     folder: Path = options.folder / ("small" if is_small else "full")
+    if options.times and not options.benchmark:
+        parser.error("argument --times: not allowed with argument --no-benchmark")
     limits = Limits(options.seconds, options.gigabytes)
     found = chosen(options.networks, options.flows)
-    if options.report_only:
+    if options.report_only or options.times:
         found = [entry for entry in found if result_of(folder, entry).exists()]
     elif options.again:
         forget(folder, found)
-    campaign = Campaign(folder, limits, is_small, options.benchmark)
+    campaign = Campaign(folder, limits, is_small)
     results = [_told(campaign.result(entry)) for entry in found]
+    if options.benchmark and not options.report_only:
+        results = [_timed(campaign, result, is_new=options.times) for result in results]
     write(options.output_dir, results, is_small)
-    return 0 if all(result.status in ("native", "fallback") for result in results) else 1
+    return 0 if all(result.status in RUNS for result in results) else 1
+
+
+def _timed(campaign: Campaign, result: Result, *, is_new: bool) -> Result:
+    """The result with times; with `is_new` they are measured again."""
+    if result.times and not is_new:
+        return result
+    found = campaign.timed(Entry(result.network, result.flow))
+    times = ", ".join(f"{engine} {seconds * 1e3:.3g} ms" for engine, seconds in found.times.items())
+    print(f"{found.network} {found.flow}: {times or 'not timed'}", flush=True)
+    return found
 
 
 def forget(folder: Path, found: Iterable[Entry]) -> None:
@@ -63,7 +79,7 @@ def write(folder: Path, results: Sequence[Result], is_small: bool) -> None:
     facts = machine.describe()
     sizes = "small inputs" if is_small else "full size"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ZOO.md").write_text(markdown(results, facts, sizes))
+    (folder / "ZOO.md").write_text(report(results, facts, sizes))
     data = {"machine": facts, "networks": sizes, "results": list(map(asdict, results))}
     (folder / "zoo.json").write_text(json.dumps(data, indent=1) + "\n")
 
@@ -86,9 +102,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--networks", type=_names(networks), default=[], metavar="A,B", help="default: all")
     parser.add_argument("--flows", type=_names(list(FLOWS)), default=[], metavar="A,B", help="default: all")
     parser.add_argument("--small", action="store_true", help="networks on small inputs, for a quick check")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--again", action="store_true", help="measure models again that have a result")
+    what.add_argument("--times", action="store_true", help="only time models that have a result, once more")
+    what.add_argument("--report-only", action="store_true", help="write the report of the models that have a result")
     parser.add_argument("--no-benchmark", dest="benchmark", action="store_false", help="compare, but time nothing")
-    parser.add_argument("--again", action="store_true", help="measure models again that have a result")
-    parser.add_argument("--report-only", action="store_true", help="write the report of the models that have a result")
     parser.add_argument("--seconds", type=float, default=_SECONDS, metavar="S", help="limit of making or measuring one")
     parser.add_argument("--gigabytes", type=float, default=_GIGABYTES, metavar="G", help="limit of its address space")
     parser.add_argument("--folder", type=Path, default=_FOLDER, metavar="DIR", help="of the models and results")

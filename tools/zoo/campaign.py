@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools.zoo import results
 from tools.zoo.child import Ended, Limits, run
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS
-from tools.zoo.results import Result
+from tools.zoo.results import OURS, Result
 from tools.zoo.table import Entry
 
 Run = Callable[[str, list[str], Limits], Ended]
 
-_MAKE, _MEASURE = "tools.zoo.make_model", "tools.zoo.measure_model"
+_MAKE, _MEASURE, _TIME = (f"tools.zoo.{name}_model" for name in ("make", "measure", "time"))
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Campaign:
     folder: Path
     limits: Limits
     is_small: bool
-    is_timed: bool
     run: Run = run
 
     def result(self, entry: Entry) -> Result:
@@ -38,6 +37,17 @@ class Campaign:
         found.write(path)
         return found
 
+    def timed(self, entry: Entry) -> Result:
+        """Its result with new times, which replace those that it has; unchanged where nothing runs."""
+        path = Files(self.folder / entry.network).result(entry.flow)
+        before = results.read(path)
+        if before.status not in results.RUNS:
+            return before
+        ended = self.run(_TIME, [str(self.folder), entry.network, entry.flow], self.limits)
+        if ended.failure:
+            replace(before, times={}, untimed={OURS: f"{OURS}: {ended.failure}"}).write(path)
+        return results.read(path)
+
     def _made(self, entry: Entry, files: Files) -> Result | None:
         """A result where there is no model, after all."""
         if files.model(entry.flow, FLOWS[entry.flow].suffix).exists():
@@ -47,8 +57,7 @@ class Campaign:
         return self._failed(entry, "not made", ended) if ended.failure else None
 
     def _measured(self, entry: Entry, path: Path) -> Result:
-        timed = ["timed"] if self.is_timed else []
-        ended = self.run(_MEASURE, [str(self.folder), entry.network, entry.flow, *timed], self.limits)
+        ended = self.run(_MEASURE, [str(self.folder), entry.network, entry.flow], self.limits)
         return self._failed(entry, "crashed", ended) if ended.failure else results.read(path)
 
     def _failed(self, entry: Entry, status: results.Status, ended: Ended) -> Result:

@@ -10,35 +10,36 @@ from pathlib import Path
 import numpy as np
 
 import qdialect
-from qdialect.bench.timing import measure
 from qdialect.diagnostics import QDialectError
 from qdialect.interface import Port
 from tools.zoo import frameworks, truth, units
 from tools.zoo.distance import difference, distance
 from tools.zoo.flows.samples import Sample
 from tools.zoo.frameworks.runner import Array, Runner
-from tools.zoo.results import OURS, Result, Status
+from tools.zoo.results import Result, Status
 from tools.zoo.verdict import is_further
 
-_SECONDS = 1.0
 _LONGEST_NOTE = 400
 
 Outputs = list[list[Array]]
 
 
-def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: bool) -> Result:
-    """`start` with all that can be found out about the model at `path`; other engines' failures become notes."""
-    begin = time.perf_counter()
+def measured(start: Result, path: Path, samples: Sequence[Sample]) -> Result:
+    """`start` with all but the times of the model at `path`; other engines' failures become notes.
+
+    The compile cache keeps the network for those who time it.
+    """
+    # The time of the process: others may compute on the machine.
+    begin = time.process_time()
     try:
-        executable = qdialect.compile(path, fallback="framework", cache=False)
+        executable = qdialect.compile(path, fallback="framework")
     except QDialectError as error:
         return _refused(start, path, error)
-    found = _described(replace(start, compile_seconds=time.perf_counter() - begin), executable)
+    found = _described(replace(start, compile_seconds=time.process_time() - begin), executable)
     inputs = [fitting(sample, executable.inputs) for sample in samples]
-    outputs = [_as_list(executable(*one)) for one in inputs]
+    outputs = [as_list(executable(*one)) for one in inputs]
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
-    found = _explained(found, path, inputs, outputs)
-    return _timed(found, path, executable, inputs[0], outputs[0]) if is_timed else found
+    return _explained(found, path, inputs, outputs)
 
 
 def _refused(start: Result, path: Path, error: QDialectError) -> Result:
@@ -78,7 +79,8 @@ def _fitting(array: Array, port: Port) -> Array:
     return np.clip(rounded, bounds.min, bounds.max).astype(port.dtype)
 
 
-def _as_list(found: Array | tuple[Array, ...]) -> list[Array]:
+def as_list(found: Array | tuple[Array, ...]) -> list[Array]:
+    """The outputs of a call of an executable."""
     return list(found) if isinstance(found, tuple) else [found]
 
 
@@ -139,24 +141,3 @@ def failure(name: str, error: Exception) -> str:
     """One line about what `name` raised."""
     text = " ".join(str(error).split())
     return f"{name}: {type(error).__name__}: {text[:_LONGEST_NOTE]}"
-
-
-def _timed(
-    start: Result, path: Path, executable: qdialect.Executable, sample: Sample, results: Sequence[Array]
-) -> Result:
-    times = {OURS: measure(executable.bind(sample, results), _SECONDS).median}
-    notes: list[str] = []
-    for name in frameworks.TIMED[path.suffix]:
-        try:
-            times[name] = _time(frameworks.load(name, str(path), timed=True), sample)
-        except Exception as error:
-            notes.append(failure(name, error))
-    return replace(start, times=times, notes=(*start.notes, *notes))
-
-
-def _time(runner: Runner, sample: Sample) -> float:
-    return measure(lambda: _call(runner, sample), _SECONDS).median
-
-
-def _call(runner: Runner, sample: Sample) -> None:
-    runner(sample)

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tools.zoo.distance import Distance
+from tools.zoo.markdown import ABSENT, escaped, table
 from tools.zoo.results import OURS, STATUSES, Result
+from tools.zoo.speed import factor, times
 from tools.zoo.units.agreement import Agreement
 from tools.zoo.units.ties import Ties
 from tools.zoo.verdict import kind, verdict
@@ -18,13 +20,12 @@ Written by `make zoo`; [docs/zoo.md](../docs/zoo.md) says how the models are mad
 columns.
 """
 _ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "pytorch")
-_ABSENT = "-"
 _SHOWN_REASONS = 20
 
 _Column = Callable[[Result], str]
 
 
-def markdown(results: Sequence[Result], machine: Mapping[str, str], sizes: str) -> str:
+def report(results: Sequence[Result], machine: Mapping[str, str], sizes: str) -> str:
     """The page; `sizes` says which form of the networks was made."""
     facts = {**machine, "networks": sizes}
     parts = [
@@ -33,6 +34,7 @@ def markdown(results: Sequence[Result], machine: Mapping[str, str], sizes: str) 
         table(("what", "value"), list(facts.items())),
         "## Summary\n",
         *_summary(results),
+        *times(results),
         *_flows(results),
         *_reasons(results),
     ]
@@ -54,22 +56,29 @@ def _flows(results: Sequence[Result]) -> Iterator[str]:
     for flow in dict.fromkeys(result.flow for result in results):
         own = [result for result in results if result.flow == flow]
         timed = [engine for engine in _ENGINES if any(engine in result.times for result in own)]
-        columns: dict[str, _Column] = {**_COLUMNS, **{engine: _time_of(engine) for engine in timed}}
+        columns: dict[str, _Column] = {**_COLUMNS, **{f"{engine} ms": _time_of(engine) for engine in timed}}
+        if timed:
+            columns["factor"] = factor
         yield f"## {flow}\n"
         yield table(tuple(columns), [[column(result) for column in columns.values()] for result in own])
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[str]:
-    told = [result for result in results if result.reasons or result.notes or _differing(result)]
+    told = [result for result in results if _lines(result)]
     if told:
         yield "## Reasons and notes\n"
     for result in told:
         yield f"### {result.network}, {result.flow}: {result.status}\n"
-        lines = [*result.reasons, *result.notes, *_differing(result)]
+        lines = _lines(result)
         yield from (f"- {escaped(line.strip())}" for line in lines[:_SHOWN_REASONS])
         if len(lines) > _SHOWN_REASONS:
             yield f"- and {len(lines) - _SHOWN_REASONS} more"
         yield ""
+
+
+def _lines(result: Result) -> list[str]:
+    untimed = [f"not timed: {reason}" for reason in result.untimed.values()]
+    return [*result.reasons, *result.notes, *untimed, *_differing(result)]
 
 
 def _differing(result: Result) -> list[str]:
@@ -78,48 +87,43 @@ def _differing(result: Result) -> list[str]:
     return [f"{kind} that differ: {', '.join(found.names)}" for kind, found in kinds if found and found.names]
 
 
-def escaped(text: str) -> str:
-    """Text from elsewhere as one line of Markdown that means only its letters."""
-    return "".join(f"\\{letter}" if letter in "\\|`*_<>[]" else letter for letter in " ".join(text.split()))
-
-
 def _share(result: Result) -> str:
-    return f"{100 * result.native_share:.3g} %" if result.status in ("native", "fallback") else _ABSENT
+    return f"{100 * result.native_share:.3g} %" if result.status in ("native", "fallback") else ABSENT
 
 
 def _seconds(result: Result) -> str:
-    return f"{result.compile_seconds:.1f}" if result.compile_seconds else _ABSENT
+    return f"{result.compile_seconds:.1f}" if result.compile_seconds else ABSENT
 
 
 def _different(result: Result) -> str:
     found = result.difference
-    return _ABSENT if found is None else f"{found.different} of {found.elements}"
+    return ABSENT if found is None else f"{found.different} of {found.elements}"
 
 
 def _largest(result: Result) -> str:
-    return _ABSENT if result.difference is None else f"{result.difference.maximum:.2g}"
+    return ABSENT if result.difference is None else f"{result.difference.maximum:.2g}"
 
 
 def _agreement(found: Agreement | None) -> str:
     if found is None:
-        return _ABSENT
+        return ABSENT
     steps = f", by {found.steps} at most" if found.steps > 1 else ""
     return f"{found.different} of {found.elements}{steps}"
 
 
 def _ties(found: Ties | None) -> str:
     if found is None:
-        return _ABSENT
+        return ABSENT
     distance = f", {found.distance:.1g} of a step" if found.different else ""
     return f"{found.different} of {found.elements}{distance}"
 
 
 def _distance(found: Distance | None) -> str:
-    return _ABSENT if found is None else f"{found.mean:.3g}, {found.maximum:.3g}"
+    return ABSENT if found is None else f"{found.mean:.3g}, {found.maximum:.3g}"
 
 
 def _time_of(engine: str) -> _Column:
-    return lambda result: f"{result.times[engine] * 1e3:.3g}" if engine in result.times else _ABSENT
+    return lambda result: f"{result.times[engine] * 1e3:.3g}" if engine in result.times else ABSENT
 
 
 _COLUMNS: Mapping[str, _Column] = {
@@ -136,11 +140,5 @@ _COLUMNS: Mapping[str, _Column] = {
     "ours to truth": lambda result: _distance(result.ours),
     "framework to truth": lambda result: _distance(result.framework),
     "unoptimized to truth": lambda result: _distance(result.plain),
-    "verdict": lambda result: verdict(result) or _ABSENT,
+    "verdict": lambda result: verdict(result) or ABSENT,
 }
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with an empty line behind it."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"

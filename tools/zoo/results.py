@@ -17,6 +17,8 @@ OURS = "qdialect"
 
 Status = Literal["native", "fallback", "refused", "crashed", "not made"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+RUNS: tuple[Status, ...] = ("native", "fallback")
+"""Of a model that gives results."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Result:
     """What brings the truth to our results, where these are further from it; see `units.flipped_ties`."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of a call by engine."""
+    untimed: dict[str, str] = field(default_factory=dict[str, str])
+    """Why an engine could not be timed."""
     notes: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:

@@ -29,3 +29,7 @@ class Files:
     def result(self, flow: str) -> Path:
         """What became of it."""
         return self.folder / f"{self.folder.name}.{flow}.json"
+
+    def cache(self, flow: str) -> Path:
+        """The compile cache of this model alone, so that no other model makes its compilation faster."""
+        return self.folder / f"{self.folder.name}.{flow}.cache"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from qdialect.bench.engines.litert import LiteRtSession
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.packages import imported
 
+_PACKAGE = "ai_edge_litert.interpreter"
 
-def load(path: str, *, timed: bool) -> Runner:
-    """An interpreter of the model, by XNNPACK where it is `timed`."""
-    package = imported("ai_edge_litert.interpreter")
-    resolver = package.OpResolverType.AUTO if timed else package.OpResolverType.BUILTIN_REF
+
+def load(path: str) -> Runner:
+    """An interpreter of the model with the reference kernels."""
+    package = imported(_PACKAGE)
+    resolver = package.OpResolverType.BUILTIN_REF
     interpreter = package.Interpreter(path, experimental_op_resolver_type=resolver, num_threads=1)
     interpreter.allocate_tensors()
     sources = [details["index"] for details in interpreter.get_input_details()]
@@ -25,3 +28,9 @@ def load(path: str, *, timed: bool) -> Runner:
         return [interpreter.get_tensor(index) for index in results]
 
     return run
+
+
+def load_call(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    """An interpreter with XNNPACK whose inputs are set."""
+    del outputs
+    return LiteRtSession(imported(_PACKAGE), path, inputs, 1).call

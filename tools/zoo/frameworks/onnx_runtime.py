@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from qdialect.bench.engines.onnx_runtime import OnnxRuntimeSession
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.packages import imported
 
 _ERRORS_ONLY = 3
 
 
-def load(path: str, *, timed: bool) -> Runner:
-    """A session of the model; the same for both uses."""
-    del timed
+def load(path: str) -> Runner:
+    """A session of the model."""
     return _load(path, "ORT_ENABLE_ALL")
 
 
 def load_plain(path: str) -> Runner:
     """A session without graph optimizations: f32 arithmetic wherever the file has it."""
     return _load(path, "ORT_DISABLE_ALL")
+
+
+def load_call(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    """A session with an IO binding."""
+    del outputs
+    return OnnxRuntimeSession(imported("onnxruntime"), path, inputs, 1).call
 
 
 def _load(path: str, level: str) -> Runner:

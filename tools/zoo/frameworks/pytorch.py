@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -27,9 +27,8 @@ def leaves(found: Any) -> list[Any]:
     return list(one_or_many)
 
 
-def load(path: str, *, timed: bool) -> Runner:
-    """The program's module; the same for both uses."""
-    del timed
+def load(path: str) -> Runner:
+    """The program's module."""
     torch = imported("torch")
     module = program(path).module()
 
@@ -39,3 +38,16 @@ def load(path: str, *, timed: bool) -> Runner:
         return [leaf.numpy() for leaf in leaves(found)]
 
     return run
+
+
+def load_call(path: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    """The program's module on tensors that are in place; its results are new tensors."""
+    del outputs
+    torch = imported("torch")
+    module, arguments = program(path).module(), tensors(inputs)
+
+    def call() -> None:
+        with torch.no_grad():
+            module(*arguments)
+
+    return call

@@ -1,0 +1,54 @@
+"""The times of one model: each engine is loaded once, and all of them are called alternately."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import qdialect
+from qdialect.bench.timing import measure
+from tools.zoo import frameworks
+from tools.zoo.flows.samples import Sample
+from tools.zoo.measuring import as_list, failure, fitting
+from tools.zoo.results import OURS, Result
+
+Call = Callable[[], None]
+
+# Of the calls of one engine.
+_SECONDS = 0.3
+_ROUNDS = 5
+
+
+def timed(start: Result, path: Path, sample: Sample) -> Result:
+    """`start` with the times of the model at `path`; an engine that fails has its reason instead.
+
+    The network comes from the compile cache where it has been kept.  Raises `QDialectError` where it cannot be
+    compiled any more.
+    """
+    executable = qdialect.compile(path, fallback="framework")
+    inputs = fitting(sample, executable.inputs)
+    outputs = as_list(executable(*inputs))
+    calls: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
+    untimed: dict[str, str] = {}
+    for name in frameworks.TIMED[path.suffix]:
+        try:
+            call = frameworks.load_call(name, str(path), inputs, outputs)
+            call()
+        # Whatever an engine raises is told in the report.
+        except Exception as error:
+            untimed[name] = failure(name, error)
+        else:
+            calls[name] = call
+    return replace(start, times=alternated(calls, _SECONDS), untimed=untimed)
+
+
+def alternated(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
+    """Seconds of each call, the median of some rounds; each round calls one after the other.
+
+    `seconds` are what all rounds take for one of them.
+    """
+    share = seconds / _ROUNDS
+    rounds = [{name: measure(call, share).median for name, call in calls.items()} for _ in range(_ROUNDS)]
+    return {name: median(found[name] for found in rounds) for name in calls}
