@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx_agreement import agreed
 from onnx_graphs import ModelBuilder, drawn, evaluated, f32_values, quantized_of
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
@@ -31,9 +32,9 @@ CASES = [
 ]
 
 
-def pool_model(kind: str, shape: tuple[int, ...], attributes: Attributes) -> bytes:
+def pool_model(kind: str, shape: tuple[int, ...], attributes: Attributes, version: int = 19) -> bytes:
     b = ModelBuilder()
-    return b.finish(b.node(kind, b.input("x0", shape), **attributes), dtype=np.float32, version=19)
+    return b.finish(b.node(kind, b.input("x0", shape), **attributes), dtype=np.float32, version=version)
 
 
 def run_both(content: bytes, *inputs: Array) -> Array:
@@ -57,6 +58,22 @@ def test_windows_rounded_up_do_not_count_what_lies_behind_the_padding() -> None:
     x = np.array([[[5, 7, 1, 2, 3, 8]]], np.float32)
     wanted = np.array([[[4, 2, 4]]], np.float32)
     np.testing.assert_array_equal(run_both(pool_model("AveragePool", x.shape, attributes), x), wanted)
+
+
+@variants_together
+@pytest.mark.parametrize("count_include_pad", [0, 1])
+@pytest.mark.parametrize("window", [([2, 2], 2, 0), ([3, 3], 1, 1), ([3, 3], 2, 1), ([5, 4], 3, 2), ([2, 3], 4, 0)])
+@pytest.mark.parametrize("channels", [5, 32])
+@pytest.mark.parametrize("version", [17, 19])
+def test_terms_are_added_in_the_order_of_onnx_runtime(
+    version: int, channels: int, window: tuple[list[int], int, int], count_include_pad: int
+) -> None:
+    """Along the rows, where channels lie in blocks or the stride is large; else the columns' sums come first."""
+    kernel, stride, pad = window
+    attributes = {"kernel_shape": kernel, "strides": [stride, stride], "pads": [pad] * 4}
+    shape = (1, channels, 12, 13)
+    content = pool_model("AveragePool", shape, {**attributes, "count_include_pad": count_include_pad}, version)
+    agreed(content, np.random.default_rng(1).normal(size=shape).astype(np.float32))
 
 
 @variants_together

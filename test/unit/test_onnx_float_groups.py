@@ -159,3 +159,23 @@ def test_functions_of_one_tensor_follow_the_same_rule(
     check_compiled(module, "host", [[data]], [[first, *others]])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])
+
+
+@variants_together
+@pytest.mark.parametrize("shared", ["", "input", "input result"])
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+@pytest.mark.parametrize("scales", [(0.0029610069, 0.0029610069), (0.0093052704, 0.0046526352)])
+def test_means_halfway_between_quantized_values(scales: tuple[float, float], element: Any, shared: str) -> None:
+    """The zero point is added before the mean is rounded, and that of ui8 rounds other ties than that of i8."""
+    b, offset = ModelBuilder(), -int(np.iinfo(element).min)
+    before, after = ((scale, point - offset) for scale, point in zip(scales, (122, 134), strict=True))
+    names = {"input": b.dequantize(b.quantize(b.input("x", (1, 16, 64, 64)), before, element), before, element)}
+    pooled = b.node("AveragePool", names["input"], kernel_shape=[2, 2], strides=[2, 2])
+    names["result"] = b.dequantize(b.quantize(pooled, after, element), after, element)
+    content = b.finish(names["result"], *(b.node("Sin", names[name]) for name in shared.split()), dtype=np.float32)
+    grid = np.random.default_rng(2).integers(-128, 128, (1, 16, 64, 64))
+    data = (grid * np.float64(scales[0])).astype(np.float32)
+    first, *others = interpreter.run(module := import_onnx(content), [data])
+    check_compiled(module, "host", [[data]], [[first, *others]])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])

@@ -92,6 +92,18 @@ def test_softmax_of_any_scale(scale: float, dtype: Any) -> None:
     agreed(content, values)
 
 
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_softmax_of_a_mask_in_a_group(dtype: Any, version: int) -> None:
+    """The group is one integer kernel for ONNX Runtime: the only element of a row has 254 of 255 parts."""
+    model, limits = ModelBuilder(), np.iinfo(dtype)
+    data = model.dequantize(model.input("x", (9, 9), dtype), (MASK, int(limits.max)), dtype)
+    shares = model.node("Softmax", data, axis=1)
+    content = model.finish(model.quantize(shares, (1 / 255, int(limits.min)), dtype), dtype=dtype, version=version)
+    found = agreed(content, np.where(np.tri(9, dtype=np.bool_), limits.max, limits.min).astype(dtype))
+    assert int(found[0, 0]) - limits.min == 254
+
+
 def test_parts_are_joined_by_any_scale() -> None:
     model = ModelBuilder()
     mask = np.broadcast_to(_mask(np.uint8), SHAPE)

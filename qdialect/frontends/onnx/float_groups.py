@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
 
 import numpy as np
 
@@ -27,10 +29,18 @@ _TOLERANCE = 2.0**-23
 _DOMAIN = "com.microsoft."
 
 
-def groups_in_f32(graph: Graph) -> frozenset[int]:
-    """The indices of the nodes that ONNX Runtime computes in float32 though it has an integer kernel of their kind."""
+class GroupKernel(Enum):
+    """What ONNX Runtime computes a QDQ group with."""
+
+    OF_TYPE = "an integer kernel for the tensors' type"
+    UNSIGNED = "an integer kernel for ui8, which its i8 tensors become"
+    F32 = "float32, though there is an integer kernel of the kind"
+
+
+def group_kernels(graph: Graph) -> Mapping[int, GroupKernel]:
+    """The kernel of each node of a kind that has an integer kernel, by the nodes' indices."""
     groups = _Groups(graph)
-    return frozenset(node.index for node in graph.nodes if node.kind in _KINDS and not groups.is_integer(node))
+    return {node.index: groups.kernel(node) for node in graph.nodes if node.kind in _KINDS}
 
 
 class _Groups:
@@ -48,16 +58,19 @@ class _Groups:
             if _is(node, "DequantizeLinear"):
                 self._readers[node.inputs[0]] += direct[node.outputs[0]] - 1
 
-    def is_integer(self, node: Node) -> bool:
-        """Whether a node's group has an integer kernel, as far as its end and i8 tensors say."""
+    def kernel(self, node: Node) -> GroupKernel:
+        """What a node's group is computed with, as far as its end and i8 tensors say."""
         after = self._end(node)
         if after is None:
-            return False
+            return GroupKernel.F32
         before = (self._giver.get(name) for name in node.inputs)
         sources = [one.inputs[0] for one in before if one is not None and self._is_signed(one)]
         results = [after.outputs[0]] if self._is_signed(after) else []
         become_unsigned = {self._becomes_unsigned(name) for name in (*sources, *results)}
-        return len(become_unsigned) < 2 and (node.kind in _OF_SIGNED or False not in become_unsigned)
+        if become_unsigned == {True}:
+            return GroupKernel.UNSIGNED
+        is_of_type = not become_unsigned or (node.kind in _OF_SIGNED and become_unsigned == {False})
+        return GroupKernel.OF_TYPE if is_of_type else GroupKernel.F32
 
     def _end(self, node: Node) -> Node | None:
         """The one QuantizeLinear that ends a node's group, None where something else is in between."""

@@ -21,7 +21,7 @@ from qdialect.frontends.common import (
 )
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.branches import known_conditions, take_branches
-from qdialect.frontends.onnx.float_groups import groups_in_f32
+from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
@@ -120,7 +120,7 @@ class OnnxPlanner(Planner[Node]):
     def __init__(self, graph: Graph, name: str, size: int) -> None:
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
         self._graph = graph
-        self._in_f32 = frozenset[int]()
+        self._kernels: Mapping[int, GroupKernel] = {}
 
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
@@ -132,7 +132,7 @@ class OnnxPlanner(Planner[Node]):
         """The plan as far as there is one, as `judged`; raises `ImportModelError` for a damaged file."""
         graph = self._graph
         self._check_names()
-        self._in_f32 = groups_in_f32(graph)
+        self._kernels = group_kernels(graph)
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
@@ -173,7 +173,7 @@ class OnnxPlanner(Planner[Node]):
         array = folded(node, self._known_arrays(node, inputs), self.plan.budget)
         if array is not None:
             return Constant(array)
-        return planner_of(node.kind)(Call(self.plan, node, inputs, in_f32=node.index in self._in_f32))
+        return planner_of(node.kind)(Call(self.plan, node, inputs, self._kernels.get(node.index, GroupKernel.OF_TYPE)))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
         """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them.

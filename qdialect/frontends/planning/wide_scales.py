@@ -5,6 +5,8 @@ Masks of attention are the smallest float32 numbers, whose quantizer writes scal
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -17,6 +19,15 @@ from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
 from qdialect.quant_math.choices import Scaling
 
 _NARROW = ("i8", "ui8", "i16", "ui16")
+
+
+@dataclass(frozen=True, eq=False)
+class PlainlyDequantized(Computed):
+    """F32 values with what they are computed from."""
+
+    quantized_values: Value
+    scale: float
+    zero_point: int
 
 
 def wide_scale_of(tensor: Tensor) -> float | None:
@@ -59,4 +70,4 @@ def plainly_dequantized(call: Site, value: Value, scale: float, zero_point: int)
         offset = s.op("arith.subi", s.resize(x, "i32"), zero_point)
         return s.op("arith.mulf", s.convert("arith.sitofp", offset, "f32"), scale)
 
-    return Computed(value.shape, unary(call, value, "f32", build))
+    return PlainlyDequantized(value.shape, unary(call, value, "f32", build), value, scale, zero_point)

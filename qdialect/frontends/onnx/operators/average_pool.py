@@ -8,50 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp
+from qdialect.dialect import MeanOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
+from qdialect.frontends.onnx.float_groups import GroupKernel
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import pool_window
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.convolution import image
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Transposition, move_value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
-from qdialect.frontends.planning.volumes import rows_of_windows
 from qdialect.frontends.planning.window import Window
+from qdialect.frontends.planning.window_sums import window_sums
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, real_multiplier
 
 _COUNT_BYTES = np.dtype(np.int64).itemsize
+# From i8 to the ui8 that stand for the same.
+_OFFSET = 128
 
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
     """Means of windows of dequantized values: sums in row-major order, divided by the number of elements that count.
 
-    Quantized as QLinearAveragePool does: ``half_even(mean / s_y + z_y)``, every operation in float32.
+    Quantized as QLinearAveragePool does: ``half_even(mean / s_y + z_y)``, every operation in float32.  Where i8 becomes
+    ui8 for that, it is ``half_even(mean / s_y + (z_y + 128)) - 128``: the sum is rounded elsewhere.
     """
 
     source: Quantized
     window: Window
     counts_padding: bool
+    kernel: GroupKernel
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
-        whole = QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
-        return quantize(plan, name, self._shifted(plan, name, to), whole)
+        offset = _OFFSET if self.kernel is GroupKernel.UNSIGNED and to.element == "i8" else 0
+        whole = QuantizedTensorType.full_range(ORT, to.element, 1.0, -offset)
+        return quantize(plan, name, self._shifted(plan, name, to.scale, to.zero_point + offset), whole)
 
-    def _shifted(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+    def _shifted(self, plan: Plan, name: str, scale: float, zero_point: int) -> Value:
         """What is rounded to quantized values, the zero point added before."""
         mean = self.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(mean)
-            for op, number in (("arith.divf", to.scale), ("arith.addf", to.zero_point)):
+            for op, number in (("arith.divf", scale), ("arith.addf", zero_point)):
                 value = emitter.float_op(
                     op, value, emitter.constant(np.broadcast_to(np.float32(number), shape_of(value.type)))
                 )
@@ -60,28 +64,14 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        channels = self.shape[1]
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
         values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            data, window = self._image(emitter, values)
-            ones = emitter.constant(np.ones((channels, *window.kernel, 1), np.float32))
-            sums = emitter.build(F32Conv2DOp, data, ones, element="f32", strides=window.strides, groups=channels)
-            total = emitter.reshape(sums, self._channels_last)
+            total = window_sums(emitter, values, self.window)
             return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
-
-    def _image(self, emitter: Emitter, values: Value) -> tuple[ir.Value, Window]:
-        """Padded images, and the windows over them."""
-        if len(self.window.kernel) == 3:
-            return rows_of_windows(emitter, emitter.last(values), self.window)
-        window, data = self.window.two_dimensional(), image(emitter, values)
-        if not any(window.padding):
-            return data, window
-        low, high = (0, *window.before, 0), (0, *window.after, 0)
-        return emitter.build(PadOp, data, element="f32", low=low, high=high, value=0), window
 
     @property
     def _channels_last(self) -> tuple[int, ...]:
@@ -115,7 +105,7 @@ def _average(call: Call, source: Quantized) -> Average:
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
     counts = call.attribute("count_include_pad", 0) != 0
     call.plan.budget.spend_constant(window.output, _COUNT_BYTES)
-    return Average((*source.shape[:2], *window.output), source, window, counts)
+    return Average((*source.shape[:2], *window.output), source, window, counts, call.kernel)
 
 
 @imports("AveragePool")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import reduce
 from typing import Any
 
@@ -15,6 +14,7 @@ from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
+from qdialect.frontends.onnx.float_groups import GroupKernel
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -60,23 +60,12 @@ _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
 """Sums and products have an integer kernel in ONNX Runtime; the others compute in float32 and quantize the result."""
 
 
-class Kernel(Enum):
-    """What computes a function of two quantized tensors in ONNX Runtime."""
-
-    OF_GROUP = auto()
-    """An integer kernel, which a QDQ group becomes; i8 becomes ui8 on the way."""
-    OF_OPERATOR = auto()
-    """The integer kernel that the model names, of i8 as it is."""
-    F32 = auto()
-    """A kernel of floats between dequantizations and a quantization."""
-
-
 @dataclass(frozen=True, eq=False)
 class Binary(Pointwise):
     """A function of two tensors: of two quantized ones an integer op, else it runs in float32."""
 
     kind: str
-    kernel: Kernel = Kernel.OF_GROUP
+    kernel: GroupKernel = GroupKernel.OF_TYPE
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         pair = self._integer_operands(to)
@@ -84,8 +73,8 @@ class Binary(Pointwise):
             return super()._quantized(plan, name, to)
         (lhs, rhs), sides = pair, [one.parameters for one in pair]
         op_class, arithmetic = _INTEGER_OPS[self.kind]
-        # Of i8, a group's sum is that of ui8; a product does not depend on where its zero points are.
-        is_shifted = self.kernel is Kernel.OF_GROUP and self.kind == "Add" and to.element == "i8"
+        # A product does not depend on where its zero points are.
+        is_shifted = self.kernel is GroupKernel.UNSIGNED and self.kind == "Add" and to.element == "i8"
         left, right, result = (_unsigned(one) if is_shifted else one for one in (*sides, to))
         bounds = (result.minimum, result.maximum)
         attributes = attributes_of(BinaryQuantization(left.params, right.params, result.params, bounds))
@@ -101,7 +90,7 @@ class Binary(Pointwise):
 
     def _integer_operands(self, to: QuantizedTensorType) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.operands
-        if self.kernel is Kernel.F32 or self.kind not in _INTEGER_OPS:
+        if self.kernel is GroupKernel.F32 or self.kind not in _INTEGER_OPS:
             return None
         if not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None
@@ -125,7 +114,7 @@ def _shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 
-def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: Kernel = Kernel.OF_GROUP) -> Binary:
+def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = GroupKernel.OF_TYPE) -> Binary:
     """The function that the operator `kind` computes of two tensors."""
     return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind, kernel)
 
@@ -133,8 +122,7 @@ def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: Kernel = Kernel.OF
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    kernel = Kernel.F32 if call.in_f32 else Kernel.OF_GROUP
-    return binary(call.node.kind, call.f32(0), call.f32(1), kernel)
+    return binary(call.node.kind, call.f32(0), call.f32(1), call.kernel)
 
 
 @imports(*_EXTREMES, "Sum")
@@ -150,7 +138,9 @@ def _of_many(call: Call) -> Tensor:
 def _mean(call: Call) -> Tensor:
     call.count(1, len(call.inputs))
     count = len(call.inputs)
-    total = reduce(lambda lhs, rhs: binary("Add", lhs, rhs, Kernel.F32), [call.f32(index) for index in range(count)])
+    total = reduce(
+        lambda lhs, rhs: binary("Add", lhs, rhs, GroupKernel.F32), [call.f32(index) for index in range(count)]
+    )
     return Pointwise(total.shape, (total,), _LEFT / float(count))
 
 
@@ -184,6 +174,6 @@ def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
     is_plain = any(wide_scale_of(call.tensor(scale)) is not None for scale in (1, 4, 6))
-    kernel = Kernel.F32 if is_plain else Kernel.OF_OPERATOR
+    kernel = GroupKernel.F32 if is_plain else GroupKernel.OF_TYPE
     qdq_group = binary(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0), kernel)
     return quantized_by(call, qdq_group, 6, call.value(0).element)

@@ -6,7 +6,8 @@ import numpy as np
 
 from qdialect.dialect import IntSumOp
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.elementwise import Kernel, binary
+from qdialect.frontends.onnx.float_groups import GroupKernel
+from qdialect.frontends.onnx.operators.elementwise import binary
 from qdialect.frontends.onnx.operators.indexing import indices_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -27,7 +28,7 @@ def _embedding(call: Call) -> tuple[Tensor, ...]:
     total = _rows(call, 2, words)
     for table, indices in ((3, _positions(call, words.shape)), (4, _kinds(call))):
         if indices is not None:
-            total = binary("Add", total, _rows(call, table, indices), Kernel.F32)
+            total = binary("Add", total, _rows(call, table, indices), GroupKernel.F32)
     require(len(total.shape) == 3, f"rows must broadcast to 3 dimensions, but got {list(total.shape)}")
     return _normalized(call, total), _counts(call, words.shape), total
 

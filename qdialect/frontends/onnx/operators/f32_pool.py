@@ -17,8 +17,13 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.f32_pool import Pool
 from qdialect.frontends.planning.tensors import Computed
+from qdialect.frontends.planning.window_sums import window_sums
 
 _COUNT_BYTES = np.dtype(np.float32).itemsize
+# The operator set whose AveragePool is another kernel of ONNX Runtime, which takes dilated windows.
+_DILATED = 19
+# Of channels, in ONNX Runtime's own layout of images on CPUs with AVX-512.
+_BLOCK = 16
 
 
 @imports_f32("MaxPool")
@@ -29,12 +34,21 @@ def _max_pool(call: Call) -> Computed:
 
 @imports_f32("AveragePool")
 def _average_pool(call: Call) -> Computed:
-    """Sums divided by how many elements of the image, or of the padded image, each window has."""
+    """Sums divided by how many elements of the image, or of the padded image, each window has.
+
+    ONNX Runtime adds the terms in row-major order, but for small strides in old operator sets and its plain layout:
+    then each column's sum comes first.
+    """
     call.count(1)
     shape = call.f32(0).shape
     pool = _pool_of(call, shape)
     call.plan.budget.spend_constant(tuple(map(len, pool.positions)), _COUNT_BYTES)
     return _pooled(call, _counts(call, pool))
+
+
+def _is_row_major(call: Call, shape: Shape, strides: Shape) -> bool:
+    is_in_blocks = len(shape) == 4 and shape[1] % _BLOCK == 0
+    return call.node.version >= _DILATED or is_in_blocks or strides[-1] > 2
 
 
 def _pool_of(call: Call, shape: Shape) -> Pool:
@@ -62,13 +76,15 @@ def _pooled(call: Call, counts: Array | None) -> Computed:
     """Maxima, or sums divided by `counts`."""
     source = call.f32(0)
     pool, value = _pool_of(call, source.shape), source.f32(call.plan, call.name)
-    shape = (*source.shape[:2], *map(len, pool.positions))
+    shape, window = (*source.shape[:2], *map(len, pool.positions)), pool_window(call, source.shape)
 
     def emit(emitter: Emitter) -> Emitted:
-        data = emitter.last(value)
         if counts is None:
-            return pool.maxima(emitter, data), True
-        sums = pool.sums(emitter, data)
+            return pool.maxima(emitter, emitter.last(value)), True
+        if _is_row_major(call, source.shape, window.strides):
+            sums = window_sums(emitter, value, window)
+        else:
+            sums = pool.sums(emitter, emitter.last(value))
         return F32Builder(emitter, shape_of(sums.type))("divf", sums, emitter.constant(counts)), True
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.onnx.float_groups import GroupKernel
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import check_type, type_name
 from qdialect.frontends.onnx.tensors import Quantized
@@ -36,8 +37,8 @@ class Call:
     plan: Plan
     node: Node
     inputs: tuple[Tensor | None, ...]
-    in_f32: bool = False
-    """Whether ONNX Runtime has no integer kernel for the types of its QDQ group."""
+    kernel: GroupKernel = GroupKernel.OF_TYPE
+    """Of its QDQ group, if it is in one."""
 
     @property
     def name(self) -> str:
@@ -190,7 +191,7 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
     """An integer op where there is one for the node's inputs, else float32, which is also what floats are made by."""
 
     def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
-        if call.in_f32:
+        if call.kernel is GroupKernel.F32:
             return f32(call)
         try:
             qdq_group = planner(call)

@@ -16,7 +16,7 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
-from qdialect.frontends.planning.wide_scales import wide_scale_of
+from qdialect.frontends.planning.wide_scales import PlainlyDequantized, wide_scale_of
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13
@@ -57,7 +57,7 @@ class Shares(F32Tensor):
 @imports("Softmax")
 def _softmax(call: Call) -> Tensor:
     call.count(1)
-    return _shares(call, call.quantized(0), call.node.version)
+    return _shares(call, _dequantized(call), call.node.version)
 
 
 @imports("com.microsoft.QLinearSoftmax")
@@ -69,14 +69,25 @@ def _qlinear_softmax(call: Call) -> Tensor:
 
 
 def _with_limited_scale(call: Call) -> Call:
-    """The scale of the data within the dialect's: beyond, the shares are those of the nearest that is.
+    """The scale of the data within the dialect's."""
+    scale = wide_scale_of(call.tensor(1))
+    return call if scale is None else call.with_input(1, Constant(np.array(_limited(scale), np.float32)))
+
+
+def _dequantized(call: Call) -> Quantized:
+    """What a DequantizeLinear gives, with a scale within the dialect's."""
+    source = call.tensor(0)
+    if not isinstance(source, PlainlyDequantized):
+        return call.quantized(0)
+    return Quantized(source.shape, source.quantized_values, (_limited(source.scale),), (source.zero_point,))
+
+
+def _limited(scale: float) -> float:
+    """The nearest scale of the dialect to one beyond; shares are the same.
 
     ``exp(-scale * k)`` of whole k is 0 in float32 for k >= 1 from 2^30 on, and 1 for k <= 255 up to 2^-60.
     """
-    scale = wide_scale_of(call.tensor(1))
-    if scale is None:
-        return call
-    return call.with_input(1, Constant(np.array(LARGEST_SCALE if scale > 1 else SMALLEST_SCALE, np.float32)))
+    return LARGEST_SCALE if scale > 1 else SMALLEST_SCALE
 
 
 def _shares(call: Call, source: Quantized, version: int) -> Shares:
