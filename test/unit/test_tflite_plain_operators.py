@@ -66,6 +66,22 @@ def test_logical_reductions(kind: int, axes: tuple[int, ...], keeps: bool) -> No
 
 
 @variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@pytest.mark.parametrize("axes", [(1,), (0, 2), (-1,)])
+def test_quantized_products(dtype: Any, axes: tuple[int, ...]) -> None:
+    """With one factor near one for each product and with factors near two."""
+    point = 3 if dtype is np.int8 else 0
+    gone = {axis % 3 for axis in axes}
+    shape = tuple(n for i, n in enumerate((2, 3, 5)) if i not in gone)
+    for scale, result_scale in ((2 / np.iinfo(dtype).max, 0.9 / np.iinfo(dtype).max), (0.5, 3.0)):
+        ends = np.iinfo(dtype)
+        data = np.random.default_rng(2).integers(ends.min, ends.max + 1, (2, 3, 5)).astype(dtype)
+        inputs = [Given(data, quantization=Quantization((scale,), (point,))), known(axes)]
+        output = Result(shape, dtype, Quantization((result_scale,), (-point,)))
+        check_operator(KIND.REDUCE_PROD, inputs, [output], (OPTIONS.ReducerOptions, table({}, 1)))
+
+
+@variants_together
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 @pytest.mark.parametrize("count", [2, 5])
 def test_sums_of_many(dtype: Any, count: int) -> None:
