@@ -33,6 +33,8 @@ class Lstm:
     """Whether the gate i is left out."""
     has_peepholes: bool = False
     has_norms: bool = False
+    gate_scales: tuple[float, float, float, float] = (0.9, 0.9, 0.9, 0.9)
+    """Of the sums of normalized gates, in 2^-12."""
     has_bias: bool = True
     is_time_major: bool = False
     is_asymmetric: bool = False
@@ -175,9 +177,9 @@ class _Writer:
         return Quantization((scale,), (zero_point,)) if self.is_integer else None
 
     def intermediates(self) -> Sequence[int]:
-        scale = 2.0**-12 * 0.9
-        word = Quantization((scale,), (0,)) if self.model.has_norms else None
-        found = [self.writer.tensor(f"m{i}", (1,), np.int16, word) for i in range(4)]
+        scales = [Quantization((2.0**-12 * factor,), (0,)) for factor in self.model.gate_scales]
+        words = scales if self.model.has_norms else [None] * 4
+        found = [self.writer.tensor(f"m{i}", (1,), np.int16, word) for i, word in enumerate(words)]
         hidden = Quantization((0.007,), (-4,)) if self.model.width else self.activation(0.008, 5)
         return [*found, self.writer.tensor("hidden", (1,), np.int8, hidden)]
 

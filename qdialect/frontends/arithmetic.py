@@ -51,6 +51,11 @@ class Arithmetic:
         return self.convert(widens if _WIDTHS[found] < _WIDTHS[element] else "arith.trunci", value, element)
 
     @property
+    def is_unsigned(self) -> bool:
+        """How integers are compared, divided and widened."""
+        return self._is_unsigned
+
+    @property
     def _sign(self) -> str:
         return "u" if self._is_unsigned else "s"
 

@@ -11,7 +11,7 @@ from together import variants_together
 
 from qdialect._mlir import ir
 from qdialect.dialect import build
-from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp
+from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.quant_math.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction, fixed_point_table
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
@@ -48,3 +48,22 @@ def test_every_argument_compiled(function: FixedPointFunction) -> None:
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 16), (1, 2, 3, 7), (70,)])
 def test_shapes(shape: tuple[int, ...]) -> None:
     check(module_of(FixedPointFunction.TANH, 4, shape))
+
+
+@variants_together
+@pytest.mark.parametrize(("shape", "scale"), [((5,), 0.01), ((3, 16), 2.0**-15), ((2, 3, 33), 3e-5), ((2, 1), 1e-7)])
+def test_layer_norm(shape: tuple[int, ...], scale: float) -> None:
+    """Rows of any numbers, of the extreme ones, and of one number alone, whose variance is zero."""
+    how: dict[str, Any] = {"scale": scale, "variance_guard": 7}
+
+    def body(x: ir.Value, weight: ir.Value, bias: ir.Value) -> ir.Value:
+        return build(I16LayerNormOp, x, weight, bias, element="i16", **how).output
+
+    last = shape[-1:]
+    module = graph([tensor(shape, "i16"), tensor(last, "i16"), tensor(last, "i32")], body)
+    random = np.random.default_rng(sum(shape))
+    weight = random.integers(-(2**15), 2**15, last).astype(np.int16)
+    bias = random.integers(-(2**20), 2**20, last).astype(np.int32)
+    drawn = random.integers(-3000, 3000, shape).astype(np.int16)
+    ends = np.where(drawn < 0, -(2**15), 2**15 - 1).astype(np.int16)
+    check(module, *([values, weight, bias] for values in (drawn, ends, np.full(shape, 5, np.int16))))

@@ -24,9 +24,12 @@ from i16_nodes import (
     q,
 )
 from tflite_graphs import i32, options
-from together import variants_together
+from together import check_compiled, variants_together
 
+from qdialect.frameworks import litert
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.writer import Quantization
+from qdialect.reference import interpreter
 
 
 def pot_options(table: str) -> Any:
@@ -107,7 +110,43 @@ def test_comparisons(kind: int) -> None:
 def test_selections(kind: int) -> None:
     arrays = [drawn((3, 19)) > 0, drawn((3, 19)), drawn((3, 19), seed=1)]
     table = OPTIONS.SelectOptions if kind == KIND.SELECT else OPTIONS.SelectV2Options
-    check(Node(kind, arrays, [None, q(0.1), q(0.1)], q(0.1), (3, 19), (table, options())))
+    for scales in ((0.1, 0.1, 0.1), (0.1, 0.2, 0.3)):
+        known = [None, q(scales[0]), q(scales[1])]
+        check(Node(kind, arrays, known, q(scales[2]), (3, 19), (table, options())))
+
+
+def test_a_selection_along_the_first_dimension() -> None:
+    arrays = [np.array([True, False, True]), drawn((3, 19)), drawn((3, 19), seed=1)]
+    check(Node(KIND.SELECT, arrays, [None, q(0.1), q(0.2)], q(0.1), (3, 19), (OPTIONS.SelectOptions, options())))
+
+
+@variants_together
+@pytest.mark.parametrize("scales", [(1e-4, 1e-4), (1e-4, 1e-3), (3e-4, 0.0077), (2e-3, 1e-3)])
+def test_sums_over_axes(scales: tuple[float, float]) -> None:
+    """LiteRT's own kernel, as its reference kernel sums up words in 8 bits."""
+    data = (drawn((300, 7)).astype(np.int32) // 60).astype(np.int16)
+    node = Node(
+        KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), (OPTIONS.ReducerOptions, options()), (1,)
+    )
+    wanted = litert.load(node.content(), 1, is_reference=False)([data])
+    module = import_tflite(node.content())
+    np.testing.assert_array_equal(interpreter.run(module, [data])[0], wanted[0])
+    check_compiled(module, "host", [[data]], [wanted])
+
+
+@variants_together
+@pytest.mark.parametrize("scales", [(1e-4, 3e-4, 1e-3), (2e-3, 2e-3, 0.05), (1e-3, 1e-5, 0.02)])
+def test_squared_differences(scales: tuple[float, float, float]) -> None:
+    """LiteRT has no kernel of words: results are within two steps of the numbers, which are saturated."""
+    arrays = [drawn((3, 70)), drawn((1, 70), seed=1)]
+    known = [q(scales[0]), q(scales[1])]
+    option = (OPTIONS.SquaredDifferenceOptions, options())
+    module = import_tflite(Node(KIND.SQUARED_DIFFERENCE, arrays, known, q(scales[2]), (3, 70), option).content())
+    found = interpreter.run(module, arrays)[0]
+    exact = np.square(arrays[0] * scales[0] - arrays[1] * scales[1]) / scales[2]
+    step = 2 + 4 * np.sqrt(np.minimum(exact, HIGH) / scales[2]) * max(scales[:2])
+    assert (np.abs(found - np.minimum(exact, HIGH)) <= step).all()
+    check_compiled(module, "host", [arrays], [[found]])
 
 
 @variants_together

@@ -26,6 +26,15 @@ VARIANTS = {
     "cell clip": BASE.but(cell_clip=0.75, seed=8),
     "small cell": BASE.but(cell_exponent=-15, seed=9),
     "large cell": BASE.but(cell_exponent=-9, seed=10),
+    "normalization": BASE.but(has_norms=True, batch=2, seed=12),
+    "coupled normalization": BASE.but(has_norms=True, is_coupled=True, is_time_major=True, seed=13),
+    "normalization of a power of two": BASE.but(has_norms=True, cells=16, has_peepholes=True, seed=14),
+    "all with normalization": BASE.but(width=5, has_norms=True, has_peepholes=True, batch=3, seed=15, cell_clip=1.5),
+    "normalization of each gate apart": BASE.but(has_norms=True, gate_scales=(1.0, 0.5, 2.0, 0.9), seed=16),
+    "peepholes of a narrow projection": BASE.but(width=4, has_peepholes=True, batch=3, seed=17),
+    "peepholes of a narrow time-major projection": BASE.but(
+        width=4, has_peepholes=True, batch=3, is_time_major=True, seed=18
+    ),
     "wide": BASE.but(cells=40, depth=33, steps=9, seed=11),
 }
 
@@ -38,7 +47,9 @@ def test_the_reference_has_the_kernels_bits(model: Lstm) -> None:
     np.testing.assert_array_equal(interpreter.run(import_tflite(content), inputs)[0], wanted)
 
 
-@pytest.mark.parametrize("name", ["plain", "batch", "coupled peepholes", "all"])
+@pytest.mark.parametrize(
+    "name", ["plain", "batch", "coupled peepholes", "all", "all with normalization", "normalization of each gate apart"]
+)
 def test_compiled_it_has_the_kernels_bits(name: str) -> None:
     model = VARIANTS[name]
     content, inputs = model.content(), model.inputs()
@@ -58,6 +69,10 @@ def test_a_call_starts_from_zero_states() -> None:
 REFUSED = [
     (BASE.but(cell_exponent=-8), "cell state scale must be in"),
     (BASE.but(activation=1), "fused activation must be TANH, but got 1"),
+    (
+        BASE.but(width=12, has_peepholes=True, batch=2, is_time_major=True),
+        "peepholes of a time-major batch must be at least 12, but got 9",
+    ),
     (BASE.but(steps=257), "input must have at most 256 time steps, but got 257"),
 ]
 

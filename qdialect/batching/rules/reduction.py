@@ -35,7 +35,7 @@ def along(site: Site) -> int:
     return axis
 
 
-@RULES.register("qnn.l2_normalize")
+@RULES.register("qnn.l2_normalize", "qnn.i16_layer_norm")
 def along_the_last(site: Site) -> int:
     """Each element depends on all along the last dimension."""
     axis = site.first()

@@ -95,6 +95,9 @@ class Folding:
 
 
 def _folded(operator: Operator) -> Array | None:
+    half = _half_floats(operator)
+    if half is not None:
+        return half
     folder = _FOLDERS.get(operator.kind)
     if folder is None or len(operator.outputs) != 1 or None in operator.inputs or not operator.inputs:
         return None
@@ -112,8 +115,23 @@ def _folded(operator: Operator) -> Array | None:
     return result if is_open(output) or result.shape == output.shape else None
 
 
+def _half_floats(operator: Operator) -> Array | None:
+    """Weights that the file holds as float16, as the float32 numbers that a node makes of them."""
+    source = operator.inputs[0] if operator.inputs else None
+    is_half = operator.kind == "DEQUANTIZE" and source is not None and source.element == "f16"
+    if not is_half or source is None or source.data is None or len(operator.outputs) != 1:
+        return None
+    if (operator.outputs[0].element, operator.outputs[0].shape) != ("f32", source.shape):
+        return None
+    try:
+        operator.budget.spend_constant(source.shape, 4)
+    except UnsupportedError:
+        return None
+    return source.data.astype(np.float32)
+
+
 def _array(kind: str, tensor: Tensor) -> Array | None:
-    if kind == "SHAPE":
+    if kind in ("RANK", "SHAPE"):
         return np.array(tensor.shape, dtype=np.int64)
     return tensor.data if tensor.element in _INTEGERS else None
 
@@ -197,6 +215,7 @@ _FOLDERS: dict[str, Folder] = {
     "LOGICAL_OR": _pointwise(np.logical_or),
     "NOT_EQUAL": _pointwise(np.not_equal),
     "ADD": _pointwise(np.add, tflite.AddOptions),
+    "BROADCAST_ARGS": lambda _, arrays: np.array(np.broadcast_shapes(*(tuple(map(int, array)) for array in arrays))),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,
     "DIV": _pointwise(_divide, tflite.DivOptions),
@@ -207,6 +226,8 @@ _FOLDERS: dict[str, Folder] = {
     "MINIMUM": _pointwise(np.minimum),
     "MUL": _pointwise(np.multiply, tflite.MulOptions),
     "PACK": _pack,
+    "RANGE": lambda _, arrays: np.arange(*(int(array.reshape(())) for array in arrays)),
+    "RANK": lambda _, arrays: np.array(arrays[0].size),
     "REDUCE_PROD": _reduce_prod,
     "RESHAPE": _reshape,
     "SHAPE": lambda _, arrays: arrays[0],

@@ -43,6 +43,7 @@ _table_of = attrgetter("_tab")
 
 _ELEMENTS = {
     tflite.TensorType.BOOL: "i1",
+    tflite.TensorType.FLOAT16: "f16",
     tflite.TensorType.FLOAT32: "f32",
     tflite.TensorType.INT8: "i8",
     tflite.TensorType.UINT8: "ui8",
@@ -50,7 +51,7 @@ _ELEMENTS = {
     tflite.TensorType.INT32: "i32",
     tflite.TensorType.INT64: "i64",
 }
-_DTYPES = {"i1": "?", "f32": "<f4", "i8": "i1", "ui8": "u1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
+_DTYPES = {"i1": "?", "f16": "<f2", "f32": "<f4", "i8": "i1", "ui8": "u1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
 
 
 def _names_of(enumeration: type) -> dict[int, str]:

@@ -1,31 +1,59 @@
-"""ARG_MAX and ARG_MIN of quantized values."""
+"""ARG_MAX and ARG_MIN: of quantized values as one op, of other numbers by an extreme and what equals it."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from qdialect._mlir import ir
-from qdialect.dialect import ArgMaxOp, ArgMinOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, F32MaxOp, F32MinOp, IntMaxOp, IntMinOp
+from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, integers, operands
 from qdialect.frontends.tflite.operators.registry import Emission, imports
+from qdialect.frontends.tflite.operators.slicing import axis_of
 
 _OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
+_F32_OPS = {"ARG_MAX": F32MaxOp, "ARG_MIN": F32MinOp}
+_INTEGER_OPS = {"ARG_MAX": IntMaxOp, "ARG_MIN": IntMinOp}
+_KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 
 @imports("ARG_MAX", "ARG_MIN")
 def _arg(operator: Operator) -> Emission:
-    """The first of equal quantized values wins; the output's type says how wide an index is."""
+    """The first of equal elements wins; the output's type says how wide an index is."""
     data, axes = operands(operator, 2)
     output = operator.outputs[0]
-    require(data.element in EIGHT_BIT, f"input must be i8 or ui8, but got {data.element}")
+    require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
     require(output.element in ("i32", "i64"), f"output must be i32 or i64, but got {output.element}")
-    listed, rank = integers(axes, "axis"), len(data.shape)
-    require(len(listed) == 1, f"axis must have 1 entry, but got {len(listed)}")
-    require(-rank <= listed[0] < rank, f"axis must be in [-{rank}, {rank}), but got {listed[0]}")
+    axis = axis_of(integers(axes, "axis"), len(data.shape))
+    if data.element not in EIGHT_BIT:
+        return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
 
     def emit(emitter: Emitter) -> ir.Value:
-        op_class = _OPS[operator.kind]
-        return emitter.build(op_class, emitter.value(data), element=output.element, axis=listed[0] % rank)
+        return emitter.build(_OPS[operator.kind], emitter.value(data), element=output.element, axis=axis)
 
     return emit
+
+
+def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
+    """The smallest index of an element that equals the extreme; 0 where a NaN is among the elements."""
+    s, value, element = Arithmetic(emitter), emitter.value(data), data.element
+    if element == "i1":
+        value, element = s.resize(value, "i16"), "i16"
+    over = {"axes": (axis,), "keep_dims": True}
+    op_class = (_F32_OPS if element == "f32" else _INTEGER_OPS)[kind]
+    extreme = emitter.broadcast(emitter.build(op_class, value, element=element, **over), data.shape)
+    extent = data.shape[axis]
+    index = _indices(emitter, data.shape, axis, output.element)
+    found = s.select(s.compare("eq", value, extreme), index, extent)
+    first = emitter.build(IntMinOp, found, element=output.element, axes=(axis,))
+    return s.select(s.compare("lt", first, extent), first, 0)
+
+
+def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Value:
+    """Of each element along an axis."""
+    dtype = np.int32 if element == "i32" else np.int64
+    along = np.arange(shape[axis], dtype=dtype).reshape(-1, *[1] * (len(shape) - axis - 1))
+    return emitter.broadcast(emitter.constant(along), shape)

@@ -49,7 +49,7 @@ def _pad(operator: Operator) -> Emission:
     data, paddings, *fill = operands(operator, 2, 3)
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
-    value = _fill(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
+    value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
 
     def emit(emitter: Emitter) -> ir.Value:
         return emitter.build(PadOp, emitter.value(data), element=data.element, low=low, high=high, value=value)
@@ -64,7 +64,8 @@ def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int,
     return amounts[0::2], amounts[1::2]
 
 
-def _fill(tensor: Tensor, output: Tensor) -> int:
+def fill_of(tensor: Tensor, output: Tensor) -> int:
+    """The one element of a constant that fills what is padded."""
     same_content(tensor, output)
     entries = constant(tensor, "padding value").ravel()
     require(entries.size == 1, f"padding value must have 1 entry, but got {entries.size}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,20 +86,42 @@ def _max_pool_2d(operator: Operator) -> Emission:
 
 @imports_f32("AVERAGE_POOL_2D")
 def _average_pool_2d(operator: Operator) -> Emission:
-    """The elements of a window are added row by row; those of the padding do not count."""
     node, shape = _pool(operator), operator.outputs[0].shape
+    means = _means(operator, node)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return F32Builder(emitter, shape).clamp(means(emitter, emitter.value(node.data)), node.activation)
+
+    return emit
+
+
+def _means(operator: Operator, node: _Pool) -> Callable[[Emitter, ir.Value], ir.Value]:
+    """The elements of a window are added row by row; those of the padding do not count."""
+    shape = operator.outputs[0].shape
     counts = node.counts((shape[1], shape[2]))
     require(bool((counts > 0).all()), f"every window must have an element of {list(node.size)}")
     channels = shape[3]
     operator.budget.spend_constant((channels, *node.kernel), 4)
 
-    def emit(emitter: Emitter) -> ir.Value:
+    def build(emitter: Emitter, image: ir.Value) -> ir.Value:
         ones = emitter.constant(np.ones((channels, *node.kernel, 1), np.float32))
-        image = _padded(emitter, emitter.value(node.data), node.padding)
         how = {"strides": node.strides, "groups": channels}
-        total = emitter.build(F32Conv2DOp, image, ones, element="f32", **how)
-        s = F32Builder(emitter, shape)
-        return s.clamp(s("divf", total, emitter.constant(counts)), node.activation)
+        total = emitter.build(F32Conv2DOp, _padded(emitter, image, node.padding), ones, element="f32", **how)
+        return F32Builder(emitter, shape)("divf", total, emitter.constant(counts))
+
+    return build
+
+
+@imports_f32("L2_POOL_2D")
+def _l2_pool_2d(operator: Operator) -> Emission:
+    """The root of the mean of the squares, which is that of the average pool."""
+    node, shape = _pool(operator), operator.outputs[0].shape
+    means = _means(operator, node)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        image, s = emitter.value(node.data), F32Builder(emitter, shape)
+        squares = F32Builder(emitter, node.data.shape)("mulf", image, image)
+        return s.clamp(s("sqrt", means(emitter, squares)), node.activation)
 
     return emit
 

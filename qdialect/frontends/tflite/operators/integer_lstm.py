@@ -12,19 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, ClipOp, DenseOp, RequantizeOp
-from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp
+from qdialect.dialect import ClipOp, DenseOp, RequantizeOp
+from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
+from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant
 from qdialect.frontends.tflite.operators.lstm_tensors import Gate, LstmTensors
 from qdialect.frontends.tflite.operators.sequence import Steps, columns
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.quant_math import Multiplier, QuantParams, Rounding
 from qdialect.quant_math.fixed_point_functions import FixedPointFunction
 
 _GATE_BITS = 3
@@ -34,7 +36,9 @@ _ONE = 2**15 - 1
 # Log2 of the cell state's scale: its function takes 0 to 6 bits before the point.
 _CELL_EXPONENTS = range(-15, -8)
 _HIDDEN = 4
-"""Which intermediate tensor has the scale of the hidden state before its projection."""
+"""Which intermediate tensor has the scale of the hidden state before its projection; those before are the gates'."""
+_GUARD = np.float32(10000)
+"""What a normalization's variance is at least, in steps of the scale of its coefficients."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class IntegerLstm:
     """An operator's tensors, checked, and its clips of quantized values, 0 for one that it lacks."""
 
     tensors: LstmTensors
+    gate_scales: tuple[float, ...]
+    """Of the sums of each gate."""
     hidden: Tensor
     steps: Steps
     cell_clip: int
@@ -62,14 +68,14 @@ class IntegerLstm:
     ) -> IntegerLstm:
         """Raises `UnsupportedError`."""
         require(len(between) > _HIDDEN, f"must have {_HIDDEN + 1} intermediate tensors, but got {len(between)}")
-        require(all(gate.norm is None for gate in tensors.gates), "normalization of integer gates is not supported")
+        gate_scales = tuple(_gate_scale(gate, between) for gate in tensors.gates)
         hidden, state, cell = between[_HIDDEN], tensors.hidden_state, tensors.cell_state
         for tensor, element in ((tensors.data, "i8"), (hidden, "i8"), (state, "i8"), (cell, "i16")):
             _check(tensor, element)
         exponent = _exponent(cell.scale)
         require(exponent in _CELL_EXPONENTS, f"cell state scale must be in [2^-15, 2^-9], but got {cell.scale}")
-        for gate in tensors.gates:
-            _check_gate(tensors, gate)
+        for gate, scale in zip(tensors.gates, gate_scales, strict=True):
+            _check_gate(tensors, gate, scale)
         if tensors.projection is not None:
             _check_weight(tensors.projection)
             # The kernel takes this zero point away and adds it to the products, where others are added first.
@@ -77,15 +83,22 @@ class IntegerLstm:
             _check(hidden, "i8")
             check_rescale(hidden.scale, tensors.projection.scales, state.scale, Multiplier.F32)
         _check_integers(tensors.projection_bias, "i32")
+        has_peepholes = any(gate.peephole is not None for gate in tensors.gates)
+        # The kernel reads behind the end of these weights.
+        is_apart = steps.batch == 1 or not steps.is_time_major or tensors.width <= tensors.cells
+        message = f"peepholes of a time-major batch must be at least {tensors.width}, but got {tensors.cells}"
+        require(is_apart or not has_peepholes, message)
         clips = (_quantized(cell_clip, cell), _quantized(projection_clip, state))
-        return cls(tensors, hidden, steps, *clips, exponent)
+        return cls(tensors, gate_scales, hidden, steps, *clips, exponent)
 
     def emit(self, emitter: Emitter) -> ir.Value:
         """The sequence of hidden states."""
         data, gates = self.tensors.data, self.tensors.gates
         value = self.steps.time_first(emitter, emitter.value(data))
-        given = _product(emitter, value, data, [gate.weight for gate in gates], [gate.bias for gate in gates])
-        sums = _rescaled(emitter, given, "i16", data.scale, _scales(gates, "weight", self.tensors.cells))
+        # A normalized gate has its bias behind the normalization.
+        biases = [gate.bias if gate.norm is None else None for gate in gates]
+        given = _product(emitter, value, data, [gate.weight for gate in gates], biases)
+        sums = self._of_gates(emitter, given, "i16", data.scale, [gate.weight.scales for gate in gates])
 
         def step(before: _Cell | None, index: int) -> tuple[_Cell | None, ir.Value]:
             after = self._step(emitter, self.steps.row(emitter, sums, index), before)
@@ -108,16 +121,49 @@ class IntegerLstm:
     def _recurrent(self, emitter: Emitter, hidden: ir.Value) -> ir.Value:
         state, gates = self.tensors.hidden_state, self.tensors.gates
         total = _product(emitter, hidden, state, [gate.recurrence for gate in gates])
-        return _rescaled(emitter, total, "i32", state.scale, _scales(gates, "recurrence", self.tensors.cells))
+        return self._of_gates(emitter, total, "i32", state.scale, [gate.recurrence.scales for gate in gates])
+
+    def _of_gates(
+        self, emitter: Emitter, total: ir.Value, element: str, scale: float, scales: Sequence[tuple[float, ...]]
+    ) -> ir.Value:
+        """Products with the weights of all gates, side by side, as sums of the gates."""
+        cells, axis = self.tensors.cells, len(shape_of(total.type)) - 1
+        if len(set(self.gate_scales)) == 1:
+            output = QuantParams(self.gate_scales[0], 0)
+            return _rescaled(emitter, total, element, scale, [s for one in scales for s in one * cells], output)
+        parts: list[ir.Value] = []
+        for index, (own, output_scale) in enumerate(zip(scales, self.gate_scales, strict=True)):
+            whole = [Slice(0, 1, extent) for extent in shape_of(total.type)[:-1]]
+            part = take_slices(emitter, total, [*whole, Slice(index * cells, 1, cells)])
+            parts.append(_rescaled(emitter, part, element, scale, own, QuantParams(output_scale, 0)))
+        return emitter.concatenate(parts, axis)
 
     def _gate(self, emitter: Emitter, gate: Gate, sums: ir.Value, cell: ir.Value | None) -> ir.Value:
         if gate.peephole is not None and cell is not None:
-            weights = emitter.build(BroadcastOp, emitter.value(gate.peephole), element="i16", shape=shape_of(cell.type))
+            weights = emitter.constant(self._peephole(gate.peephole))
             seen = _multiplied(emitter, weights, cell)
-            scaled = _rescaled(emitter, seen, "i32", self.tensors.cell_state.scale, gate.peephole.scales)
-            sums = _sum(emitter, sums, scaled)
+            output = QuantParams(self.gate_scales[self.tensors.gates.index(gate)], 0)
+            scale = self.tensors.cell_state.scale
+            sums = _sum(emitter, sums, _rescaled(emitter, seen, "i32", scale, gate.peephole.scales, output))
+        if gate.norm is not None:
+            sums = _normalized(emitter, gate, gate.norm, sums)
         function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
         return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
+
+    def _peephole(self, tensor: Tensor) -> NDArray[Any]:
+        """What each cell [B, H] is multiplied by.
+
+        The kernel counts P elements of a row: the others have no part, and the rows of a batch that it takes together,
+        which are those of a time-major sequence, start P elements apart.
+        """
+        batch, cells, width = self.steps.batch, self.tensors.cells, self.tensors.width
+        taken = constant(tensor, "peephole")[:width]
+        rows = np.zeros((batch, cells), np.int16)
+        if self.steps.is_time_major:
+            rows.reshape(-1)[: batch * len(taken)] = np.tile(taken, batch)
+        else:
+            rows[:, : len(taken)] = taken
+        return rows
 
     def _cell(self, emitter: Emitter, gates: Sequence[ir.Value], before: ir.Value | None) -> ir.Value:
         """``f * c + i * g``, limited; without i, ``1 - f`` is that."""
@@ -138,13 +184,13 @@ class IntegerLstm:
         how = {"function": FixedPointFunction.TANH, "integer_bits": bits}
         product = _multiplied(emitter, gate, emitter.build(FixedPointFunctionOp, cell, element="i16", **how))
         hidden = self.hidden
-        value = _rescaled(emitter, product, "i8", 2.0 ** (-2 * _FUNCTION_BITS), (1.0,), hidden)
+        value = _rescaled(emitter, product, "i8", 2.0 ** (-2 * _FUNCTION_BITS), (1.0,), hidden.params)
         projection = self.tensors.projection
         if projection is None:
             return value
         total = _product(emitter, value, hidden, [projection], [self.tensors.projection_bias])
         scales = projection.scales * self.tensors.width
-        value = _rescaled(emitter, total, "i8", hidden.scale, scales, self.tensors.hidden_state)
+        value = _rescaled(emitter, total, "i8", hidden.scale, scales, self.tensors.hidden_state.params)
         clip = self.projection_clip
         return value if clip <= 0 else emitter.build(ClipOp, value, element="i8", min=-clip, max=clip)
 
@@ -158,15 +204,28 @@ def _check(tensor: Tensor, element: str) -> None:
     require(holds, f"'{tensor.name}' zero point must be in [{low}, {high}], but got {tensor.zero_point}")
 
 
-def _check_gate(tensors: LstmTensors, gate: Gate) -> None:
+def _gate_scale(gate: Gate, between: Sequence[Tensor]) -> float:
+    """That of the sums of a gate: Q3.12, or an intermediate tensor's where they are normalized."""
+    if gate.norm is None:
+        return _GATE_SCALE
+    found = between[gate.index]
+    require(len(found.scales) == 1, f"'{found.name}' must have one scale, but got {len(found.scales)}")
+    check_scales(found, f"'{found.name}'")
+    return found.scale
+
+
+def _check_gate(tensors: LstmTensors, gate: Gate, output_scale: float) -> None:
     for weight, scale in ((gate.weight, tensors.data.scale), (gate.recurrence, tensors.hidden_state.scale)):
         _check_weight(weight)
-        check_rescale(scale, weight.scales, _GATE_SCALE, Multiplier.F32)
+        check_rescale(scale, weight.scales, output_scale, Multiplier.F32)
     _check_integers(gate.bias, "i32")
+    if gate.norm is not None:
+        _check(gate.norm, "i16")
+        _check_integers(gate.norm, "i16")
     if gate.peephole is not None:
         _check(gate.peephole, "i16")
         _check_integers(gate.peephole, "i16")
-        check_rescale(tensors.cell_state.scale, gate.peephole.scales, _GATE_SCALE, Multiplier.F32)
+        check_rescale(tensors.cell_state.scale, gate.peephole.scales, output_scale, Multiplier.F32)
 
 
 def _check_weight(weight: Tensor) -> None:
@@ -196,9 +255,12 @@ def _quantized(clip: float, tensor: Tensor) -> int:
     return int(min(max(steps, low), high)) if math.isfinite(steps) else 0
 
 
-def _scales(gates: Sequence[Gate], name: str, cells: int) -> tuple[float, ...]:
-    """Of each output channel of the gates side by side."""
-    return tuple(scale for gate in gates for scale in getattr(gate, name).scales * cells)
+def _normalized(emitter: Emitter, gate: Gate, weight: Tensor, sums: ir.Value) -> ir.Value:
+    """The sums of a gate normalized along its cells, times coefficients, plus biases."""
+    bias = np.zeros(weight.shape, np.int32) if gate.bias is None else constant(gate.bias, "bias")
+    guard = max(1, int(_GUARD * np.float32(weight.scale)))
+    how = {"scale": weight.scale, "variance_guard": guard}
+    return emitter.build(I16LayerNormOp, sums, emitter.value(weight), emitter.constant(bias), element="i16", **how)
 
 
 def _product(
@@ -227,9 +289,9 @@ def _start(weight: Tensor, bias: Tensor | None) -> np.ndarray[Any, np.dtype[np.i
 
 
 def _rescaled(
-    emitter: Emitter, value: ir.Value, element: str, scale: float, scales: Sequence[float], output: Tensor | None = None
+    emitter: Emitter, value: ir.Value, element: str, scale: float, scales: Sequence[float], output: QuantParams
 ) -> ir.Value:
-    """i32 numbers of a scale as those of an output, or of a gate; channels last."""
+    """i32 numbers of a scale as those of an output; channels last."""
     how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
     return emitter.build(
         RequantizeOp,
@@ -237,8 +299,8 @@ def _rescaled(
         element=element,
         input_scale=scale,
         weight_scales=tuple(scales),
-        output_scale=_GATE_SCALE if output is None else output.scale,
-        output_zero_point=0 if output is None else output.zero_point,
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
         axis=len(shape_of(value.type)) - 1,
         **how,
     )

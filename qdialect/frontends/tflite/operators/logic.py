@@ -93,7 +93,7 @@ def _select(operator: Operator) -> Emission:
     require(output.element in taken, f"output must be {', '.join(taken)}, but got {output.element}")
     for tensor in (first, second):
         same_content(tensor, output)
-    tensors, shape = _aligned(operator.kind, condition, (first, second)), output.shape
+    tensors, shape = aligned(operator.kind, condition, (first, second)), output.shape
     check_broadcast(tensors, shape)
 
     def emit(emitter: Emitter) -> ir.Value:
@@ -107,7 +107,7 @@ def _select(operator: Operator) -> Emission:
     return emit
 
 
-def _aligned(kind: str, condition: Tensor, sides: Sequence[Tensor]) -> Sequence[Tensor]:
+def aligned(kind: str, condition: Tensor, sides: Sequence[Tensor]) -> Sequence[Tensor]:
     """SELECT takes a condition of one dimension along the first of the others, not along their last."""
     rank = len(sides[0].shape)
     if kind == "SELECT" and len(condition.shape) == 1 and rank > 1:

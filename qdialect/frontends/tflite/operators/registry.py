@@ -17,7 +17,7 @@ Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
 
-_DATA = {"TRANSPOSE_CONV": 2}
+_DATA = {"CONV_3D_TRANSPOSE": 2, "TRANSPOSE_CONV": 2}
 """Which input is computed on, where it is not the first."""
 
 _PLANNERS = Registry[Planner]("importer")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from qdialect._mlir import ir
+from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands
-from qdialect.frontends.tflite.operators.i16.checks import output_of, same_scale, sixteen_bit
-from qdialect.frontends.tflite.operators.plain import binary, elementwise
+from qdialect.frontends.tflite.operators.i16.checks import output_of, sixteen_bit
+from qdialect.frontends.tflite.operators.logic import aligned
+from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, spread
 from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
 
 _PREDICATES = {
@@ -31,9 +35,19 @@ def _comparison(operator: Operator) -> Emission:
 
 @imports_i16("SELECT", "SELECT_V2")
 def _select(operator: Operator) -> Emission:
-    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their values."""
+    """Elements of the first tensor where the condition holds, of the second elsewhere.
+
+    The kernel copies them whatever they stand for: converters give each of the three tensors a scale of its own.
+    """
     condition, first, second = operands(operator, 3)
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
-    for tensor in (first, second):
-        same_scale(sixteen_bit(tensor, "input"), output_of(operator))
-    return elementwise(operator, (condition, first, second), lambda s, parts: s.select(*parts))
+    for tensor in (first, second, output_of(operator)):
+        sixteen_bit(tensor, "operand")
+    tensors = aligned(operator.kind, condition, (first, second))
+    check_broadcast(tensors, operator.outputs[0].shape)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, shape = Arithmetic(emitter), operator.outputs[0].shape
+        return s.select(*(spread(emitter, emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors))
+
+    return emit

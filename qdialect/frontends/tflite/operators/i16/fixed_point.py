@@ -35,11 +35,11 @@ class FixedPoint:
             wide = clamped(s, s.op("arith.muli", wide, 1 << self.e), _INT32)
         product = s.op("arith.addi", s.op("arith.muli", wide, self.q), 1 << 30)
         high = s.op("arith.shrsi", product, 31)
-        return s.resize(_shifted_right(s, high, max(-self.e, 0)), "i32")
+        return s.resize(shifted_right(s, high, max(-self.e, 0)), "i32")
 
 
-def _shifted_right(s: Arithmetic, value: ir.Value, count: int) -> ir.Value:
-    """``value / 2^count``, ties away from zero: a tie of a negative number must not move up."""
+def shifted_right(s: Arithmetic, value: ir.Value, count: int) -> ir.Value:
+    """An i64 tensor ``value / 2^count``, ties away from zero: a tie of a negative number must not move up."""
     if count == 0:
         return value
     sign = s.op("arith.shrsi", value, 63)

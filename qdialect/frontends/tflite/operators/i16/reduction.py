@@ -10,12 +10,12 @@ from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import operands, quantized_range
+from qdialect.frontends.tflite.operators.checks import check_rescale, operands, quantized_range
 from qdialect.frontends.tflite.operators.i16.checks import output_of, same_scale, sixteen_bit
 from qdialect.frontends.tflite.operators.i16.fixed_point import FixedPoint, narrowed
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
-from qdialect.quant_math import folded_count_multiplier
+from qdialect.quant_math import Multiplier, Rounding, folded_count_multiplier
 
 _LARGEST_FACTOR = 2.0**30
 
@@ -36,6 +36,22 @@ def _mean(operator: Operator) -> Emission:
         wide = s.resize(emitter.value(data), "i32")
         total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
         return narrowed(s, factor.scaled(s, total), bounds)
+
+    return emit
+
+
+@imports_i16("SUM")
+def _sum(operator: Operator) -> Emission:
+    """Rescaled once, as LiteRT's kernel does; its reference kernel sums words in 8 bits, which overflow."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    output = output_of(operator)
+    check_rescale(sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
+        total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
+        return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
 
     return emit
 

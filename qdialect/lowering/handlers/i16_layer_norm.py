@@ -1,0 +1,139 @@
+"""Layer normalization of 16-bit rows: two sums of each row, its mean and inverse root, and a map over the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from qdialect.dialect.fixed_point_ops import I16LayerNormOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
+from qdialect.lowering.kernels.normalize import doubling_high, shift_left
+from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.memory.strides import row_major
+from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.quant_math import quantize_multiplier
+
+_LANES, _ROWS = 16, 4
+_FRACTION_BITS, _GATE_BITS = 10, 12
+_WORD = (-(2**15), 2**15 - 1)
+
+
+@lowers(I16LayerNormOp)
+def _i16_layer_norm(lowering: GraphLowering, op: I16LayerNormOp) -> None:
+    shape, kernel = shape_of(op.input.type), Kernel(lowering.program)
+    kept, count = shape[:-1], shape[-1]
+    source = _operand(kernel, "data", lowering.slot(op.input), shape)
+    weight, bias = (
+        _vector(kernel, name, lowering.slot(value), len(shape))
+        for name, value in (("weight", op.weight), ("bias", op.bias))
+    )
+    target = _operand(kernel, "output", lowering.result(op.output), shape)
+    total, squares = (_per_row(lowering, kernel, name, shape, "i64") for name in ("total", "squares"))
+    mean, variance, root, shift = (
+        _per_row(lowering, kernel, name, shape, "i32") for name in ("mean", "variance", "root", "shift")
+    )
+    inputs = [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
+    for rows, fold in ((total, _sum()), (squares, _sum_of_squares())):
+        result = replace(rows, strides=rows.strides[:-1])
+        reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, _LANES, _ROWS)
+        emit_reduction(kernel, reduction)
+    one = (*kept, 1)
+    emit_map(kernel, one, [total], mean, _mean(count), _LANES)
+    emit_map(kernel, one, [squares, mean], variance, _variance(count, op.variance_guard), _LANES)
+    emit_map(kernel, one, [variance], root, lambda body, values: emit_root(body, values[0]), _LANES)
+    emit_map(kernel, one, [variance], shift, lambda body, values: emit_root_shift(body, values[0]), _LANES)
+    emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), _LANES)
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+    return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
+
+
+def _vector(kernel: Kernel, name: str, slot: BufferSlot, rank: int) -> MapOperand:
+    """A tensor of one entry for each index of the last of `rank` dimensions."""
+    return MapOperand(kernel.slot(name, slot), (*(0,) * (rank - 1), 1), slot.storage.origin)
+
+
+def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...], element: str) -> MapOperand:
+    """A new tensor of one number for each row, which does not move along it."""
+    sizes = (*shape[:-1], 1)
+    count = prod(sizes)
+    slot = lowering.program.buffer(Storage((1, 1, 1, count), element, count))
+    return MapOperand(kernel.slot(name, slot), (*row_major(sizes)[:-1], 0))
+
+
+def _sum() -> Fold:
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return body.add(acc, body.cast("arith.extsi", values[0], "i64"))
+
+    return Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
+
+
+def _sum_of_squares() -> Fold:
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        wide = body.cast("arith.extsi", values[0], "i32")
+        return body.add(acc, body.cast("arith.extsi", body.multiply(wide, wide), "i64"))
+
+    return Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
+
+
+def _mean(count: int) -> Emit:
+    """With 10 fractional bits, truncated."""
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        scaled = body.multiply(values[0], body.constant(1 << _FRACTION_BITS, "i64"))
+        return body.cast("arith.trunci", body.binary("arith.divsi", scaled, body.constant(count, "i64")), "i32")
+
+    return emit
+
+
+def _variance(count: int, guard: int) -> Emit:
+    """Truncated; below one it is `guard`."""
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        squares, mean = values[0], body.cast("arith.extsi", values[1], "i64")
+        one = body.constant(1 << 2 * _FRACTION_BITS, "i64")
+        scaled = body.multiply(squares, body.constant((1 << 2 * _FRACTION_BITS) // count, "i64"))
+        quotient = body.binary("arith.divsi", body.subtract(scaled, body.multiply(mean, mean)), one)
+        is_small = body.compare("slt", quotient, body.constant(1, "i64"))
+        return body.cast("arith.trunci", body.select(is_small, body.constant(guard, "i64"), quotient), "i32")
+
+    return emit
+
+
+def _normalized(scale: float) -> Emit:
+    factor, exponent = quantize_multiplier(scale)
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        x, mean, root, shift, weight, bias = (body.cast("arith.extsi", v, "i64") if v.bits < 64 else v for v in values)
+        distance = body.subtract(body.multiply(x, body.constant(1 << _FRACTION_BITS, "i64")), mean)
+        rescaled = emit_rounded_shift(body, doubling_high(body, distance, root), shift)
+        product = body.cast("arith.trunci", body.add(body.multiply(rescaled, weight), bias), "i32")
+        fewer = _rounded(body, body.cast("arith.extsi", product, "i64"))
+        total = _scaled(body, fewer, factor, exponent + _GATE_BITS)
+        low, high = (body.constant(bound, "i64") for bound in _WORD)
+        return body.cast("arith.trunci", body.clamp(total, low, high), "i16")
+
+    return emit
+
+
+def _rounded(body: Body, value: Value) -> Value:
+    """``value / 2^10``, ties away from zero, by truncation."""
+    half, one = body.constant(1 << (_FRACTION_BITS - 1), "i64"), body.constant(1 << _FRACTION_BITS, "i64")
+    is_positive = body.compare("sgt", value, body.constant(0, "i64"))
+    moved = body.select(is_positive, body.add(value, half), body.subtract(value, half))
+    return body.binary("arith.divsi", moved, one)
+
+
+def _scaled(body: Body, value: Value, factor: int, exponent: int) -> Value:
+    """``value * factor * 2^(exponent - 31)``, rounded twice."""
+    shifted = shift_left(body, value, exponent) if exponent > 0 else value
+    high = doubling_high(body, shifted, body.constant(factor, "i64"))
+    return emit_rounded_shift(body, high, body.constant(-exponent, "i64")) if exponent < 0 else high
