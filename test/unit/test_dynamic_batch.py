@@ -310,7 +310,7 @@ def test_batches_that_are_none(batch: Any) -> None:
 
 def test_what_a_framework_would_run_is_refused_with_a_way_out(tmp_path: Path) -> None:
     b = ModelBuilder()
-    value = b.node("LRN", b.input("x", ("batch", 4, 4, 4)), size=3)
+    value = b.node("Hardmax", b.input("x", ("batch", 4, 4, 4)))
     path = tmp_path / "model.onnx"
     path.write_bytes(b.finish(value, dtype=np.float32))
     with pytest.raises(ImportModelError) as refused:

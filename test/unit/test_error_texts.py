@@ -14,14 +14,14 @@ from qdialect.frontends.onnx import import_onnx
 
 def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:
     b = ModelBuilder()
-    first = b.node("LRN", b.input("x", (1, 4, 2, 2)), size=3, name="first")
+    first = b.node("Hardmax", b.input("x", (1, 4, 2, 2)), name="first")
     b.node("NonZero", first, output="y", name="second")
     with pytest.raises(ImportModelError) as caught:
         import_onnx(b.finish("y", dtype=np.int64))
     lines = str(caught.value).split("\n")
     assert lines == [
         "'model.onnx' has 2 unsupported operations",
-        "  node 0 LRN ('first'): operator is not supported",
+        "  node 0 Hardmax ('first'): operator is not supported",
         "  node 1 NonZero ('second'): operator is not supported",
     ]
     assert caught.value.message == lines[0]
@@ -30,10 +30,13 @@ def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:
 @pytest.mark.parametrize(
     ("reasons", "wanted"),
     [
-        (["node 0 LRN: operator is not supported"], "1 unsupported operation"),
+        (["node 0 Hardmax: operator is not supported"], "1 unsupported operation"),
         (["output 'y': must be one tensor"], "1 unsupported tensor"),
         (["input 'x': must be i8", "output 'y': must be one tensor"], "2 unsupported tensors"),
-        (["node 0 LRN: operator is not supported", "input 'x': must be i8"], "2 unsupported operations and tensors"),
+        (
+            ["node 0 Hardmax: operator is not supported", "input 'x': must be i8"],
+            "2 unsupported operations and tensors",
+        ),
     ],
 )
 def test_operations_and_tensors_are_told_apart(reasons: list[str], wanted: str) -> None:
@@ -66,12 +69,12 @@ def test_a_node_behind_a_refused_one_is_judged_with_its_type() -> None:
     """Both are reported: what the first gives has a known type, so that the second is more than its operator."""
     b = ModelBuilder()
     x = b.input("x", (1, 4, 2, 2))
-    refused = b.node("Relu", b.node("LRN", x, size=3))
+    refused = b.node("Relu", b.node("Hardmax", x))
     b.node("Conv", refused, b.constant(np.ones((4, 5, 1, 1), np.float32)), output="y", name="wide")
     with pytest.raises(ImportModelError) as caught:
         import_onnx(b.finish("y", dtype=np.float32))
     first, second, *more = (note.message for note in caught.value.diagnostics[0].notes)
-    assert first.startswith("node 0 LRN")
+    assert first.startswith("node 0 Hardmax")
     assert second.startswith("node 2 Conv ('wide'): ")
     assert not more
 

@@ -18,7 +18,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     weights = np.random.default_rng(0).integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)
     value = b.dequantize(b.quantize(b.input("x", (1, 4, 16, 16)), X), X)
     value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01)), X), X)
-    value = b.dequantize(b.quantize(b.node("LRN", value, size=3), X), X)
+    value = b.dequantize(b.quantize(b.node("Hardmax", value), X), X)
     value = b.dequantize(b.quantize(b.node("Conv", value, b.weight(weights, 0.01)), X), X)
     path = tmp_path_factory.mktemp("models") / "model.onnx"
     path.write_bytes(b.finish(value, dtype=np.float32))
@@ -30,7 +30,7 @@ def test_a_run_says_in_one_line_what_the_framework_runs(model: str, capsys: pyte
     said = capsys.readouterr()
     assert said.err.splitlines() == [
         "qdialect-run: warning: ONNX Runtime runs 2 of 13 nodes and 0 % of the multiply-accumulates: "
-        "node 6 LRN ('t6'), node 7 QuantizeLinear ('t7')"
+        "node 6 Hardmax ('t6'), node 7 QuantizeLinear ('t7')"
     ]
     rows = [line.split() for line in said.out.splitlines() if line.startswith("#")]
     assert [row[1] for row in rows] == ["qdialect", "ONNX", "qdialect"]
@@ -51,7 +51,7 @@ def test_a_benchmark_has_the_time_of_every_region(model: str, capsys: pytest.Cap
 
 def test_no_fallback_is_an_error(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([model, "--fallback", "none"]) == 1
-    assert "note: node 6 LRN ('t6'): operator is not supported" in capsys.readouterr().err.splitlines()
+    assert "note: node 6 Hardmax ('t6'): operator is not supported" in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize("options", [["--reference"], ["--benchmark", "--profile-ops"]])
@@ -66,8 +66,8 @@ def test_a_report_has_the_region_of_every_node(model: str, capsys: pytest.Captur
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert "node 3 Conv ('t3')                #0 qdialect" in lines
-    assert "node 6 LRN ('t6')                 #1 ONNX Runtime" in lines
-    assert lines[-2] == "  node 6 LRN ('t6'): operator is not supported"
+    assert "node 6 Hardmax ('t6')             #1 ONNX Runtime" in lines
+    assert lines[-2] == "  node 6 Hardmax ('t6'): operator is not supported"
 
 
 def test_a_report_without_fallback_refuses(model: str, capsys: pytest.CaptureFixture[str]) -> None:

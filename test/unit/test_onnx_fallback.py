@@ -39,7 +39,7 @@ class Net(ModelBuilder):
         return self.requantized(self.node("Conv", value, self.weight(drawn, 0.012), pads=[1, 1, 1, 1]))
 
     def unsupported(self, value: str) -> str:
-        return self.requantized(self.node("LRN", value, size=3, alpha=3.0))
+        return self.requantized(self.node("Hardmax", value))
 
     def sum(self, lhs: str, rhs: str) -> str:
         return self.requantized(self.node("Add", lhs, rhs))
@@ -52,12 +52,12 @@ def middle() -> bytes:
 
 def beginning() -> bytes:
     b = Net()
-    return b.finish(b.convolution(b.requantized(b.node("LRN", b.input("x", SHAPE), size=3))), dtype=np.float32)
+    return b.finish(b.convolution(b.requantized(b.node("Hardmax", b.input("x", SHAPE)))), dtype=np.float32)
 
 
 def end() -> bytes:
     b = Net()
-    return b.finish(b.node("LRN", b.convolution(b.image()), size=3), dtype=np.float32)
+    return b.finish(b.node("Hardmax", b.convolution(b.image())), dtype=np.float32)
 
 
 def diamond() -> bytes:
@@ -263,7 +263,7 @@ def test_a_model_that_the_framework_runs_as_a_whole(tmp_path: Path) -> None:
 def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
     """An input and a constant as outputs: every call gives arrays of its own."""
     b = Net()
-    b.node("LRN", b.input("x", (1, 8, 12, 12)), size=3, output="y")
+    b.node("Hardmax", b.input("x", (1, 8, 12, 12)), output="y")
     b.constant(np.arange(3, dtype=np.float32), "known")
     path = saved(tmp_path, outputs_of(b, {"y": np.float32, "x": np.float32, "known": np.float32}))
     executable = qdialect.compile(path, fallback="framework")
@@ -294,7 +294,7 @@ def test_the_default_warns(tmp_path: Path) -> None:
         qdialect.compile(saved(tmp_path, middle()))
     (warning,) = caught
     text = str(warning.message)
-    assert text.startswith("ONNX Runtime runs 2 of 13 nodes and 0 % of the multiply-accumulates: node 6 LRN")
+    assert text.startswith("ONNX Runtime runs 2 of 13 nodes and 0 % of the multiply-accumulates: node 6 Hardmax")
     assert warning.filename == __file__
 
 
@@ -311,7 +311,7 @@ def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ImportModelError) as caught:
         qdialect.compile(saved(tmp_path, middle()))
     lines = str(caught.value).split("\n")
-    assert lines[1] == "  node 6 LRN ('t6'): operator is not supported"
+    assert lines[1] == "  node 6 Hardmax ('t6'): operator is not supported"
     assert lines[-1] == "  the extra 'fallback' brings ONNX Runtime: pip install 'qdialect[fallback]'"
 
 

@@ -67,6 +67,12 @@ def _ranged(_: Node, operands: Operands) -> Sequence[int]:
     return (max(math.ceil(count), 0),)
 
 
+def _counted(_: Node, operands: Operands) -> Sequence[int]:
+    """Of a function of a window: as many elements as the operand says."""
+    require(operands[0].size == 1, f"size must have 1 entry, but got {operands[0].size}")
+    return (max(int(operands[0].ravel()[0]), 0),)
+
+
 def _one_hot(_: Node, operands: Operands) -> Sequence[int]:
     indices, depth = operands[0], operands[1]
     require(depth.size == 1, f"depth must have 1 entry, but got {depth.size}")
@@ -92,6 +98,7 @@ _POINTWISE = (
 )
 _SHAPES: dict[str, tuple[range, ResultShape]] = {
     **{kind: (range(count, count + 1), _broadcast) for kind, count in _POINTWISE},
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), (range(1, 2), _counted)),
     "Cast": (range(1, 2), _first),
     "Concat": (range(1, 1 << 31), _together),
     "ConstantOfShape": (range(1, 2), _listed),

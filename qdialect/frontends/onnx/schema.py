@@ -13,6 +13,10 @@ from qdialect.frontends.onnx.model import Node
 if TYPE_CHECKING:
     import onnx
 
+NEWEST = 24
+"""The operator set up to which attributes are known."""
+_READ_LATER = {"SpaceToDepth": ("mode",)}
+"""Those of later operator sets that are read."""
 _SCALARS: dict[type, str] = {int: "INT", float: "FLOAT", str: "STRING", np.ndarray: "TENSOR"}
 _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndarray: "TENSORS"}
 
@@ -20,10 +24,13 @@ _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndar
 def check_attributes(node: Node) -> None:
     """Raise `UnsupportedError` unless every attribute that the operator's schema declares has the declared type.
 
-    Operators of other domains have no schema here; their planners ask for attributes by type.
+    Nothing reads an attribute that came after `NEWEST`, so a node with one is refused.  Operators of other domains have
+    no schema here; their planners ask for attributes by type.
     """
-    declared = _declared(node)
+    declared, read = _declared(node, node.version), _declared(node, min(node.version, NEWEST))
     for name, value in node.attributes.items():
+        is_read = name in read or name not in declared or name in _READ_LATER.get(node.kind, ())
+        require(is_read, f"attribute '{name}' is of an operator set after {NEWEST}")
         wanted = declared.get(name)
         if wanted is not None:
             check_type(name, value, wanted)
@@ -42,7 +49,7 @@ def attributes_of(node: Node) -> Sequence[onnx.AttributeProto]:
     from onnx import helper, numpy_helper
 
     found: list[onnx.AttributeProto] = []
-    for name, wanted in _declared(node).items():
+    for name, wanted in _declared(node, node.version).items():
         if name in node.attributes:
             value: Any = node.attributes[name]
             held = numpy_helper.from_array(value) if wanted == "TENSOR" else value
@@ -57,12 +64,12 @@ def integer_attribute(node: Node, name: str, default: int) -> int:
     return int(value)
 
 
-def _declared(node: Node) -> dict[str, str]:
-    """Names of the types of the attributes that the schema declares."""
+def _declared(node: Node, version: int) -> dict[str, str]:
+    """Names of the types of the attributes that the schema of an operator set declares."""
     from onnx import defs
 
     try:
-        schema = defs.get_schema(node.kind, node.version, "")
+        schema = defs.get_schema(node.kind, version, "")
     except (defs.SchemaError, TypeError, OverflowError):
         return {}
     return {name: str(attribute.type).rpartition(".")[2] for name, attribute in schema.attributes.items()}

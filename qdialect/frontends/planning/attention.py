@@ -10,6 +10,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Shape
 from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
@@ -32,11 +33,18 @@ class Attention:
     earlier: int = 0
 
     def emit(
-        self, emitter: Emitter, query: ir.Value, key: ir.Value, value: ir.Value, biases: Sequence[ir.Value]
+        self,
+        emitter: Emitter,
+        query: ir.Value,
+        key: ir.Value,
+        value: ir.Value,
+        biases: Sequence[ir.Value],
+        counted: ir.Value | None = None,
     ) -> ir.Value:
         """[B, N, S, D] of queries [B, N, S, K], keys [B, N, L, K] and values [B, N, L, D].
 
-        Biases broadcast to the scores [B, N, S, L].
+        Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that say which scores count.  The
+        result of a query of which no score counts is 0.
         """
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
@@ -50,7 +58,20 @@ class Attention:
             scores = s("addf", scores, emitter.constant(later))
         for bias in biases:
             scores = s("addf", scores, bias)
-        return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,)), value, element="f32")
+        if counted is None:
+            return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,)), value, element="f32")
+        holds = self._allowed(emitter, counted, shape)
+        scores = emitter.select(holds, scores, emitter.number(LOWEST, shape))
+        weights = emitter.select(holds, softmax(emitter, scores, (3,)), emitter.number(0.0, shape))
+        return emitter.build(F32MatmulOp, weights, value, element="f32")
+
+    def _allowed(self, emitter: Emitter, counted: ir.Value, shape: Shape) -> ir.Value:
+        """Which scores count, of all that a causal query reaches."""
+        holds = emitter.broadcast(counted, shape)
+        if not self.is_causal:
+            return holds
+        reached = np.tri(*shape[2:], k=self.earlier, dtype=np.bool_)
+        return emitter.float_op("arith.andi", holds, emitter.broadcast(emitter.constant(reached), shape))
 
 
 def softmax(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> ir.Value:

@@ -22,13 +22,14 @@ from qdialect.frontends.onnx.operators.attention_cache import (
 )
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
+from qdialect.frontends.planning.attention import Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
+from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known
 from qdialect.frontends.slices import Slice, take_slices
 
@@ -267,8 +268,8 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     is_causal, softcap = call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0)
     how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
     scores = (*query[:3], cache.length + key[2])
-    biases = [] if call.optional(3) is None else [float_bias(call, _float_mask(call), 3, scores)]
-    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache)
+    biases, counted = _masks(call, scores)
+    return _attended(call, how, tuple(counts), [_kept] * 3, biases, cache, counted)
 
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
@@ -276,13 +277,16 @@ def _head_count(call: Call, shape: Shape, index: int) -> int:
     return shape[1] if len(shape) == 4 else _heads(call, "kv_num_heads" if index else "q_num_heads")
 
 
-def _float_mask(call: Call) -> F32Tensor:
-    """Input 3: numbers to be added, or known truth values that say what counts."""
-    tensor = call.tensor(3)
-    if not isinstance(tensor, Constant) or tensor.array.dtype != np.bool_:
-        return call.f32(3)
-    array = np.where(tensor.array, np.float32(0), np.float32(LOWEST))
-    return Computed(array.shape, Value(call.name, array.shape, "f32", data=array))
+def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Emit | None]:
+    """Of input 3: numbers to be added to the scores, or booleans that say which of them count."""
+    if call.optional(3) is None:
+        return [], None
+    if element_type(call.tensor(3)) != "i1":
+        return [float_bias(call, call.f32(3), 3, scores)], None
+    mask = value_of(call, 3)
+    holds = broadcast_shape(mask.shape, scores) == scores
+    require(holds, f"input 3 must broadcast to {list(scores)}, but got {list(mask.shape)}")
+    return [], lambda emitter: emitter.to_channels_first(mask)
 
 
 def _attended(
@@ -292,6 +296,7 @@ def _attended(
     prepared: Sequence[Callable[[Emitter, ir.Value], ir.Value]],
     biases: Sequence[Emit],
     cache: Cache,
+    counted: Emit | None = None,
 ) -> tuple[Tensor, ...]:
     """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries.
 
@@ -312,7 +317,8 @@ def _attended(
             repeated_heads(emitter, emitter.to_channels_first(one), counts[0] // count)
             for one, count in zip(kept, counts[1:], strict=True)
         )
-        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases])
+        mask = None if counted is None else counted(emitter)
+        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases], mask)
         return joined_heads(emitter, result) if is_joined else result, False
 
     result = Computed(after, call.plan.compute(call.name, after, "f32", emit))

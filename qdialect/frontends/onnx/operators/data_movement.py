@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.movement import Broadcasting, Movement, Reshaping, Transposition, move
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor
 
 
 def moved(call: Call, movement: Movement) -> Tensor:
@@ -115,7 +115,19 @@ def _expand(call: Call) -> Tensor:
     return moved(call, Broadcasting(shape or ()))
 
 
-@imports("Identity", "Dropout")
+@imports("Identity")
 def _identity(call: Call) -> Tensor:
-    """Dropout drops nothing when it infers."""
     return call.tensor(0)
+
+
+@imports("Dropout")
+def _dropout(call: Call) -> tuple[Tensor, ...]:
+    """Inference drops nothing; the mask of what is kept is true."""
+    call.count(1, 3)
+    trains = call.optional(2) is not None and call.number(2) != 0
+    require(not trains, "training_mode must be 0, but got 1")
+    shape = call.tensor(0).shape
+    if not any(call.node.outputs[1:]):
+        return (call.tensor(0),)
+    call.plan.budget.spend_constant(shape, 1)
+    return call.tensor(0), Constant(np.ones(shape, np.bool_))

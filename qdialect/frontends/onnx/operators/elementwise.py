@@ -15,11 +15,13 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.float_groups import GroupKernel
+from qdialect.frontends.onnx.operators.parts import part_of
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
@@ -37,6 +39,7 @@ from qdialect.quant_math import (
 from qdialect.quant_math.expressions import Expression, Input
 
 _OFFSET = 128
+_FLOAT = 1
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
 _ARITHMETIC: dict[str, Expression] = {
@@ -122,7 +125,15 @@ def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = Grou
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return binary(call.node.kind, call.f32(0), call.f32(1), call.kernel)
+    return binary(call.node.kind, call.f32(0), _other(call), call.kernel)
+
+
+def _other(call: Call) -> F32Tensor:
+    """Input 1; the exponent of a power may be integers."""
+    if call.node.kind != "Pow" or element_type(call.tensor(1)) == "f32":
+        return call.f32(1)
+    exponent = part_of(call, "Cast", [call.tensor(1)], to=_FLOAT)
+    return call.with_input(1, exponent).f32(1)
 
 
 @imports(*_EXTREMES, "Sum")

@@ -99,32 +99,42 @@ def _reduction(call: Call) -> Computed:
 
 @imports_f32("MatMul", "com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
 def _matmul(call: Call) -> Computed:
-    """``alpha * A * B`` of matrices whose leading dimensions broadcast, each perhaps with its last two exchanged."""
+    """``alpha * A * B`` of matrices whose leading dimensions broadcast, each perhaps with its last two exchanged.
+
+    One dimension is a row of A, or a column of B, that the result is without.
+    """
     call.count(2)
     shapes = [call.f32(index).shape for index in range(2)]
     is_fused = call.node.kind != "MatMul"
     turns = [is_fused and call.attribute(name, 0) != 0 for name in ("transA", "transB")]
     alpha = call.attribute("alpha", 1.0) if is_fused else 1.0
     require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    is_vector = [len(shape) == 1 for shape in shapes]
     lhs, rhs = (
         (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
         for shape, turn in zip(shapes, turns, strict=True)
     )
+    lhs, rhs = (1, *lhs) if is_vector[0] else lhs, (*rhs, 1) if is_vector[1] else rhs
     holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
-    require(holds, f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
+    require(holds, f"operands must be matrices that multiply, but got {list(shapes[0])} and {list(shapes[1])}")
     leading = broadcast_shape(lhs[:-2], rhs[:-2])
-    after = (*leading, *lhs[-2:-1], *rhs[-1:])
+    whole = (*leading, lhs[-2], rhs[-1])
+    after = (*leading, *(() if is_vector[0] else lhs[-2:-1]), *(() if is_vector[1] else rhs[-1:]))
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         data, matrix = (
-            emitter.transpose(value, (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)) if turn else value
+            emitter.transpose(value, (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2))
+            if turn and len(shape) > 1
+            else value
             for value, turn, shape in zip(values, turns, shapes, strict=True)
         )
+        data, matrix = emitter.reshape(data, lhs), emitter.reshape(matrix, rhs)
         data = emitter.broadcast(data, (*leading, *lhs[-2:]))
         if len(rhs) > 2:
             matrix = emitter.broadcast(matrix, (*leading, *rhs[-2:]))
         product = emitter.build(F32MatmulOp, data, matrix, element="f32")
-        return product if alpha == 1 else F32Builder(emitter, after)("mulf", product, alpha)
+        scaled = product if alpha == 1 else F32Builder(emitter, whole)("mulf", product, alpha)
+        return emitter.reshape(scaled, after)
 
     return computed(call, after, (0, 1), build)
 

@@ -41,7 +41,7 @@ def _average_pool(call: Call) -> Computed:
     """
     call.count(1)
     shape = call.f32(0).shape
-    pool = _pool_of(call, shape)
+    pool = pool_of(call, shape)
     call.plan.budget.spend_constant(tuple(map(len, pool.positions)), _COUNT_BYTES)
     return _pooled(call, _counts(call, pool))
 
@@ -51,7 +51,8 @@ def _is_row_major(call: Call, shape: Shape, strides: Shape) -> bool:
     return call.node.version >= _DILATED or is_in_blocks or strides[-1] > 2
 
 
-def _pool_of(call: Call, shape: Shape) -> Pool:
+def pool_of(call: Call, shape: Shape) -> Pool:
+    """The windows of a pool over data of `shape`, each with an element of the image at least."""
     pool = Pool.of(pool_window(call, shape), shape[2:], call.plan.budget)
     pool.check()
     return pool
@@ -75,7 +76,7 @@ def _counts(call: Call, pool: Pool) -> Array:
 def _pooled(call: Call, counts: Array | None) -> Computed:
     """Maxima, or sums divided by `counts`."""
     source = call.f32(0)
-    pool, value = _pool_of(call, source.shape), source.f32(call.plan, call.name)
+    pool, value = pool_of(call, source.shape), source.f32(call.plan, call.name)
     shape, window = (*source.shape[:2], *map(len, pool.positions)), pool_window(call, source.shape)
 
     def emit(emitter: Emitter) -> Emitted:

@@ -13,13 +13,16 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.tensors import Tensor
-from qdialect.quant_math import activations, onnx_activations, torch_activations
+from qdialect.quant_math import activations, inverse_trigonometric, onnx_activations, torch_activations
 from qdialect.quant_math.expressions import Expression
 
 _FORMULAS: dict[str, Expression] = {
     "Abs": activations.absolute,
+    "Acos": inverse_trigonometric.acos,
     "Acosh": torch_activations.acosh,
+    "Asin": inverse_trigonometric.asin,
     "Asinh": torch_activations.asinh,
+    "Atan": inverse_trigonometric.atan,
     "Atanh": torch_activations.atanh,
     "Ceil": activations.ceil,
     "Cos": activations.cos,

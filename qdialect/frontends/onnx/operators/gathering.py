@@ -135,9 +135,7 @@ def _fill_of(call: Call) -> float:
 def _depth_to_space(call: Call) -> Tensor:
     """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
     call.count(1)
-    size, mode = call.attribute("blocksize", 0), call.attribute("mode", "DCR")
-    require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
-    shape = call.tensor(0).shape
+    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
     batch, channels, height, width = shape
     fits = size >= 1 and channels % (size * size) == 0
@@ -150,16 +148,23 @@ def _depth_to_space(call: Call) -> Tensor:
 
 @imports("SpaceToDepth")
 def _space_to_depth(call: Call) -> Tensor:
-    """Channels are numbered [row, column, channel]."""
+    """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
     call.count(1)
-    size, shape = call.attribute("blocksize", 0), call.tensor(0).shape
+    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
     batch, channels, height, width = shape
     fits = size >= 1 and height % size == width % size == 0
     require(fits, f"height and width must be multiples of blocksize {size}, but got {height} and {width}")
     rows, columns = height // size, width // size
     split = (batch, channels, rows, size, columns, size)
-    return _blocks(call, split, (0, 3, 5, 1, 2, 4), (batch, channels * size * size, rows, columns))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return _blocks(call, split, order, (batch, channels * size * size, rows, columns))
+
+
+def _mode(call: Call) -> str:
+    mode: str = call.attribute("mode", "DCR")
+    require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
+    return mode
 
 
 def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:

@@ -13,6 +13,7 @@ from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryO
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.formula import applied
 from qdialect.frontends.onnx.operators.integer_arithmetic import clipped_integers
+from qdialect.frontends.onnx.operators.parts import part_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Quantized, clamp_integers
@@ -20,7 +21,7 @@ from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, known_array, mapping
 from qdialect.profiles import ORT
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
@@ -101,8 +102,21 @@ def _clip(call: Call) -> Tensor:
     call.count(1, 3)
     if _is_wide(call.tensor(0)):
         return clipped_integers(call)
+    if any(tensor is not None and known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
+        return _between(call)
     minimum, maximum = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
     return _clamped(call, min(minimum, maximum), maximum)
+
+
+def _between(call: Call) -> Tensor:
+    """Input 0 between bounds that are known at run time alone."""
+    found: Tensor = call.f32(0)
+    for kind, index in (("Max", 1), ("Min", 2)):
+        bound = call.optional(index)
+        if bound is not None:
+            require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
+            found = part_of(call, kind, [found, bound])
+    return found
 
 
 def _is_wide(source: Tensor) -> bool:
