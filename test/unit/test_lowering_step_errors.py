@@ -111,8 +111,8 @@ def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
     ("memory", "record"),
     [
         ("memref<64xi8>", ""),
-        ("memref<64xi8>", "{qnn.record = 49 : i64}"),
-        ("memref<64xi8>", "{qnn.record = 56 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 33 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 48 : i64}"),
         ("memref<64xi8>", "{qnn.record = -8 : i64}"),
         ("memref<64xi8>", "{qnn.record = 0.0 : f64}"),
         ("memref<?xi8>", "{qnn.record = 0 : i64}"),
@@ -128,7 +128,7 @@ def test_a_parallel_region_has_a_record_in_the_memory(memory: str, record: str) 
   }} {record}
   return
 }}"""
-    wanted = "must be an offset of 16 bytes in the last argument of main, a multiple of 8"
+    wanted = "must be an offset of 24 bytes in the last argument of main, a multiple of 8"
     assert failure(to_llvm, text) == (3, f"'omp.parallel' op qnn.record {wanted}")
 
 

@@ -1,17 +1,18 @@
 """The entry of a network on several threads, as text of the LLVM dialect: how many threads a call gets, and its start.
 
 Where other programs keep the cores busy, several threads can be slower than one: each waits for those that do not run.
-A call notes what its threads lost in that way. If it was more than half of its time, the calls that follow run on one
-thread, for as long as was lost, and for twice as long each time that it happens again. The record lies at the end of
-the workspace. Whatever is found there at first is as good: results are the same for every number of threads.
+A call notes what its threads lost in that way, beyond what they gained. Once a workspace's calls have lost more than
+they had gained before, the calls that follow run on one thread, for as long as was lost, and for twice as long each
+time that it happens again. The record lies at the end of the workspace. Whatever is found there at first is as good:
+results are the same for every number of threads.
 """
 
 from __future__ import annotations
 
 from qdialect.lowering.threads.barrier import TEAM, TEAM_BYTES
 
-RECORD_BYTES = 16
-"""Of the workspace: until when calls run on one thread, and how many times what was lost that is."""
+RECORD_BYTES = 24
+"""Of the workspace: until when calls run on one thread, how many times what was lost that is, and what was gained."""
 
 TASK = "main_of_thread"
 
@@ -21,10 +22,13 @@ MIN_LOSS = 250_000
 LAST_PAUSE = 64
 """How many times what was lost the longest pause is; the first one is as long."""
 
+_MAX_GAIN = 1 << 26
+"""Cycles, some 25 ms: what may be lost at once when another program begins."""
+
 _MAX_PAUSE = 1 << 33
 """Cycles, some seconds: whatever lies further in the future has not been noted by a call."""
 
-_RECORD = "!llvm.struct<(i64, i64)>"
+_RECORD = "!llvm.struct<(i64, i64, i64)>"
 
 
 def team_entry(count: int, threads: int, record: int) -> str:
@@ -72,6 +76,7 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %task = llvm.mlir.addressof @task : !llvm.ptr
   %until_at = llvm.getelementptr %a{count - 1}[{record}] : (!llvm.ptr) -> !llvm.ptr, i8
   %factor_at = llvm.getelementptr %until_at[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
+  %gain_at = llvm.getelementptr %until_at[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
   %start = llvm.call_intrinsic "llvm.readcyclecounter"() : () -> i64
   %until = llvm.load %until_at : !llvm.ptr -> i64
   %ahead = llvm.sub %until, %start : i64
@@ -97,23 +102,35 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %after_all = llvm.mul %after, %waiting : i64
   %lost_by_all = llvm.add %asleep, %after_all : i64
   %lost = llvm.udiv %lost_by_all, %waiting : i64
-  %twice = llvm.add %lost, %lost : i64
   %total = llvm.sub %end, %start : i64
-  %is_most = llvm.icmp "ugt" %twice, %total : i64
+  %all = llvm.zext %threads : i32 to i64
+  %lost_times = llvm.mul %lost, %all : i64
+  %gained = llvm.mul %total, %waiting : i64
+  %excess = llvm.sub %lost_times, %gained : i64
+  %zero = llvm.mlir.constant(0 : i64) : i64
   %ignored = llvm.mlir.constant({MIN_LOSS} : i64) : i64
-  %is_much = llvm.icmp "ugt" %lost, %ignored : i64
-  %is_bad = llvm.and %is_most, %is_much : i1
+  %is_little = llvm.icmp "ult" %lost, %ignored : i64
+  %no_loss = llvm.intr.smin(%excess, %zero) : (i64, i64) -> i64
+  %counted = llvm.select %is_little, %no_loss, %excess : i1, i64
+  %gain = llvm.load %gain_at : !llvm.ptr -> i64
+  %most = llvm.mlir.constant({_MAX_GAIN} : i64) : i64
+  %at_most = llvm.intr.umin(%gain, %most) : (i64, i64) -> i64
+  %balance = llvm.sub %at_most, %counted : i64
+  %is_bad = llvm.icmp "slt" %balance, %zero : i64
+  %left = llvm.intr.smax(%balance, %zero) : (i64, i64) -> i64
+  llvm.store %left, %gain_at : i64, !llvm.ptr
   %factor = llvm.load %factor_at : !llvm.ptr -> i64
   %first = llvm.mlir.constant(1 : i64) : i64
   %two = llvm.mlir.constant(2 : i64) : i64
   %last = llvm.mlir.constant({LAST_PAUSE} : i64) : i64
   %at_least = llvm.intr.umax(%factor, %first) : (i64, i64) -> i64
   %known = llvm.intr.umin(%at_least, %last) : (i64, i64) -> i64
-  %double = llvm.add %known, %known : i64
+  %double = llvm.mul %known, %two : i64
   %half = llvm.udiv %known, %two : i64
   %next = llvm.select %is_bad, %double, %half : i1, i64
   llvm.store %next, %factor_at : i64, !llvm.ptr
-  %product = llvm.mul %lost, %known : i64
+  %debt = llvm.sub %zero, %balance : i64
+  %product = llvm.mul %debt, %known : i64
   %pause = llvm.intr.umin(%product, %longest) : (i64, i64) -> i64
   %resumed = llvm.add %end, %pause : i64
   %noted = llvm.select %is_bad, %resumed, %end : i1, i64
