@@ -24,7 +24,7 @@ SLOW = 0.004
 """Seconds, hundreds of times what the network takes."""
 
 LAYERS = 12
-LOADED = 0.8
+LOADED, TRIES = 0.4, 5
 HOG = "while True: pass"
 
 
@@ -82,24 +82,21 @@ def test_calls_that_lose_nothing_ask_for_all_threads(runtime: SlowRuntime, execu
     assert runtime.asked == [2, 2, 2, 2]
 
 
-def test_after_a_loss_calls_run_on_one_thread_for_a_while(runtime: SlowRuntime, executable: Executable) -> None:
-    inputs = random_inputs(network(), 1)
+def test_after_losses_calls_run_on_one_thread_for_a_while(runtime: SlowRuntime, executable: Executable) -> None:
     runtime.wait = SLOW
-    executable(*inputs)
-    assert runtime.asked == [2]
-    end = time.perf_counter() + SLOW / 2
-    while time.perf_counter() < end:
-        executable(*inputs)
-        assert runtime.asked[-1] == 1
-    call_until_asked_for_two(runtime, executable)
+    # What the calls before have gained is lost first, 25 ms at most.
+    call_until_asked_for(1, runtime, executable)
+    assert runtime.asked.count(2) <= 12
+    call_until_asked_for(2, runtime, executable)
+    call_until_asked_for(1, runtime, executable)
 
 
 def test_a_pause_is_twice_as_long_when_it_did_not_help(runtime: SlowRuntime, executable: Executable) -> None:
     inputs = random_inputs(network(), 1)
     runtime.wait = SLOW
-    executable(*inputs)
+    call_until_asked_for(1, runtime, executable)
     for _ in range(4):
-        call_until_asked_for_two(runtime, executable)
+        call_until_asked_for(2, runtime, executable)
     # The fifth pause is 16 times as long as what was lost.
     end = time.perf_counter() + 12 * SLOW
     while time.perf_counter() < end:
@@ -107,13 +104,13 @@ def test_a_pause_is_twice_as_long_when_it_did_not_help(runtime: SlowRuntime, exe
         assert runtime.asked[-1] == 1
 
 
-def call_until_asked_for_two(runtime: SlowRuntime, executable: Executable) -> None:
+def call_until_asked_for(threads: int, runtime: SlowRuntime, executable: Executable) -> None:
     inputs = random_inputs(network(), 1)
     end = time.perf_counter() + HANG
     executable(*inputs)
-    while runtime.asked[-1] == 1 and time.perf_counter() < end:
+    while runtime.asked[-1] != threads and time.perf_counter() < end:
         executable(*inputs)
-    assert runtime.asked[-1] == 2
+    assert runtime.asked[-1] == threads
 
 
 def test_what_lies_in_the_workspace_at_first_changes_no_result(tmp_path: Path) -> None:
@@ -156,6 +153,12 @@ def seconds(call: Callable[[], None], end: float) -> float:
     return (time.perf_counter() - start) / count
 
 
+def ratio(one: Callable[[], None], two: Callable[[], None]) -> float:
+    """How many times as long the second call takes."""
+    times = [seconds(call, time.perf_counter() + LOADED) for call in (one, two)]
+    return times[1] / times[0]
+
+
 def test_two_threads_beside_another_program_are_hardly_slower_than_one() -> None:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) != 2:
@@ -167,6 +170,6 @@ def test_two_threads_beside_another_program_are_hardly_slower_than_one() -> None
         executable = compile_module(module, threads=threads, min_cycles=0)
         calls.append(executable.bind(inputs, [np.empty_like(executable(*inputs))]))
     with competing_load(cores[1]):
-        one, two = (seconds(call, time.perf_counter() + LOADED) for call in calls)
-    # 1.1 times on a machine without other programs; with threads that spin until the time slice ends it is 4 to 30.
-    assert two < 2.5 * one
+        is_near = any(ratio(*calls) < 2 for _ in range(TRIES))
+    # 1.1 on a machine that does nothing else; with threads that spin until their time slices end it is 3 to 150.
+    assert is_near
