@@ -7,7 +7,7 @@ from qdialect.diagnostics import CompileError
 MAX = 256
 """Parts beyond this have nothing left to compute."""
 
-SYMBOLS = ("GOMP_barrier", "GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+SYMBOLS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
 """What compiled code for several threads takes from an OpenMP runtime."""
 
 

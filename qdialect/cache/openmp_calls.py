@@ -18,7 +18,6 @@ SHOWN_ENTRY = f"{WRAPPER}main"
 
 # Parameters and the result of each function.
 _TYPES = {
-    "GOMP_barrier": ("", ""),
     "GOMP_parallel": ("!llvm.ptr, !llvm.ptr, i32, i32", ""),
     "omp_get_num_threads": ("", "i32"),
     "omp_get_thread_num": ("", "i32"),

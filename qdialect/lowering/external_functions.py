@@ -28,13 +28,15 @@ from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import MAIN, name_of
 from qdialect.lowering.program import KERNEL
+from qdialect.lowering.threads.barrier import WAIT
+from qdialect.lowering.threads.team import TASK
 from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
 from qdialect.threads import SYMBOLS
 
 _EPILOGUE = "epilogue"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Functions of the code itself, and of the runtime.
-_TAKEN = (MAIN, "main_of_thread", "task", *SYMBOLS)
+_TAKEN = (MAIN, TASK, "task", WAIT, *SYMBOLS)
 
 
 def external_function(function: ir.Operation) -> ExternalFunction:

@@ -32,13 +32,13 @@ def to_llvm(module: ir.Module) -> None:
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
     load_kernel_dialects(module)
-    threads = outline(module)
+    team = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
         _keep_kernels_apart(module)
-    if threads > 1:
-        add_entry(module, threads)
+    if team:
+        add_entry(module, team)
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:

@@ -108,6 +108,31 @@ def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("memory", "record"),
+    [
+        ("memref<64xi8>", ""),
+        ("memref<64xi8>", "{qnn.record = 33 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 48 : i64}"),
+        ("memref<64xi8>", "{qnn.record = -8 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 0.0 : f64}"),
+        ("memref<?xi8>", "{qnn.record = 0 : i64}"),
+        ("memref<2xi8>", "{qnn.record = 0 : i64}"),
+        ("i64", "{qnn.record = 0 : i64}"),
+    ],
+)
+def test_a_parallel_region_has_a_record_in_the_memory(memory: str, record: str) -> None:
+    text = f"""func.func @main(%x: {memory}) {{
+  %n = arith.constant 2 : i32
+  omp.parallel num_threads(%n : i32) {{
+    omp.terminator
+  }} {record}
+  return
+}}"""
+    wanted = "must be an offset of 24 bytes in the last argument of main, a multiple of 8"
+    assert failure(to_llvm, text) == (3, f"'omp.parallel' op qnn.record {wanted}")
+
+
+@pytest.mark.parametrize(
     ("tags", "message"),
     [
         ('qnn.micro_kernel = 0, qnn.role = "sum"', "micro-kernel 0 must have a root, but has only sum"),

@@ -9,6 +9,9 @@ from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall
 from qdialect.lowering.threads.thread_memory import ThreadMemory
 
+RECORD = "qnn.record"
+"""The attribute of the region that says where in the workspace a call notes what threads lost, in bytes."""
+
 
 class Region:
     """Builds the parallel region of `main` around its calls."""
@@ -33,8 +36,11 @@ class Region:
         with ir.InsertionPoint(end):
             count = arith.constant(i32, threads)
             # Of the clauses that it may have, one with one operand.
-            clauses = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 1, 0, 0])}
-            region = ir.Operation.create("omp.parallel", operands=[count], attributes=clauses, regions=1)
+            attributes: dict[str, ir.Attribute] = {
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 1, 0, 0]),
+                RECORD: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), memory.record),
+            }
+            region = ir.Operation.create("omp.parallel", operands=[count], attributes=attributes, regions=1)
         inside = region.regions[0].blocks.append()
         with ir.InsertionPoint(inside):
             self._end = ir.Operation.create("omp.terminator")
@@ -48,10 +54,12 @@ class Region:
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
         """Move all of `main` into the region, its calls as `calls` say."""
         scheduled_of = {scheduled.call.op: scheduled for scheduled in calls}
-        for op in self._body:
+        # Looked up before any is erased: another op may then have its address.
+        found = [(op, scheduled_of.get(op), self._counters.get(op)) for op in self._body]
+        for op, scheduled, counter in found:
             op.move_before(self._end)
-            if op in scheduled_of:
-                self._schedule(scheduled_of[op])
+            if scheduled:
+                self._schedule(scheduled, counter)
 
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
@@ -63,15 +71,15 @@ class Region:
             self._memory.clear(loop.induction_variable)
             scf.YieldOp([])
 
-    def _schedule(self, scheduled: ScheduledCall) -> None:
+    def _schedule(self, scheduled: ScheduledCall, counter: int | None) -> None:
         call = scheduled.call.op
         with ir.InsertionPoint(call), call.location:
             if scheduled.waits:
                 ir.Operation.create("omp.barrier")
             if scheduled.thread is not None:
                 self._alone(call, scheduled.thread)
-            elif call in self._counters:
-                self._taken(scheduled.call)
+            elif counter is not None:
+                self._taken(scheduled.call, counter)
             else:
                 self._divided(scheduled.call)
 
@@ -95,7 +103,7 @@ class Region:
             self._call(network_call, loop.induction_variable)
             scf.YieldOp([])
 
-    def _taken(self, network_call: NetworkCall) -> None:
+    def _taken(self, network_call: NetworkCall, counter: int) -> None:
         """The chunks of this thread's part, one after the other, then those that are left of the parts behind it."""
         chunks = _index(self._divisions[network_call.kernel.name].chunks)
         parts = scf.ForOp(_index(0), self._parts, _index(1))
@@ -103,7 +111,7 @@ class Region:
             part = arith.remui(arith.addi(self._thread, parts.induction_variable), self._parts)
             loop = ir.Operation.create("scf.while", results=[ir.IndexType.get()], regions=2)
             with ir.InsertionPoint(loop.regions[0].blocks.append()):
-                taken = self._memory.take(part, self._counters[network_call.op])
+                taken = self._memory.take(part, counter)
                 is_left = arith.cmpi(arith.CmpIPredicate.ult, taken, chunks)
                 ir.Operation.create("scf.condition", operands=[is_left, taken])
             body = loop.regions[1].blocks.append(ir.IndexType.get())

@@ -1,4 +1,4 @@
-"""What threads need beside the network's working memory, at its end: scratch memory for each, and counters.
+"""What threads need beside the network's working memory, at its end: scratch memory for each, counters and a record.
 
 A counter says how many chunks of a part of a divided call have been taken. All of a part lie together, in lines that
 its own thread keeps in its cache until another one looks for work.
@@ -13,6 +13,7 @@ from qdialect.lowering.errors import error_at
 from qdialect.lowering.memory.storage import SLACK, element_bytes
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.threads.loop_nests import KernelFunction
+from qdialect.lowering.threads.team import RECORD_BYTES
 
 _COUNTER_BYTES = 8
 
@@ -29,16 +30,14 @@ class ThreadMemory:
         self._offsets = {kernel.function: _offsets(kernel) for kernel in kernels}
         self._part = max(end for _, end in self._offsets.values())
         self._row = _aligned(counters * _COUNTER_BYTES)
-        self._start, self.growth = 0, 0
-        size = (self._part + self._row) * threads
-        if not size:
-            return
         if not _is_bytes(self._memory):
-            what = "must be bytes to be divided: threads have scratch memory of their own there"
+            what = "must be bytes to be divided: threads have memory of their own there"
             raise error_at(main.location, f"last argument of main {what}, but got {self._memory.type}")
         before = ir.MemRefType(self._memory.type).shape[0]
         self._start = _aligned(before)
-        self.growth = self._start + size - before
+        self.record = self._start + (self._part + self._row) * threads
+        """Where the record of the calls starts, in bytes."""
+        self.growth = self.record + _aligned(RECORD_BYTES) - before
         self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
         inputs = [argument.type for argument in arguments]
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))

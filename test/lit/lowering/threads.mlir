@@ -57,11 +57,19 @@
 // CHECK: func.call @kernel_2(
 // CHECK: omp.terminator
 
-// The region is a function that the runtime calls.
+// The region is a function that the runtime calls. Threads that wait for each other look at a counter of the call, and then
+// sleep. Where that took most of a call, those that follow ask for one thread.
 // LLVM: llvm.func @main_of_thread(
-// LLVM: llvm.call @GOMP_barrier()
+// LLVM: %[[FIRST:.*]] = llvm.mlir.constant(1 : i32) : i32
+// LLVM: llvm.call @wait_for_threads(%arg4, %[[FIRST]])
+// LLVM: llvm.func internal @wait_for_threads(
+// LLVM: llvm.atomicrmw add %{{.*}} seq_cst
+// LLVM: llvm.inline_asm has_side_effects "pause"
+// LLVM: llvm.inline_asm has_side_effects "syscall"
 // LLVM: llvm.func @main(
-// LLVM: llvm.call @GOMP_parallel(
+// LLVM: %[[PAUSE:.*]] = llvm.icmp "ult"
+// LLVM: %[[COUNT:.*]] = llvm.select %[[PAUSE]]
+// LLVM: llvm.call @GOMP_parallel(%{{.*}}, %{{.*}}, %[[COUNT]],
 
 // ONE-NOT: omp.
 // ONE-NOT: _parts
