@@ -85,7 +85,10 @@ class _Classes:
                 self._class_of(value).is_given = True
 
     def _add_contraction(self, op: Contraction) -> None:
-        output, residual = op.operation.results[0], op.residual if isinstance(op, FusedConv2DOp | FusedDenseOp) else None
+        output, residual = (
+            op.operation.results[0],
+            op.residual if isinstance(op, FusedConv2DOp | FusedDenseOp) else None,
+        )
         made = self._merge([residual] if residual is not None else [], output)
         if not has_constants(op):
             made.is_given = True

@@ -18,6 +18,8 @@ from qdialect.lowering.functions import functions, has_body
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.operands.packing import center, clip_outliers
 from qdialect.lowering.tiling.pair_order import conflicts, paired_order
+from qdialect.passes.matching import producer, users
+from qdialect.passes.outlined import is_handed_off
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.registry import register
 
@@ -41,8 +43,10 @@ class PairChannelsPass(Pass):
     dependent_dialects = ()
 
     def run(self, module: ir.Module) -> None:
-        for function in filter(has_body, functions(module)):
-            for found in [one for block in function.regions[0].blocks for one in channel_sets(block)]:
+        own = [function for function in functions(module) if has_body(function) and not is_handed_off(function)]
+        blocks = [block for function in own for block in function.regions[0].blocks]
+        with module.context:
+            for found in [one for block in blocks for one in channel_sets(block)]:
                 order = _order_of(found)
                 if order is not None:
                     _reorder(found, order)
@@ -83,8 +87,9 @@ def _reorder(found: ChannelSet, order: NDArray[np.int64]) -> None:
 def _replace(op: Contraction, name: str, array: NDArray[Any]) -> None:
     """Make `array` the operand `name` of `op`; the constant before goes where nothing else uses it."""
     index = next(field.index for field in op.operand_fields if field.name == name)
-    before = op.operation.operands[index]
-    with ir.InsertionPoint(op), before.owner.location:
+    before = producer(op.operation.operands[index])
+    assert before is not None, "a constant was read"
+    with ir.InsertionPoint(op), before.operation.location:
         op.operation.operands[index] = constant(array)
-    if not list(before.uses):
-        before.owner.erase()
+    if not users(before.operation.results[0]):
+        before.operation.erase()

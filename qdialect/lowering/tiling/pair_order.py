@@ -18,7 +18,7 @@ from qdialect.lowering.tiling.pair_sums import LARGEST
 
 _FEW_PARTNERS = 4
 """Partners of a channel on average, below which many find none."""
-_BETWEEN_CHECKS = 64
+_BETWEEN_CHECKS = 16
 """Filters."""
 _K_GROUP = 4
 
@@ -27,9 +27,8 @@ def conflicts(filters: Iterable[NDArray[np.int16]], channels: int) -> NDArray[np
     """Which channels conflict, bool[channels, channels], for filters of int16[taps, channels]; None if nearly all."""
     found = np.zeros((channels, channels), np.bool_)
     for index, taps in enumerate(filters):
-        for weights in taps:
-            _mark(found, weights.clip(min=0))
-            _mark(found, (-weights).clip(min=0))
+        _mark(found, taps.clip(min=0))
+        _mark(found, (-taps).clip(min=0))
         if index % _BETWEEN_CHECKS == 0 and (~found).sum() < _FEW_PARTNERS * channels:
             return None
     return found | found.T
@@ -37,8 +36,9 @@ def conflicts(filters: Iterable[NDArray[np.int16]], channels: int) -> NDArray[np
 
 def _mark(found: NDArray[np.bool_], magnitudes: NDArray[np.int16]) -> None:
     # One of two that exceed the bound exceeds half of it.
-    large = np.flatnonzero(magnitudes > LARGEST // 2)
-    found[large] |= magnitudes > (LARGEST - magnitudes[large])[:, None]
+    for row in magnitudes[magnitudes.max(axis=1) > LARGEST // 2]:
+        large = np.flatnonzero(row > LARGEST // 2)
+        found[large] |= row > (LARGEST - row[large])[:, None]
 
 
 def paired_order(conflict: NDArray[np.bool_]) -> NDArray[np.int64] | None:
@@ -66,11 +66,11 @@ def _matching(fits: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The partner of each channel, -1 for those without one."""
     mates = np.full(len(fits), -1, np.int64)
     partners = fits.sum(axis=1)
-    for channel in np.argsort(partners, kind="stable"):
+    for channel in np.argsort(partners, kind="stable").tolist():
         free = np.flatnonzero(fits[channel] & (mates < 0))
         if mates[channel] < 0 and free.size:
-            _join(mates, channel, free[np.argmin(partners[free])])
-    for channel in np.flatnonzero(mates < 0):
+            _join(mates, channel, int(free[np.argmin(partners[free])]))
+    for channel in np.flatnonzero(mates < 0).tolist():
         if mates[channel] < 0:
             _augment(fits, mates, channel)
     return mates
@@ -79,11 +79,11 @@ def _matching(fits: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _augment(fits: NDArray[np.bool_], mates: NDArray[np.int64], channel: int) -> None:
     """Pair `channel` and another one that is left with the two of a pair, if both pairs fit."""
     matched = np.flatnonzero(mates >= 0)
-    for other in np.flatnonzero(mates < 0):
+    for other in np.flatnonzero(mates < 0).tolist():
         between = matched[fits[channel, matched] & fits[other, mates[matched]]]
         if other != channel and between.size:
-            first = between[0]
-            _join(mates, other, mates[first])
+            first = int(between[0])
+            _join(mates, other, int(mates[first]))
             _join(mates, channel, first)
             return
 
