@@ -98,7 +98,7 @@ def pooled(x: ir.Value) -> ir.Value:
         "output_min": 0,
         "output_max": 255,
     }
-    pool = build(AvgPool2DOp, layer(x, HIDDEN), element="ui8", **window, **limits).output
+    pool = build(AvgPool2DOp, layer(x, HIDDEN), element="ui8", **attributes).output
     return layer(build(SigmoidOp, pool, element="ui8", entries="half_away_divide", nan="max", **SAME).output, 8)
 
 
