@@ -15,6 +15,7 @@ from qdialect.lowering import contracts, lowered
 from qdialect.lowering.entry import check_entry
 from qdialect.lowering.lowered import Lowered, error_at_module, phase_of, target_name_of
 from qdialect.lowering.operands.constant_operands import check_elements
+from qdialect.lowering.passes.pair_channels import PairChannelsPass
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
 from qdialect.lowering.passes.to_threads import ToThreadsPass
@@ -22,6 +23,7 @@ from qdialect.lowering.passes.to_vector import ToVectorPass
 from qdialect.lowering.passes.to_x86 import ToX86Pass
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.lowering.tiling.strategy import strategy_of
 from qdialect.lowering.to_threads import MIN_CYCLES
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.inline_outlined import InlineOutlinedPass
@@ -43,7 +45,10 @@ class _Settings:
 # What leads to each phase from the one before.
 _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_handed_off=True), FuseQnnPass()],
-    Phase.LINALG: lambda settings: [ToLinalgPass(settings.target.name, settings.clocked)],
+    Phase.LINALG: lambda settings: [
+        *([PairChannelsPass()] if strategy_of(settings.target).pair_model else []),
+        ToLinalgPass(settings.target.name, settings.clocked),
+    ],
     Phase.VECTOR: lambda settings: [
         ToVectorPass(),
         *([ToThreadsPass(settings.threads, settings.min_cycles)] if settings.threads > 1 else []),
