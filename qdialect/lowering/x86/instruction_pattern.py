@@ -60,9 +60,16 @@ def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[
     found = rewrite.RewritePatternSet()
     for pattern in patterns:
         found.add(pattern.root, pattern.apply, pattern.benefit)
-    rewrite.apply_patterns_and_fold_greedily(module, found.freeze())
+    rewrite.apply_patterns_and_fold_greedily(module, found.freeze(), _once_each())
     if is_explained():
         _explain(module, patterns)
+
+
+def _once_each() -> rewrite.GreedyRewriteConfig:
+    """How patterns are applied: blocks are as they should be, and every time that they are looked at costs as much."""
+    config = rewrite.GreedyRewriteConfig()
+    config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
+    return config
 
 
 def reasons(op: ir.Operation, patterns: Sequence[InstructionPattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
