@@ -17,8 +17,9 @@ from qdialect.frontends.tflite.reader import LOOP, read_graph, read_options
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.truth import NoTruthError
 from tools.zoo.truth.tflite_functions import FUNCTIONS
-from tools.zoo.truth.tflite_node import Node
+from tools.zoo.truth.tflite_node import DTYPES, Node, is_quantized, traced_name
 from tools.zoo.truth.tflite_products import PRODUCTS
+from tools.zoo.truth.tracing import traced
 
 _OPERATORS = {**FUNCTIONS, **PRODUCTS}
 
@@ -59,7 +60,7 @@ def _run(graph: Graph, given: Sequence[Array], graphs: Mapping[int, Graph]) -> l
         arrays = [value(tensor) for tensor in operator.inputs]
         results = _loop(operator, arrays, graphs) if operator.kind == LOOP else _evaluated(operator, arrays)
         for tensor, result in zip(operator.outputs, results, strict=True):
-            values[tensor.index] = _on_grid(tensor, result)
+            values[tensor.index] = _on_grid(tensor, result, is_traced=graph.subgraph == 0)
     found = [value(tensor) for tensor in graph.outputs]
     return [array for array in found if array is not None]
 
@@ -95,21 +96,23 @@ def _numbers(tensor: Tensor, array: Array) -> Array:
 
 
 def _stored(tensor: Tensor, numbers: Array) -> Array:
-    """The quantized values, rounded half away from zero, as float64."""
-    if not tensor.scales or tensor.element not in _LIMITS:
-        return np.asarray(numbers, np.float64)
+    """The quantized values as float64; numbers where there are none."""
+    return _rounded(tensor, numbers)[1] if is_quantized(tensor) else np.asarray(numbers, np.float64)
+
+
+def _rounded(tensor: Tensor, numbers: Array) -> tuple[Array, Array]:
+    """Positions and quantized values of a tensor, rounded half away from zero."""
     scales, zero_points = _grid(tensor, numbers.ndim)
     scaled = numbers / scales
     rounded = np.sign(scaled) * np.floor(np.abs(scaled) + 0.5)
-    low, high = _LIMITS[tensor.element]
-    return np.clip(rounded + zero_points, low, high)
+    limits = np.iinfo(DTYPES[tensor.element])
+    return scaled + zero_points, np.clip(rounded + zero_points, limits.min, limits.max)
 
 
-def _on_grid(tensor: Tensor, numbers: Array) -> Array:
-    if not tensor.scales or tensor.element not in _LIMITS:
+def _on_grid(tensor: Tensor, numbers: Array, *, is_traced: bool) -> Array:
+    if not is_quantized(tensor):
         return numbers
-    scales, zero_points = _grid(tensor, numbers.ndim)
-    return (_stored(tensor, numbers) - zero_points) * scales
-
-
-_LIMITS = {"i8": (-128, 127), "ui8": (0, 255), "i16": (-32768, 32767), "i32": (-(2.0**31), 2.0**31 - 1)}
+    positions, values = _rounded(tensor, numbers)
+    if is_traced:
+        values = traced(traced_name(tensor), positions, values.astype(DTYPES[tensor.element]))
+    return _numbers(tensor, values)

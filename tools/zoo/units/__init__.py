@@ -22,7 +22,7 @@ from tools.zoo.units.agreement import Agreement, agreement
 from tools.zoo.units.network import Cut, Network
 from tools.zoo.units.ties import Ties, ties
 
-_MODULES = {".onnx": "onnx_units", ".pt2": "torch_units"}
+_MODULES = {".onnx": "onnx_units", ".pt2": "torch_units", ".tflite": "tflite_units"}
 # Behind the last quantized tensor floats are left, which are rounded in another order.
 _ROUNDINGS = 2.0**-16
 
@@ -98,9 +98,7 @@ def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequen
 
 
 def _network(path: Path) -> Network | None:
-    """The model at `path`, where it has quantized tensors and its format has units."""
-    if path.suffix not in _MODULES:
-        return None
+    """The model at `path`, where it has quantized tensors."""
     module: Any = import_module(f"{__name__}.{_MODULES[path.suffix]}")
     network: Network = module.load(path)
     return network if network.quantized else None
