@@ -106,6 +106,23 @@ def test_of_rows_with_zero_points(kind: str) -> None:
     exactly(function, RANGES[kind](drawn(5, 3, 20, 33)))
 
 
+def test_numbers_of_rows_near_the_middle_between_quantized_values() -> None:
+    """PyTorch divides these in float64; in float32 a product with the reciprocal of the scale is often the middle."""
+
+    def function(x: Tensor) -> Any:
+        scales, points = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
+        return points, OPS.quantize_per_token(x, scales, points, -128, 127, torch.int8)
+
+    generator = np.random.default_rng(7)
+    low, high = -generator.uniform(0, 2, (24, 1)), generator.uniform(0.1, 2, (24, 1))
+    ends = np.concatenate([low, high], axis=1).astype(np.float32)
+    scales = (ends[:, 1:] - ends[:, :1]) / np.float32(255)
+    middles = np.round(ends[:, :1] / scales) + np.arange(1, 254) + 0.5
+    near = [np.nextafter((middles * scales).astype(np.float32), np.float32(side)) for side in (-9, 9)]
+    x = np.concatenate([ends, (middles * scales).astype(np.float32), *near], axis=1)
+    exactly(function, torch.from_numpy(np.clip(x, ends[:, :1], ends[:, 1:])))
+
+
 def converted(model: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
     """A module whose products quantize their data when they run."""
     pt2e: Any = import_module("torchao.quantization.pt2e.quantize_pt2e")

@@ -13,6 +13,7 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
+from qdialect.frontends.torch.rounded_quotient import rounded_quotient
 from qdialect.profiles import PYTORCH
 
 _WHOLE: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), **PYTORCH.quantization}
@@ -44,6 +45,8 @@ class RunTimeParameters:
     maximum: int
     rounds_last: bool
     """Whether the zero point is added before the sum is rounded; otherwise to what is rounded."""
+    in_float64: bool = False
+    """Whether PyTorch divides and rounds in float64, as by the scale of a row that it holds so."""
 
     @property
     def is_of_tensor(self) -> bool:
@@ -55,16 +58,22 @@ class RunTimeParameters:
         return emitter.either(value) if self.is_of_tensor else (emitter.to_channels_first(value), False)
 
     def quantize(self, emitter: Emitter, f32: ir.Value) -> ir.Value:
-        """``clamp(round(x * (1 / scale)) + zero_point)``, in float32."""
-        s, scale = F32Builder(emitter, shape_of(f32.type)), emitter.to_channels_first(self.scale)
-        inverse = F32Builder(emitter, self.scale.shape)("divf", 1.0, scale)
-        scaled, point = s("mulf", f32, inverse), self._f32_point(emitter)
-        moved = (
-            s("roundeven", s("addf", scaled, point)) if self.rounds_last else s("addf", s("roundeven", scaled), point)
-        )
+        """``clamp(round(x * (1 / scale)) + zero_point)``, in float32 unless `in_float64`."""
+        s, moved = F32Builder(emitter, shape_of(f32.type)), self._moved(emitter, f32)
         if (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]:
             moved = s("minimumf", s("maximumf", moved, float(self.minimum)), float(self.maximum))
         return emitter.build(QuantizeOp, moved, element=self.element, **_WHOLE)
+
+    def _moved(self, emitter: Emitter, f32: ir.Value) -> ir.Value:
+        """Whole numbers, which may lie outside of the range."""
+        scale, point = emitter.to_channels_first(self.scale), self._f32_point(emitter)
+        if self.in_float64:
+            return rounded_quotient(emitter, f32, scale, point)
+        s, inverse = F32Builder(emitter, shape_of(f32.type)), F32Builder(emitter, self.scale.shape)("divf", 1.0, scale)
+        scaled = s("mulf", f32, inverse)
+        return (
+            s("roundeven", s("addf", scaled, point)) if self.rounds_last else s("addf", s("roundeven", scaled), point)
+        )
 
     def dequantize(self, emitter: Emitter, values: ir.Value) -> ir.Value:
         """``(q - zero_point) * scale``, in float32."""

@@ -79,7 +79,8 @@ def run_time_parameters(
     element = quantized_element(call, EIGHT_BIT)
     scale, point = (_parameter_value(call, one) for one in found)
     minimum, maximum = quantized_bounds(call, element)
-    return RunTimeParameters(scale, point, element, minimum, maximum, rounds_last)
+    in_float64 = rounds_last and isinstance(found[0], RunTimeScale)
+    return RunTimeParameters(scale, point, element, minimum, maximum, rounds_last, in_float64)
 
 
 def _parameter_value(call: Call, tensor: Tensor) -> Value:
