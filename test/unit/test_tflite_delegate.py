@@ -9,7 +9,9 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 from recurrent_models import Lstm
-from simple_recurrent_models import Svdf
+from simple_recurrent_models import Svdf, table
+from tflite_operators import Given, Option, Result, one_operator
+from together import check_compiled, variants_together
 
 from qdialect.frameworks import litert
 from qdialect.frontends.tflite import import_tflite
@@ -20,6 +22,8 @@ from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 ROWS, DEPTH, COLUMNS = 40, 16, 40
+
+KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 
 
 def adjoint(is_transposed: bool) -> Callable[[Builder], int]:
@@ -129,3 +133,41 @@ def test_means_that_are_near_ties(scales: tuple[float, float], dtype: type[np.ge
     check(content, [[values]])
     module = import_tflite(content, profile="tflite-xnnpack")
     np.testing.assert_array_equal(compile_module(module)(values), interpreter.run(module, [values])[0])
+
+
+def delegated(kind: int, inputs: list[Given], output: Result, option: Option) -> None:
+    """The operator with the delegate's arithmetic has the bits of LiteRT as desktops run it."""
+    content = one_operator(kind, inputs, [output], option)
+    arrays = [one.data for one in inputs if not one.is_constant]
+    wanted = litert.load(content, 1, is_reference=False)(arrays)
+    module = import_tflite(content, profile="tflite-xnnpack")
+    np.testing.assert_array_equal(interpreter.run(module, arrays)[0], wanted[0])
+    check_compiled(module, "host", [arrays], [wanted])
+
+
+def drawn_bytes(dtype: type[np.generic], *shape: int) -> NDArray[Any]:
+    ends = np.iinfo(dtype)
+    return np.random.default_rng(sum(shape)).integers(ends.min, ends.max + 1, shape).astype(dtype)
+
+
+@variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("scales", [(0.01, 0.1), (0.01, 0.31), (0.03, 0.077), (0.01, 0.01)])
+def test_sums_over_axes(scales: tuple[float, float], dtype: type[np.generic]) -> None:
+    points = (3, -5) if dtype is np.int8 else (130, 7)
+    known = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
+    axes = Given(np.array([1], np.int32), is_constant=True)
+    inputs = [Given(drawn_bytes(dtype, 700, 7), quantization=known[0]), axes]
+    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), (OPTIONS.ReducerOptions, table({}, 1)))
+
+
+@variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("weight_point", [0, 5])
+@pytest.mark.parametrize("scale", [0.05, 0.137, 1e-4])
+def test_dense_products_of_run_time_weights(scale: float, weight_point: int, dtype: type[np.generic]) -> None:
+    """The delegate leaves them to a kernel that rounds twice, ties up; factors of more than one, and of bytes alone."""
+    data = Given(drawn_bytes(dtype, 90, 37), quantization=Quantization((0.02,), (3,)))
+    weight = Given(drawn_bytes(dtype, 19, 37), quantization=Quantization((0.01,), (weight_point,)))
+    output = Result((90, 19), dtype, Quantization((scale,), (7,)))
+    delegated(KIND.FULLY_CONNECTED, [data, weight], output, (OPTIONS.FullyConnectedOptions, table({}, 1)))

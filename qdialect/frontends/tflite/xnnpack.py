@@ -28,6 +28,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
+from qdialect.frontends.tflite.xnnpack_dense import RunTimeDense
 from qdialect.frontends.tflite.xnnpack_mean import Mean
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
@@ -168,4 +169,4 @@ class _LeakyRelu(_Tabulated):
         return (positive, negative) if is_taken else None
 
 
-_PATTERNS = (_Accumulators, _Product, Mean, _Sum, _Resize, _Rescale, _LeakyRelu)
+_PATTERNS = (RunTimeDense, _Accumulators, _Product, Mean, _Sum, _Resize, _Rescale, _LeakyRelu)
