@@ -72,3 +72,16 @@ def test_a_constant_may_have_any_scale(scale: float) -> None:
     content = b.finish(b.node("Add", b.input("x", (2, 3)), mask), dtype=np.float32)
     x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     np.testing.assert_array_equal(run(content, x), x + np.array([-255, 0, -252], np.float32) * np.float32(scale))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((1, 512), 1), ((100, 3), 0), ((2, 90, 3), 1)])
+def test_elements_of_a_long_constant(shape: tuple[int, ...], axis: int) -> None:
+    """As rows of token types are taken: by more elements than NumPy chooses among, and from a part of the others."""
+    data = np.random.default_rng(0).integers(0, 99, shape)
+    indices = np.random.default_rng(1).integers(-shape[axis], shape[axis], [min(n, 17) for n in shape])
+    b = ModelBuilder()
+    taken = b.node("GatherElements", b.constant(data), b.constant(indices), axis=axis)
+    content = b.finish(b.node("Add", b.input("x", (1,), np.int64), taken), dtype=np.int64)
+    assert "qnn.dynamic_gather" not in str(import_onnx(content))
+    kept = data[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
+    assert np.array_equal(run(content, np.array([1])), np.take_along_axis(kept, indices, axis) + 1)

@@ -159,7 +159,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
         shapes = " and ".join(str(list(operand.shape)) for operand in present)
         raise UnsupportedError(f"constant inputs must broadcast, but have the shapes {shapes}") from error
     budget.spend_constant(shape, _LARGEST_ITEM)
-    return _evaluated(node, present)
+    return _elements(node, present) if node.kind == "GatherElements" else _evaluated(node, present)
 
 
 def folded_shape(node: Node, shape: Shape) -> Array:
@@ -174,6 +174,22 @@ def _count(arity: range) -> str:
     if len(arity) == 1:
         return str(arity.start)
     return f"at least {arity.start}" if len(arity) > _MAX_DIMENSIONS else f"{arity.start} to {arity.stop - 1}"
+
+
+def _elements(node: Node, operands: Operands) -> Array:
+    """GatherElements, of which the package's implementation is wrong for more than 32 elements along the axis."""
+    data, indices = operands
+    axis, rank = integer_attribute(node, "axis", 0), data.ndim
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    require(indices.dtype.kind in "iu", f"indices must be integers, but got {indices.dtype}")
+    pairs = enumerate(zip(indices.shape, data.shape, strict=False))
+    fits = indices.ndim == rank and all(i == axis % rank or own <= extent for i, (own, extent) in pairs)
+    require(fits, f"constant indices must lie in a tensor of shape {list(data.shape)}, but are {list(indices.shape)}")
+    kept = tuple(slice(None) if i == axis % rank else slice(extent) for i, extent in enumerate(indices.shape))
+    extent = data.shape[axis]
+    holds = bool((indices >= -extent).all() and (indices < extent).all())
+    require(holds, f"constant indices must be in [-{extent}, {extent})")
+    return np.take_along_axis(data[kept], indices.astype(np.int64), axis)
 
 
 def _evaluated(node: Node, operands: Operands) -> Array:
