@@ -64,19 +64,19 @@ typedef struct qdialect_network {
   uint64_t workspace_size;
 } qdialect_network;
 
-static inline const qdialect_tensor *qdialect_input(const qdialect_network *network, size_t index) {
+static __inline const qdialect_tensor *qdialect_input(const qdialect_network *network, size_t index) {
   return (const qdialect_tensor *)(const void *)((const char *)network + network->inputs) + index;
 }
 
-static inline const qdialect_tensor *qdialect_output(const qdialect_network *network, size_t index) {
+static __inline const qdialect_tensor *qdialect_output(const qdialect_network *network, size_t index) {
   return (const qdialect_tensor *)(const void *)((const char *)network + network->outputs) + index;
 }
 
-static inline const char *qdialect_name(const qdialect_network *network, const qdialect_tensor *tensor) {
+static __inline const char *qdialect_name(const qdialect_network *network, const qdialect_tensor *tensor) {
   return (const char *)network + tensor->name;
 }
 
-static inline const int64_t *qdialect_shape(const qdialect_network *network, const qdialect_tensor *tensor) {
+static __inline const int64_t *qdialect_shape(const qdialect_network *network, const qdialect_tensor *tensor) {
   return (const int64_t *)(const void *)((const char *)network + tensor->shape);
 }
 #elif QDIALECT_ABI_VERSION != 2

@@ -82,10 +82,7 @@ def artifact_of(
 
 
 def _check_external_calls(network: Network) -> None:
-    """Raise `CompileError` for calls in a network of any batch, and `InputError` for a symbol of the network itself."""
-    if network.batch and network.external_calls:
-        title = network.external_calls[0].title
-        raise CompileError(f"a network of any batch must not call functions of other libraries, but calls '{title}'")
+    """Raise `InputError` for a call of a symbol of the network itself."""
     own = {f"{network.name}_{function}" for function in FUNCTIONS}
     for call in network.external_calls:
         if call.symbol in own:

@@ -110,7 +110,9 @@ def _call(network: Network, target: Target, bodies: Sequence[Body]) -> _Call:
     pointers = [*arrays, "%workspace", *limit]
     types = ", ".join(["!llvm.ptr"] * len(pointers))
     lines = [f"  llvm.call @{symbol}({', '.join(pointers)}, %batch) : ({types}, i64) -> ()"]
-    return _Call(lines, limited, batch_loop(symbol, network.batch, network.steps, found, limited))
+    may_fail = bool(network.external_calls)
+    loop = batch_loop(symbol, network.batch, network.steps, found, limited=limited, may_fail=may_fail)
+    return _Call(lines, limited, loop)
 
 
 def _chosen(network: Network, kind: str, symbols: Sequence[str]) -> list[str]:

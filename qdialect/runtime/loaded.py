@@ -100,15 +100,16 @@ class _BatchCode(BatchCode):
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._externals = ExternalCalls(library.network.external_calls)
 
     def caller(self) -> _BatchCaller:
-        return _BatchCaller(self._library)
+        return _BatchCaller(self._library, self._externals)
 
 
 class _BatchCaller:
     """A workspace, and a call that works in it."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, externals: ExternalCalls) -> None:
         self.is_spare = False
         network = library.network
         workspace = allocated("working memory", network.workspace_bytes)
@@ -118,6 +119,7 @@ class _BatchCaller:
         bound = run_call(
             library.run_address, [0] * counts[0], [0] * counts[1], workspace.ctypes.data, limits, (workspace,)
         )
+        bound = externals.checked(bound, workspace.ctypes.data)
         self._call, self._point_to = bound.call, bound.writer(sum(counts))
 
     def call(self, starts: Sequence[int], batch: int) -> None:

@@ -51,7 +51,7 @@ def test_any_name_is_harmless(kind: str, tmp_path: Path) -> None:
         "  return 0;\n}\n"
     )
     here = "-Wl,-rpath,."
-    for standard in ("-std=c99", "-std=c17"):
+    for standard in ("-std=c89", "-std=c99", "-std=c17"):
         ran(tool("cc"), standard, *STRICT, "names.c", "./model.so", here, "-o", "names", folder=tmp_path)
     assert ran("./names", folder=tmp_path) == NAMES[kind]
     assert qdialect.load(tmp_path / "model.so").inputs[0].name == NAMES[kind]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 import threading
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,6 +14,8 @@ from external_networks import Array, branched, handed_off, interpreted
 
 import qdialect
 from qdialect._mlir import ir
+from qdialect.aot.errors import Error
+from qdialect.cli.compile import main as compile_command
 from qdialect.diagnostics import CompileError
 from qdialect.externals.function import ExternalFunction
 
@@ -100,3 +105,99 @@ def test_such_a_network_is_not_saved(called: ir.Module, tmp_path: Any) -> None:
     executable = qdialect.compile(called, externals={"npu": interpreted(called)}, batch="dynamic")
     with pytest.raises(CompileError, match="network must not call Python functions to be saved, but externals has one"):
         executable.save(tmp_path / "network.so")
+
+
+DENSE = """
+func.func @main(%x: tensor<1x8xui8>) -> tensor<1x4xui8> {
+  %w = "qnn.constant"() {value = dense<1> : tensor<4x8xi8>} : () -> tensor<4x8xi8>
+  %0 = "qnn.dense"(%x, %w) {
+    input_scale = 1.0 : f64, input_zero_point = 0 : i64, weight_scales = array<f64: 1.0>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<1x8xui8>, tensor<4x8xi8>) -> tensor<1x4xi32>
+  %1 = "qnn.requantize"(%0) {
+    input_scale = 1.0 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
+    output_scale = 8.0 : f64, output_zero_point = 0 : i64, axis = 1 : i64, rounding = "fixed64_up", multiplier = "f64"
+  } : (tensor<1x4xi32>) -> tensor<1x4xui8>
+  return %1 : tensor<1x4xui8>
+}
+"""
+# The mean of eight values, and a failure where they begin with 255.
+LIBRARY = """
+int npu_fused_dense(const void *function, const void *const *inputs, void *const *outputs) {
+  const unsigned char *data = inputs[0];
+  unsigned char *means = outputs[0];
+  int sum = 0;
+  (void)function;
+  if (data[0] == 255) return 7;
+  for (int k = 0; k < 8; ++k) sum += data[k];
+  for (int channel = 0; channel < 4; ++channel) means[channel] = (unsigned char)((sum + 4) / 8);
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "driver.c").write_text(LIBRARY)
+    subprocess.run(["cc", "-fPIC", "-shared", "-O1", "driver.c", "-o", "libdriver.so"], cwd=folder, check=True)
+    # The functions that a file leaves undefined are found in it.
+    ctypes.CDLL(str(folder / "libdriver.so"), mode=ctypes.RTLD_GLOBAL)
+    return folder / "libdriver.so"
+
+
+@pytest.fixture(scope="module")
+def dense() -> ir.Module:
+    return handed_off(qdialect.parse(DENSE))
+
+
+def rows(count: int) -> Array:
+    return np.random.default_rng(count).integers(0, 255, (count, 8), dtype=np.uint8)
+
+
+def means(given: Array) -> Array:
+    return np.repeat(((given.sum(axis=1, dtype=np.int64) + 4) // 8).astype(np.uint8)[:, None], 4, axis=1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_file_calls_a_library_for_each_entry(dense: ir.Module, driver: Path, tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "network.so"
+    qdialect.compile(dense, externals={"npu": driver}, batch="dynamic", threads=threads).save(path)
+    executable = qdialect.load(path, workspaces=1)
+    for count in (0, 1, 5):
+        np.testing.assert_array_equal(executable(rows(count)), means(rows(count)))
+    given = rows(6)
+    given[2, 0] = 255
+    with pytest.raises(qdialect.ExternalCallError, match=r"failed in 'npu_fused_dense' of target 'npu': it returned 7"):
+        executable(given)
+    np.testing.assert_array_equal(executable(rows(3)), means(rows(3)))
+
+
+def test_a_program_gets_the_error_of_the_first_entry_that_fails(dense: ir.Module, driver: Path, tmp_path: Path) -> None:
+    assert driver.exists()
+    (tmp_path / "dense.mlir").write_text(str(dense))
+    output = tmp_path / "net.so"
+    assert compile_command([str(tmp_path / "dense.mlir"), "-o", str(output), "--batch", "dynamic"]) == 0
+    library = ctypes.CDLL(str(output))
+    library.net_workspace_size.restype = ctypes.c_size_t
+    block = np.full(library.net_workspace_size(ctypes.c_int64(4)) + 64, 0xA5, np.uint8)
+    workspace = ctypes.c_void_p(block.ctypes.data + -block.ctypes.data % 64)
+
+    def run(given: Array) -> tuple[int, Array]:
+        found = np.full((max(len(given), 1), 4), 99, np.uint8)
+        lists = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (given, found)]
+        block[:] = 0xA5
+        return library.net_run(*lists, workspace, ctypes.c_int64(len(given))), found
+
+    error, found = run(rows(0))
+    assert error == Error.OK
+    assert (found == 99).all()
+    given = rows(4)
+    error, found = run(given)
+    assert error == Error.OK
+    np.testing.assert_array_equal(found, means(given))
+    given[1, 0] = 255
+    error, found = run(given)
+    assert error == Error.EXTERNAL
+    np.testing.assert_array_equal(found[0], means(given)[0])
+    assert (found[2:] == 99).all()
