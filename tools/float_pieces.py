@@ -1,8 +1,9 @@
 """Derive the polynomials of pieces in `qdialect.quant_math.float32`.
 
-A piece has an anchor: a number c of float32 near its middle where f(c) is a number of float32 too, up to 2^-8 of its
-last bit.  The polynomial P of least relative error in f then stands for (f(c + t) - f(c)) / t, in the first piece for
-f(x) / x - 1; its coefficients are rounded to float32.
+A piece has an anchor: a number c of float32 where f(c) is a number of float32 too, up to 2^-8 of its last bit.  It lies
+near the harmonic mean of the ends: at both of them f(c) then differs from f by about the same share of f.  The
+polynomial P of least relative error in f stands for (f(c + t) - f(c)) / t, in the first piece for f(x) / x - 1; its
+coefficients are rounded to float32.
 
     .venv/bin/python tools/float_pieces.py
 """
@@ -22,6 +23,7 @@ if __name__ == "__main__":
 
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from qdialect.quant_math.float32.machine import ENTRIES
 from tools.float_coefficients import Function, erf_over_x, exponential, minimax
 
 _DIGITS = 40
@@ -34,26 +36,30 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class Piecewise:
-    """A function on pieces that begin where the bits above the lowest `shift` change, from `low` to `high`."""
+    """A function on the pieces of `offset` + `scale` * x that the bits above the lowest `shift` tell apart."""
 
     name: str
     function: Function
+    scale: float
+    offset: float
     shift: int
-    low: float
     high: float
     degree: int
 
     def edges(self) -> list[Decimal]:
         """Where pieces begin and end; the first begins at 0."""
-        start, end = (int(np.float32(number).view(np.int32)) for number in (self.low, self.high))
-        bits = range(start, end, 1 << self.shift)
-        found = [Decimal(float(np.int32(one).view(np.float32))) for one in bits]
-        return [Decimal(0), *found[1:], Decimal(str(self.high))]
+        first = int(np.float32(self.offset).view(np.int32)) >> self.shift
+        starts = (np.int32((first + i) << self.shift).view(np.float32) for i in range(1, ENTRIES + 1))
+        ends = ((Decimal(float(start)) - Decimal(self.offset)) / Decimal(self.scale) for start in starts)
+        return [Decimal(0), *(end for end in ends if end < Decimal(self.high)), Decimal(str(self.high))]
 
 
 def pieces() -> list[Piecewise]:
     """The functions, by the names of their tables."""
-    return [Piecewise("ERF", _erf, 21, 0.25, 3.95, 6), Piecewise("TANH", _tanh, 22, 0.1875, 10.0, 7)]
+    return [
+        Piecewise("ERF", _erf, 0.94921875, 1.25, 20, 3.95, 5),
+        Piecewise("TANH", _tanh, 1.0, 0.625, 21, 9.25, 6),
+    ]
 
 
 def _erf(x: Decimal) -> Decimal:
@@ -92,8 +98,8 @@ def _grid(low: Decimal, high: Decimal, degree: int) -> list[Decimal]:
 
 
 def _anchor(function: Function, low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
-    """(c, f(c)) near the middle: a neighbour of it, or where the function is too flat for that, one by its value."""
-    middle = _rounded((low + high) / 2)
+    """(c, f(c)) near the mean: a neighbour of it, or where the function is too flat for that, one by its value."""
+    middle = _rounded(2 * low * high / (low + high))
     found = _first(function, (middle + n * _unit(middle) for n in _outwards(_NEIGHBOURS)))
     if found[0] > _CLOSE:
         found = min(found, _first(function, _by_value(function, middle, low, high)))

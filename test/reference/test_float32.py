@@ -119,22 +119,35 @@ def test_polynomials_are_those_that_the_tool_derives(wanted: Any) -> None:
 def test_pieces_are_those_that_the_tool_derives(wanted: Any) -> None:
     found = {"ERF": ERF, "TANH": TANH}[wanted.name]
     count = len(wanted.edges()) - 1
-    assert (found.shift, found.low, found.first) == (wanted.shift, wanted.low, float(wanted.edges()[1]))
+    assert (found.scale, found.offset, found.shift) == (wanted.scale, wanted.offset, wanted.shift)
     assert len(found.rows) == count <= ENTRIES
     for index in (0, 1, count // 2, count - 1):
         row, _ = derive_piece(wanted, index)
         np.testing.assert_array_equal(np.array(found.rows[index], F32), np.array(row, F32))
 
 
-@pytest.mark.parametrize(("name", "found"), [("erf", ERF), ("tanh", TANH)])
-def test_every_piece_is_within_one_unit_of_the_last_place(name: str, found: Pieces) -> None:
+@pytest.mark.parametrize("wanted", pieces(), ids=lambda wanted: wanted.name)
+def test_every_piece_is_within_one_unit_of_the_last_place(wanted: Any) -> None:
     """Both ends of each piece, and numbers between them."""
-    start = int(F32(found.low).view(np.int32)) >> found.shift
-    ends = np.arange(start, start + len(found.rows) + 1) << found.shift
+    ends = np.array([2.0**-13, *map(float, wanted.edges()[1:])], F32).view(np.int32)
     near = ends[:, None] + np.arange(-200, 201)
     inside = np.random.default_rng(5).integers(ends[0], ends[-1], 60_000)
     x = np.concatenate([near.reshape(-1), inside]).astype(np.int32).view(F32)
+    name = wanted.name.lower()
     assert errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64))).max() <= 0.85
+
+
+@pytest.mark.parametrize("found", [ERF, TANH], ids=["erf", "tanh"])
+def test_anchors_of_pieces_tell_the_first_piece(found: Pieces) -> None:
+    """x stands for the anchor in the first piece because it is below all others there, and they are below x."""
+    anchors = [row[1] for row in found.rows]
+    assert anchors == sorted(anchors)
+    assert anchors[0] == 0
+    numbers = np.linspace(0, anchors[1], 4000, dtype=F32)
+    told = multiply_add(numbers, F32(found.scale), F32(found.offset)).view(np.int32) >> found.shift
+    is_first = told == int(F32(found.offset).view(np.int32)) >> found.shift
+    assert is_first[0]
+    assert not is_first[-1]
 
 
 def next_to_halves() -> F32Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.constants import constant_value, is_repeated
+from qdialect.dialect.float_precision import IN_FLOAT64
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import GraphLowering, lowers_each
@@ -23,6 +24,7 @@ from qdialect.lowering.kernels.interpolated_table import EmitLookup, Interpolate
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.quant_math.float32 import ALGORITHMS
 
 _LANES = 16
 _BYTES = ("i8", "ui8")
@@ -103,9 +105,12 @@ class _Island:
         return lambda body, held, values: emit_scalar(body, op, [read(body, held, values) for read in reads])
 
     def width(self) -> int:
-        """Elements at a time: whole vectors of bytes where there is nothing else."""
-        values = [value for op in self.members for value in (*op.operands, *op.results)]
-        return VECTOR if all(element_of(value.type) in _BYTES for value in values) else _LANES
+        """Elements at a time: whole vectors of bytes, or several of float32 numbers, where there is nothing else."""
+        found = {element_of(value.type) for op in self.members for value in (*op.operands, *op.results)}
+        if found <= set(_BYTES):
+            return VECTOR
+        is_function = any(op.name in ALGORITHMS and IN_FLOAT64 not in op.attributes for op in self.members)
+        return self.lowering.program.strategy.function_lanes if is_function and found == {"f32"} else _LANES
 
     def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)

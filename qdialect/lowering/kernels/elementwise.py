@@ -16,6 +16,8 @@ from qdialect.lowering.tiling.strategy import split
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""
+_LANES = 16
+"""Of a vector of 32-bit numbers."""
 
 Emit = Callable[[Body, Sequence[Value]], Value]
 """(body, operand values) -> result value."""
@@ -73,10 +75,20 @@ def emit_map(
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
         axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
-    for start, extent, tile in split(inner.size, min(width, inner.size)):
+    for start, extent, tile in _stretches(inner.size, width):
         part = [*outer, Axis(extent, inner.strides)]
         tiles = ((*(1,) * (len(outer) - 1), rows) if outer else ()) + (tile,)
         _emit_part(kernel, part, start, tiles, declared, target, emit)
+
+
+def _stretches(size: int, width: int) -> list[tuple[int, int, int]]:
+    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave over has tiles of one."""
+    if width <= VECTOR:
+        return split(size, min(width, size))
+    whole = size // width * width
+    parts = [(0, whole, width)] if whole else []
+    rest = split(size - whole, min(_LANES, size - whole)) if whole < size else []
+    return parts + [(whole + start, extent, tile) for start, extent, tile in rest]
 
 
 def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:

@@ -19,7 +19,7 @@ _LONG = 8
 
 _ROWS_FOR_WORDS = 4
 # Of 32 registers of 16 lanes.
-_DEPTHWISE_PIXELS, _WIDE = 8, 16
+_DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
 # A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
 _MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
 
@@ -94,6 +94,8 @@ class Strategy:
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     f32_lanes: int = 16
     """Products of f32 numbers: columns of a register tile of eight rows."""
+    function_lanes: int = 16
+    """Float functions: numbers of a tile; several vectors, whose chains of operations overlap."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
     model: TileModel | None = field(default=None, compare=False)
@@ -228,6 +230,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_signed=bool(instructions.signed_dots),
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
+        function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
         model=model,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir
+from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.kernels.float32_machine import SCALED
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
@@ -31,7 +31,10 @@ class _Scaled:
 
 
 class ScaleExponent(InstructionPattern[_Scaled]):
-    """``value * 2^h * 2^(k - h)`` of [..., 16] float32 numbers, the first product exact: tagged where k is in range."""
+    """``value * 2^h * 2^(k - h)`` of [..., 16 n] float32 numbers, the first product exact.
+
+    It is tagged where k is in range.
+    """
 
     name: ClassVar[str] = "scale-exponent"
     root: ClassVar[str] = "arith.mulf"
@@ -45,20 +48,21 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         if first is None or biased is None:
             return MatchFailure("must be the product of a number and two powers of two")
         shape = b.shape_of(op.results[0]) if isinstance(op.results[0].type, ir.VectorType) else [1]
-        if shape[-1] != _LANES:
-            return MatchFailure(f"vectors must have 16 lanes, but got {shape[-1]}")
+        if shape[-1] % _LANES:
+            return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {shape[-1]}")
         return _Scaled(first.operands[0], biased)
 
     def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         offset = ir.FloatAttr.get(type_.element_type, ROUNDER + 2 * EXPONENT_BIAS)
         exponents = arith.subf(match.biased, arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, offset)))
-        result = match.value
-        for position in np.ndindex(*list(type_.shape)[:-1]):
-            parts = (b.extract(value, position) if position else value for value in (match.value, exponents))
-            scaled = _scale(*parts)
-            result = b.insert(scaled, result, position) if position else scaled
-        return result
+        *outer, lanes = list(type_.shape)
+        blocks = ir.VectorType.get([*outer, lanes // _LANES, _LANES], type_.element_type)
+        values, powers = (vector.shape_cast(blocks, value) for value in (match.value, exponents))
+        result = values
+        for position in np.ndindex(*list(blocks.shape)[:-1]):
+            result = b.insert(_scale(b.extract(values, position), b.extract(powers, position)), result, position)
+        return vector.shape_cast(type_, result)
 
 
 def _exponent(value: ir.Value, name: str) -> ir.Operation | None:

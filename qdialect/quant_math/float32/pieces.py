@@ -1,4 +1,4 @@
-"""Functions by polynomials of pieces, which are told apart by the leading bits of a float32 number.
+"""Functions by polynomials of pieces, which are told apart by some bits of a float32 number.
 
 Where |x| is in piece i, with t = x - c_i exact and f(c_i) = a_i up to 2^-8 of a last bit,
 
@@ -15,35 +15,36 @@ from functools import cached_property
 
 import numpy as np
 
-from qdialect.quant_math.float32.machine import ENTRIES, Machine, V, at_least
+from qdialect.quant_math.float32.machine import ENTRIES, Machine, V, at_most
 
 
 @dataclass(frozen=True)
 class Pieces:
     """A function from 0 on; a row is (c, a, coefficients of P with the highest power first) of a piece."""
 
+    scale: float
+    offset: float
+    """`offset` + `scale` * x is the number whose bits tell the piece of x."""
     shift: int
-    """Bits of a number that do not tell its piece."""
-    low: float
-    """What smaller numbers are taken for, where the piece is looked up: a number of the first piece."""
-    first: float
-    """Where the first piece ends."""
+    """How many low bits of it do not."""
     rows: Sequence[Sequence[float]]
-    """At most `ENTRIES`."""
+    """At most `ENTRIES`; the anchor a of the second is above all numbers of the first piece, and the least but 0."""
 
     @cached_property
     def tables(self) -> list[tuple[float, ...]]:
-        """The columns of the rows as tables, each row where the leading bits of its numbers point to."""
-        start = int(np.float32(self.low).view(np.int32)) >> self.shift
+        """The columns of the rows as tables, each row where the bits of its numbers point to."""
+        start = int(np.float32(self.offset).view(np.int32)) >> self.shift
         filled = [*self.rows, *[self.rows[-1]] * (ENTRIES - len(self.rows))]
         return list(zip(*(filled[(entry - start) % ENTRIES] for entry in range(ENTRIES)), strict=True))
 
 
 def piecewise(m: Machine[V], x: V, pieces: Pieces) -> V:
     """The function of x >= 0; NaN stays."""
-    entries = m.entries(at_least(m, x, pieces.low), pieces.shift, pieces.tables)
-    center, anchor, value, *coefficients = entries
+    told = m.multiply_add(x, m.constant(pieces.scale), m.constant(pieces.offset))
+    center, anchor, value, *coefficients = m.entries(told, pieces.shift, pieces.tables)
     t = m.subtract(x, center)
     for coefficient in coefficients:
         value = m.multiply_add(value, t, coefficient)
-    return m.multiply_add(value, t, m.where_less(x, m.constant(pieces.first), x, anchor))
+    # x itself in the first piece, whose anchor is 0; elsewhere the anchor, which is no less than the second one.
+    near = at_most(m, x, pieces.rows[1][1])
+    return m.multiply_add(value, t, m.where_less(anchor, near, near, anchor))

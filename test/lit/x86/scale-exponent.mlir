@@ -39,6 +39,24 @@ func.func @rows(%x: vector<2x16xf32>, %biased: vector<2x16xf32>) -> vector<2x16x
   return %0 : vector<2x16xf32>
 }
 
+// CHECK-LABEL: func.func @two_vectors(
+// CHECK-COUNT-2: "llvm.x86.avx512.mask.scalef.ps.512"
+// CHECK-NOT: arith.mulf
+func.func @two_vectors(%x: vector<32xf32>, %biased: vector<32xf32>) -> vector<32xf32> {
+  %one = arith.constant dense<1> : vector<32xi32>
+  %bits = arith.constant dense<23> : vector<32xi32>
+  %k = arith.bitcast %biased : vector<32xf32> to vector<32xi32>
+  %h = arith.shrsi %k, %one : vector<32xi32>
+  %a = arith.shli %h, %bits : vector<32xi32>
+  %p = arith.bitcast %a : vector<32xi32> to vector<32xf32>
+  %m = arith.mulf %x, %p : vector<32xf32>
+  %r = arith.subi %k, %h : vector<32xi32>
+  %b = arith.shli %r, %bits : vector<32xi32>
+  %q = arith.bitcast %b : vector<32xi32> to vector<32xf32>
+  %0 = arith.mulf %m, %q {qnn.scaled} : vector<32xf32>
+  return %0 : vector<32xf32>
+}
+
 // CHECK-LABEL: func.func @few_lanes(
 // CHECK-NOT: scalef
 // CHECK: arith.mulf {{.*}} {qnn.scaled}
@@ -53,7 +71,7 @@ func.func @few_lanes(%x: vector<8xf32>, %biased: vector<8xf32>) -> vector<8xf32>
   %r = arith.subi %k, %h : vector<8xi32>
   %b = arith.shli %r, %bits : vector<8xi32>
   %q = arith.bitcast %b : vector<8xi32> to vector<8xf32>
-  // expected-remark @below {{[scale-exponent] 'arith.mulf' vectors must have 16 lanes, but got 8}}
+  // expected-remark @below {{[scale-exponent] 'arith.mulf' vectors must have a multiple of 16 lanes, but got 8}}
   %0 = arith.mulf %m, %q {qnn.scaled} : vector<8xf32>
   return %0 : vector<8xf32>
 }
