@@ -16,6 +16,7 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.instructions.instruction import portable_emission
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
+from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.register_table import RegisterTable
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
@@ -73,4 +74,5 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     scaling = [ScaleExponent()] if instructions.scales_by_exponents else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
-    return [HighWord(), *rounding, *scaling, ByteStore(instructions), *tables, *numbers]
+    long_tables = [NumberTable()] if instructions.permutes_pairs else []
+    return [HighWord(), *rounding, *scaling, ByteStore(instructions), *tables, *numbers, *long_tables]

@@ -24,7 +24,7 @@ FAMILIES = (
         packs.PACK_WORDS,
         packs.PACK_BYTES,
     ),
-    *(permutes.VPERMD, permutes.VPSHUFB, conversions.VCVTPS2DQ, {64: permutes.VPERMI2B}),
+    *(permutes.VPERMD, permutes.VPSHUFB, conversions.VCVTPS2DQ, {64: permutes.VPERMI2B, 16: permutes.VPERMI2D}),
 )
 INSTRUCTIONS = [instruction for family in FAMILIES for instruction in family.values()]
 DRAWS = 4

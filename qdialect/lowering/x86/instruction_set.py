@@ -63,6 +63,11 @@ class InstructionSet:
         return self.lanes if self.lanes in VPERMD else 0
 
     @property
+    def permutes_pairs(self) -> bool:
+        """Whether a permute takes its 32-bit lanes from two registers."""
+        return self.lanes == _ZMM
+
+    @property
     def interleaves(self) -> bool:
         """Whether bytes of four taps are interleaved for dot products lane by lane."""
         return bool(self.pair_dots) or not self.multiplies_words

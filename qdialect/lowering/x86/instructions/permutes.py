@@ -65,6 +65,17 @@ def _words(count: int) -> Lanes:
     return Lanes(count, "int32")
 
 
+VPERMI2D = Instruction(
+    "vpermi2d.512",
+    "llvm.x86.avx512.vpermi2var.d.512",
+    (frozenset({"avx512f"}),),
+    (_words(16),) * 3,
+    _words(16),
+    _looked_up,
+    _portable_look_up,
+)
+"""(the first 16 entries of a table, indices, the other 16)."""
+
 VPERMD: Mapping[int, Instruction] = {
     lanes: Instruction(
         f"vpermd.{lanes * 32}",

@@ -1,0 +1,87 @@
+// RUN: %python %S/Inputs/x86_step.py %s > %t && filecheck %s --input-file=%t
+
+// A table of 256 numbers of 32 bits is looked up in registers: 32 entries by each permute, chosen by the bits above.
+
+// CHECK-LABEL: func.func @look_up(
+// CHECK-COUNT-16: vector.load %arg0[{{.*}}] : memref<256xf32>, vector<16xf32>
+// CHECK-COUNT-8: "llvm.x86.avx512.vpermi2var.d.512"
+// CHECK-COUNT-7: arith.select
+// CHECK-NOT: vector.gather
+func.func @look_up(%table: memref<256xf32>, %x: vector<16xi32>) -> vector<16xf32> {
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<true> : vector<16xi1>
+  %none = arith.constant dense<0.0> : vector<16xf32>
+  %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @integers_by_bytes(
+// CHECK-COUNT-16: "llvm.x86.avx512.vpermi2var.d.512"
+// CHECK-NOT: vector.gather
+func.func @integers_by_bytes(%table: memref<256xi32>, %x: vector<2x16xi8>) -> vector<2x16xi32> {
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<true> : vector<2x16xi1>
+  %none = arith.constant dense<0> : vector<2x16xi32>
+  %at = arith.index_castui %x : vector<2x16xi8> to vector<2x16xindex>
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xi32>, vector<2x16xindex>, vector<2x16xi1>, vector<2x16xi32> into vector<2x16xi32>
+  return %0 : vector<2x16xi32>
+}
+
+// CHECK-LABEL: func.func @few_lanes(
+// CHECK: vector.gather
+func.func @few_lanes(%table: memref<256xf32>, %x: vector<4xi32>) -> vector<4xf32> {
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<true> : vector<4xi1>
+  %none = arith.constant dense<0.0> : vector<4xf32>
+  %at = arith.index_cast %x : vector<4xi32> to vector<4xindex>
+  // expected-remark @+1 {{[number-table] 'vector.gather' vectors must have a multiple of 16 lanes, but got 4}}
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<4xindex>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+  return %0 : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @later_entries(
+// CHECK: vector.gather
+func.func @later_entries(%table: memref<256xf32>, %x: vector<16xi32>) -> vector<16xf32> {
+  %c1 = arith.constant 1 : index
+  %mask = arith.constant dense<true> : vector<16xi1>
+  %none = arith.constant dense<0.0> : vector<16xf32>
+  %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
+  // expected-remark @+1 {{[number-table] 'vector.gather' base index must be 0}}
+  %0 = vector.gather %table[%c1] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @some_lanes(
+// CHECK: vector.gather
+func.func @some_lanes(%table: memref<256xf32>, %x: vector<16xi32>, %mask: vector<16xi1>) -> vector<16xf32> {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant dense<0.0> : vector<16xf32>
+  %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
+  // expected-remark @+1 {{[number-table] 'vector.gather' mask must be true in every lane}}
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @spread_entries(
+// CHECK: vector.gather
+func.func @spread_entries(%table: memref<256xf32, strided<[2]>>, %x: vector<16xi32>) -> vector<16xf32> {
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<true> : vector<16xi1>
+  %none = arith.constant dense<0.0> : vector<16xf32>
+  %at = arith.index_cast %x : vector<16xi32> to vector<16xindex>
+  // expected-remark @+1 {{[number-table] 'vector.gather' table must lie side by side in the default memory space, but got memref<256xf32, strided<[2]>>}}
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32, strided<[2]>>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// CHECK-LABEL: func.func @plain_indices(
+// CHECK: vector.gather
+func.func @plain_indices(%table: memref<256xf32>, %at: vector<16xindex>) -> vector<16xf32> {
+  %c0 = arith.constant 0 : index
+  %mask = arith.constant dense<true> : vector<16xi1>
+  %none = arith.constant dense<0.0> : vector<16xf32>
+  // expected-remark @+1 {{[number-table] 'vector.gather' indices must be cast from a vector of 8 or 32-bit integers}}
+  %0 = vector.gather %table[%c0] [%at], %mask, %none : memref<256xf32>, vector<16xindex>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  return %0 : vector<16xf32>
+}
