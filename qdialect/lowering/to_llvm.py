@@ -7,9 +7,11 @@ from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
 from qdialect.lowering.upstream import load_kernel_dialects, run_passes
 
-_PASSES = (
+_TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}"
+# Function by function: the ops of one stay in the cache from pass to pass, and functions are apart for several threads.
+_OF_FUNCTIONS = (
     # A reduction of float numbers stays one chain, in their order.
-    "func.func(lower-vector-multi-reduction{lowering-strategy=inner-reduction})",
+    "lower-vector-multi-reduction{lowering-strategy=inner-reduction}",
     "convert-vector-to-scf{full-unroll}",
     "convert-scf-to-cf",
     # Views and strided metadata become index arithmetic before memrefs become pointers.
@@ -17,12 +19,20 @@ _PASSES = (
     "lower-affine",
     "convert-vector-to-llvm",
     # In one pass: each looks at every op there is.
-    "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}",
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
+    _TO_LLVM,
+)
+_OF_LLVM_FUNCTIONS = (
     "reconcile-unrealized-casts",
     # A third look at every op finds nothing, and blocks are as they should be.
     "canonicalize{max-iterations=2 region-simplify=disabled}",
     "cse",
+)
+_PASSES = (
+    f"func.func({','.join(_OF_FUNCTIONS)})",
+    # The constants, which belong to the module.
+    _TO_LLVM,
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
+    f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
 )
 
 
