@@ -39,4 +39,4 @@
 // UNKNOWN-NEXT: note: node {{[0-9]+}} StringNormalizer ('text'): operator is not supported
 
 // SHORT: error: {{.*}}file is damaged
-// HELP: operators of .onnx files: Abs, Acosh, Add
+// HELP: operators of .onnx files: Abs, Acos, Acosh, Add
