@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, network, quantized
 
-from tools.zoo import truth
+from tools.zoo import frameworks, truth
 from tools.zoo.tensors import tensors
 from tools.zoo.truth.onnx_truth import in_double
 from tools.zoo.truth.windows import convolution, maximum, padding_of
@@ -141,6 +141,31 @@ def test_elements_of_long_rows_are_gathered() -> None:
     names = builder.input("x", rows.shape, np.float64), builder.input("i", indices.shape, np.int64)
     found = builder.node("GatherElements", *names, axis=1)
     np.testing.assert_array_equal(_truth(builder, found, rows, indices), np.take_along_axis(rows, indices, 1))
+
+
+PADS = [
+    ([0, -1, 2, -2], None, "constant", 18),
+    ([1, 0], [-1], "constant", 18),
+    ([-1, 3], [1], "edge", 18),
+    ([0, -1, 0, 2], None, "reflect", 17),
+    ([1, -1, 0, 0], None, "constant", 17),
+]
+
+
+@pytest.mark.parametrize(("pads", "axes", "mode", "version"), PADS)
+def test_negative_pads_remove_elements(
+    pads: list[int], axes: list[int] | None, mode: str, version: int, tmp_path: Path
+) -> None:
+    builder, data = ModelBuilder(), np.arange(28, dtype=np.float32).reshape(4, 7)
+    given = [builder.constant(np.array(pads)), builder.constant(np.array(5, np.float32)) if mode == "constant" else ""]
+    given += [builder.constant(np.array(axes))] if axes else []
+    padded = builder.node("Pad", builder.input("x", (4, 7)), *given, mode=mode)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(builder.finish(padded, dtype=np.float32, version=version))
+    (found,) = truth.load(str(path), ".onnx")([data])
+    (wanted,) = frameworks.load("onnx_runtime", str(path))([data])
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_an_operator_without_an_evaluator_is_named() -> None:

@@ -168,6 +168,10 @@ def test_a_flipped_tie_explains_a_distance_to_the_truth(tmp_path: Path, monkeypa
     assert found
     assert (found.units, found.different) == (1, 1)
     assert 0 < found.distance < 1e-5
+    # The first unit differs in this element, whose tie float32 rounds to our side.
+    (cause,) = measured_units(path, [sample]).causes
+    assert (cause.name, cause.different, cause.framework) == (quantized_tensors(network())[0], 1, 0.0)
+    assert 0 < cause.ours < 1e-5
     # Results that are not those of the network with this element are explained by nothing.
     assert flipped_ties(path, [sample], [[outputs[0][0] + np.float32(0.2)]]) is None
 

@@ -111,6 +111,7 @@ def _with_units(start: Result, path: Path, inputs: Sequence[Sample]) -> Result:
         float_units=found.floating,
         our_units=found.ours,
         framework_units=found.framework,
+        causes=found.causes,
     )
 
 

@@ -10,8 +10,9 @@ from tools.zoo.markdown import ABSENT, escaped, table
 from tools.zoo.results import OURS, STATUSES, Result
 from tools.zoo.speed import factor, times
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.causes import Cause
 from tools.zoo.units.ties import Ties
-from tools.zoo.verdict import kind, verdict
+from tools.zoo.verdict import TIE, kind, verdict
 
 _INTRODUCTION = """\
 # The zoo
@@ -83,8 +84,24 @@ def _lines(result: Result) -> list[str]:
 
 def _differing(result: Result) -> list[str]:
     """The units that differ most, a line for each kind."""
+    if result.causes:
+        return [f"unit that differs: {cause.name} ({cause.different}): {_cause(cause)}" for cause in result.causes]
     kinds = (("integer units", result.integer_units), ("float units", result.float_units))
     return [f"{kind} that differ: {', '.join(found.names)}" for kind, found in kinds if found and found.names]
+
+
+def _cause(found: Cause) -> str:
+    """Whose arithmetic it is, by the distances to what the truth makes of the same tensors."""
+    ours, framework = (f"{distance:.1g} of a step" for distance in (found.ours, found.framework))
+    match found.ours > TIE, found.framework > TIE:
+        case False, False:
+            return f"ties, of which the truth is at most {max(found.ours, found.framework):.1g} of a step away"
+        case False, True:
+            return f"the framework's arithmetic, up to {framework} from the truth; ours is at most {ours} from it"
+        case True, False:
+            return f"our arithmetic, up to {ours} from the truth; the framework's is at most {framework} from it"
+        case _:
+            return f"both are away from the truth: ours up to {ours}, the framework's up to {framework}"
 
 
 def _share(result: Result) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from tools.zoo.distance import Difference, Distance
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.causes import Cause
 from tools.zoo.units.ties import Ties
 
 OURS = "qdialect"
@@ -47,6 +48,8 @@ class Result:
     """Of our units with the truth, each computed from tensors of the truth."""
     framework_units: Ties | None = None
     """Of the framework's units with the truth, from the same tensors."""
+    causes: tuple[Cause, ...] = ()
+    """Of the units of ours that differ from the framework's."""
     flipped: Ties | None = None
     """What brings the truth to our results, where these are further from it; see `units.flipped_ties`."""
     times: dict[str, float] = field(default_factory=dict[str, float])
@@ -65,10 +68,11 @@ def _agreement(fields: dict[str, Any]) -> Agreement:
     return Agreement(**own)
 
 
-_KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+_KINDS: dict[str, Callable[[Any], Any]] = {
     "difference": lambda fields: Difference(**fields),
     **dict.fromkeys(("ours", "framework", "plain"), lambda fields: Distance(**fields)),
     **dict.fromkeys(("integer_units", "float_units"), _agreement),
+    "causes": lambda found: tuple(Cause(**fields) for fields in found),
     **dict.fromkeys(("our_units", "framework_units", "flipped"), lambda fields: Ties(**fields)),
 }
 
@@ -81,5 +85,5 @@ def read(path: Path) -> Result:
 def from_fields(fields: dict[str, Any]) -> Result:
     """A result of the JSON object of one."""
     nested: dict[str, Any] = {name: kind(fields[name]) for name, kind in _KINDS.items() if fields.get(name)}
-    lists: dict[str, Any] = {name: tuple(fields[name]) for name in ("reasons", "notes")}
+    lists: dict[str, Any] = {name: tuple(fields.get(name, ())) for name in ("reasons", "notes", "causes")}
     return Result(**{**fields, **lists, **nested})

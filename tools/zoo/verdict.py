@@ -11,7 +11,8 @@ from tools.zoo.units.ties import Ties
 # An output in f32 is a rounding away from the truth, whoever computes it.
 _ROUNDING = 2.0**-23
 # A float32 number of up to 256 steps is known to 2^-16 of a step, and there are some operations in a unit.
-_TIE = 2.0**-14
+TIE = 2.0**-14
+"""In steps of a quantization: how near to a tie a position is that a rounding of float32 can move over it."""
 
 
 def verdict(result: Result) -> str:
@@ -38,7 +39,7 @@ def kind(text: str) -> str:
 
 
 def _amplified(flipped: Ties | None) -> str:
-    if flipped is None or flipped.different == 0 or flipped.distance > _TIE:
+    if flipped is None or flipped.different == 0 or flipped.distance > TIE:
         return ""
     elements = f"{flipped.different} element{'s' if flipped.different > 1 else ''}"
     units = f"{flipped.units} unit{'s' if flipped.units > 1 else ''}"

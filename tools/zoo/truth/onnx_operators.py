@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from tools.zoo.truth.contrib_operators import CONTRIB_OPERATORS
+from tools.zoo.truth.onnx_pad import Pad
 from tools.zoo.truth.quantization import Quantizing, dequantized, quantized
 from tools.zoo.truth.windows import convolution, maximum, padding_of
 
@@ -156,6 +157,6 @@ def _geometry(
 
 OPERATORS = (
     *(DequantizeLinear, QuantizeLinear, DynamicQuantizeLinear, Cast, LayerNormalization, Softmax, Erf, Gelu),
-    *(GatherElements, Conv, MaxPool, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul),
+    *(GatherElements, Pad, Conv, MaxPool, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul),
     *CONTRIB_OPERATORS,
 )

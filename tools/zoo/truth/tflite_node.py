@@ -57,15 +57,6 @@ class Node:
         return self.operator.outputs[0].shape
 
 
-DTYPES = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "i32": np.int32}
-"""Of quantized values, by the name of their element."""
-
-
-def is_quantized(tensor: Tensor) -> bool:
-    """Whether a tensor holds quantized values."""
-    return bool(tensor.scales) and tensor.element in DTYPES
-
-
 def traced_name(tensor: Tensor) -> str:
     """A tensor by its number, since names need not differ, and by the first of the names that a fusion has left."""
     return f"{tensor.index}:{tensor.name.partition(';')[0]}"

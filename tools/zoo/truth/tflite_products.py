@@ -10,10 +10,9 @@ import tflite
 
 from tools.zoo.frameworks.runner import Array
 from tools.zoo.truth import NoTruthError
+from tools.zoo.truth.tflite_grid import on_range
 from tools.zoo.truth.tflite_node import Evaluator, Node, activated, fused
 from tools.zoo.truth.windows import convolution, padding_of
-
-_LARGEST = 127
 
 
 def _data(node: Node, axes: tuple[int, ...], *, is_asymmetric: bool) -> Array:
@@ -21,24 +20,7 @@ def _data(node: Node, axes: tuple[int, ...], *, is_asymmetric: bool) -> Array:
     data = node[0]
     if node.tensor(0).element != "f32" or node.tensor(1).element != "i8":
         return data
-    low: Array = data.min(axis=axes, keepdims=True)
-    high: Array = data.max(axis=axes, keepdims=True)
-    if not is_asymmetric:
-        scale = np.maximum(np.abs(low), np.abs(high)) / _LARGEST
-        return _away(data / np.where(scale == 0, 1, scale)) * scale
-    low, high = np.minimum(low, 0), np.maximum(high, 0)
-    scale = (high - low) / 255
-    scale = np.where(scale == 0, 1, scale)
-    # From the end of the range at which the zero point loses less.
-    at_low, at_high = -128 - low / scale, 127 - high / scale
-    is_low = 128 + np.abs(low / scale) < 127 + np.abs(high / scale)
-    zero_point = np.clip(_away(np.where(is_low, at_low, at_high)), -128, 127)
-    return (np.clip(_away(data / scale + zero_point), -128, 127) - zero_point) * scale
-
-
-def _away(numbers: Array) -> Array:
-    """Rounded half away from zero."""
-    return np.sign(numbers) * np.floor(np.abs(numbers) + 0.5)
+    return on_range(data, axes, is_asymmetric=is_asymmetric)
 
 
 def _with_bias(node: Node, index: int, total: Array) -> Array:

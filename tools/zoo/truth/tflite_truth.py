@@ -17,11 +17,13 @@ from qdialect.frontends.tflite.reader import LOOP, read_graph, read_options
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.truth import NoTruthError
 from tools.zoo.truth.tflite_functions import FUNCTIONS
-from tools.zoo.truth.tflite_node import DTYPES, Node, is_quantized, traced_name
+from tools.zoo.truth.tflite_grid import DTYPES, is_quantized, numbers, on_grid, rounded, stored
+from tools.zoo.truth.tflite_lstm import LSTMS
+from tools.zoo.truth.tflite_node import Node, traced_name
 from tools.zoo.truth.tflite_products import PRODUCTS
 from tools.zoo.truth.tracing import traced
 
-_OPERATORS = {**FUNCTIONS, **PRODUCTS}
+_OPERATORS = {**FUNCTIONS, **LSTMS, **PRODUCTS}
 
 
 def load(path: str) -> Runner:
@@ -38,9 +40,9 @@ def in_double(graph: Graph) -> Runner:
             raise NoTruthError(f"{unknown[0]} has no evaluator in float64")
 
     def run(inputs: Sequence[Array]) -> list[Array]:
-        given = [_numbers(tensor, array) for tensor, array in zip(graph.inputs, inputs, strict=True)]
+        given = [numbers(tensor, array) for tensor, array in zip(graph.inputs, inputs, strict=True)]
         found = _run(graph, given, graphs)
-        return [_stored(tensor, one) for tensor, one in zip(graph.outputs, found, strict=True)]
+        return [stored(tensor, one) for tensor, one in zip(graph.outputs, found, strict=True)]
 
     return run
 
@@ -52,7 +54,7 @@ def _run(graph: Graph, given: Sequence[Array], graphs: Mapping[int, Graph]) -> l
         if tensor is None:
             return None
         if tensor.index not in values and tensor.data is not None:
-            values[tensor.index] = _numbers(tensor, tensor.data)
+            values[tensor.index] = numbers(tensor, tensor.data)
         # A variable tensor is zero at first.
         return values.get(tensor.index, np.zeros(tensor.shape))
 
@@ -60,7 +62,7 @@ def _run(graph: Graph, given: Sequence[Array], graphs: Mapping[int, Graph]) -> l
         arrays = [value(tensor) for tensor in operator.inputs]
         results = _loop(operator, arrays, graphs) if operator.kind == LOOP else _evaluated(operator, arrays)
         for tensor, result in zip(operator.outputs, results, strict=True):
-            values[tensor.index] = _on_grid(tensor, result, is_traced=graph.subgraph == 0)
+            values[tensor.index] = _kept(tensor, result, is_traced=graph.subgraph == 0)
     found = [value(tensor) for tensor in graph.outputs]
     return [array for array in found if array is not None]
 
@@ -79,40 +81,9 @@ def _loop(operator: Operator, arrays: Sequence[Array | None], graphs: Mapping[in
     return held
 
 
-def _grid(tensor: Tensor, rank: int) -> tuple[Array, Array]:
-    """Scales and zero points, shaped to meet the tensor."""
-    shape = [1] * rank
-    if len(tensor.scales) > 1:
-        shape[tensor.axis] = -1
-    return np.array(tensor.scales).reshape(shape), np.array(tensor.zero_points, np.float64).reshape(shape)
-
-
-def _numbers(tensor: Tensor, array: Array) -> Array:
-    """What stored values stand for; integers without scales stand for themselves."""
-    if not tensor.scales or tensor.element in ("f32", "i1"):
-        return array.astype(np.float64) if array.dtype == np.float32 else array
-    scales, zero_points = _grid(tensor, array.ndim)
-    return (array.astype(np.float64) - zero_points) * scales
-
-
-def _stored(tensor: Tensor, numbers: Array) -> Array:
-    """The quantized values as float64; numbers where there are none."""
-    return _rounded(tensor, numbers)[1] if is_quantized(tensor) else np.asarray(numbers, np.float64)
-
-
-def _rounded(tensor: Tensor, numbers: Array) -> tuple[Array, Array]:
-    """Positions and quantized values of a tensor, rounded half away from zero."""
-    scales, zero_points = _grid(tensor, numbers.ndim)
-    scaled = numbers / scales
-    rounded = np.sign(scaled) * np.floor(np.abs(scaled) + 0.5)
-    limits = np.iinfo(DTYPES[tensor.element])
-    return scaled + zero_points, np.clip(rounded + zero_points, limits.min, limits.max)
-
-
-def _on_grid(tensor: Tensor, numbers: Array, *, is_traced: bool) -> Array:
-    if not is_quantized(tensor):
-        return numbers
-    positions, values = _rounded(tensor, numbers)
-    if is_traced:
-        values = traced(traced_name(tensor), positions, values.astype(DTYPES[tensor.element]))
-    return _numbers(tensor, values)
+def _kept(tensor: Tensor, exact: Array, *, is_traced: bool) -> Array:
+    """What a tensor holds of an operator's result."""
+    if not (is_traced and is_quantized(tensor)):
+        return on_grid(tensor, exact)
+    positions, values = rounded(tensor, exact)
+    return numbers(tensor, traced(traced_name(tensor), positions, values.astype(DTYPES[tensor.element])))

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 import qdialect
 from tools.zoo import frameworks, truth
 from tools.zoo.distance import difference
@@ -19,6 +21,7 @@ from tools.zoo.flows.samples import Sample
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.truth.tracing import Exact, tracing
 from tools.zoo.units.agreement import Agreement, agreement
+from tools.zoo.units.causes import Cause, causes
 from tools.zoo.units.network import Cut, Network
 from tools.zoo.units.ties import Ties, ties
 
@@ -41,6 +44,8 @@ class Measured:
     """Of ours with the truth."""
     framework: Ties | None = None
     """Of the framework's with the truth."""
+    causes: tuple[Cause, ...] = ()
+    """Of the units of ours that differ from the framework's."""
 
 
 def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
@@ -64,10 +69,11 @@ def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
             return ours, theirs
 
         found, wanted = zip(*map(results, runs), strict=True)
-        against = _against_truth(network, path, samples, results)
+        exact = _truth(path)
+        against = _against_truth(network, exact, samples, results) if exact else (None, None)
     floating = [name for name in network.quantized if name not in cut.integer]
     integer, others = (_agreement(found, wanted, names) for names in (cut.integer, floating))
-    return Measured(integer, others, *against)
+    return Measured(integer, others, *against, _causes(network, exact, samples, runs, (found, wanted)))
 
 
 def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> Ties | None:
@@ -135,18 +141,36 @@ def _agreement(found: Sequence[Tensors], wanted: Sequence[Tensors], names: Seque
     return agreement(found, [{name: one[name] for name in names} for one in wanted])
 
 
+def _truth(path: Path) -> Runner | None:
+    """What the truth lacks is told where it is first asked for."""
+    try:
+        return truth.load(str(path), path.suffix)
+    except truth.NoTruthError:
+        return None
+
+
+def _causes(
+    network: Network,
+    exact: Runner | None,
+    samples: Sequence[Sample],
+    runs: Sequence[Tensors],
+    results: tuple[Sequence[Tensors], Sequence[Tensors]],
+) -> tuple[Cause, ...]:
+    """Of differences of `results`, ours and the framework's, both from the framework's tensors in `runs`."""
+    pairs = [(one[name], other[name]) for one, other in zip(*results, strict=True) for name in other]
+    if exact is None or all(np.array_equal(one, other) for one, other in pairs):
+        return ()
+    traces = [_forced(network, exact, one, run)[1] for one, run in zip(samples, runs, strict=True)]
+    return causes(*results, traces)
+
+
 def _against_truth(
     network: Network,
-    path: Path,
+    exact: Runner,
     samples: Sequence[Sample],
     results: Callable[[Mapping[str, Array]], tuple[Tensors, Tensors]],
-) -> tuple[Ties | None, Ties | None]:
+) -> tuple[Ties, Ties]:
     """Of ours and the framework's units, each computed from the tensors of the truth."""
-    try:
-        exact = truth.load(str(path), path.suffix)
-    # What the truth lacks is told where it is first asked for.
-    except truth.NoTruthError:
-        return None, None
     traces = [_forced(network, exact, one, {})[1] for one in samples]
     given = [
         {**dict(zip(network.inputs, one, strict=False)), **{name: trace[name].values for name in network.quantized}}

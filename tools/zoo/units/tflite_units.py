@@ -14,7 +14,8 @@ from qdialect.frameworks import litert
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.reader import read_graph
 from tools.zoo.frameworks.runner import Array
-from tools.zoo.truth.tflite_node import is_quantized, traced_name
+from tools.zoo.truth.tflite_grid import is_quantized
+from tools.zoo.truth.tflite_node import traced_name
 from tools.zoo.units.network import Cut
 
 _IDENTIFIER = b"TFL3"

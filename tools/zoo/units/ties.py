@@ -46,9 +46,14 @@ def ties(
     return Ties(len(units), different, elements, furthest)
 
 
-def _distances(found: Array, exact: Exact, known: Array | None) -> Array:
-    """Of the elements that differ, how far each position is from the nearest one that rounds to what was found."""
+def rounding_distance(found: Array, exact: Exact) -> Array:
+    """How far each position is from the nearest one that rounds to what was found; 0 where it does so itself."""
     apart = found.astype(np.int64) - exact.values
-    at = np.nonzero(apart if known is None else (apart != 0) & (found != known))
-    nearest = found[at] - 0.5 * np.sign(apart[at])
-    return np.abs(exact.positions[at] - nearest)
+    nearest = found - 0.5 * np.sign(apart)
+    return np.where(apart == 0, 0.0, np.abs(exact.positions - nearest))
+
+
+def _distances(found: Array, exact: Exact, known: Array | None) -> Array:
+    """Of the elements that differ."""
+    apart = found != exact.values
+    return rounding_distance(found, exact)[apart if known is None else apart & (found != known)]
