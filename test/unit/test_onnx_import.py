@@ -183,7 +183,8 @@ def unsupported(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1,
 @pytest.mark.parametrize(
     ("reason", "kind", "operands", "attributes"),
     [
-        ("input 1 must come from a DequantizeLinear", "Conv", [np.float32(WEIGHT)], {}),
+        ("input must have 1 * 1 channels, but got 4", "Conv", [np.float32(WEIGHT)], {}),
+        ("input 1 must come from a DequantizeLinear", "Conv", [np.float32(WEIGHT), np.ones((1, 1), np.float32)], {}),
         ("must have 2 to 3 inputs, but got 1", "Conv", [], {}),
         ("input must have 2 dimensions, but got 4", "Gemm", [WEIGHT], {}),
         ("attribute 'alpha' must be of type FLOAT, but got INT", "LeakyRelu", [], {"alpha": 1}),

@@ -9,24 +9,21 @@ sums and products only ui8; any other group dequantizes, computes in float32 and
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 
 import numpy as np
 
 from qdialect.frontends.common import Array
+from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, is_operator
 from qdialect.frontends.onnx.model import Graph, Node
 
 # The kernels of these take i8 too, for operands and results of one type.
 _OF_SIGNED = ("Softmax", "AveragePool", "GlobalAveragePool")
 _KINDS = ("Add", "Mul", *_OF_SIGNED)
-_NOTHING = ("Identity", "Dropout")
 _BOUNDS = ("Relu", "Clip")
-_MOVEMENTS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
 # How much less than the quantized range a Clip may leave (ONNX Runtime's ClipQuantFusion).
 _TOLERANCE = 2.0**-23
-_DOMAIN = "com.microsoft."
 
 
 class GroupKernel(Enum):
@@ -44,26 +41,18 @@ def group_kernels(graph: Graph) -> Mapping[int, GroupKernel]:
 
 
 class _Groups:
-    """The quantized tensors of a graph: who gives them, and how many readers they have."""
+    """The QDQ groups of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._constants = graph.constants
-        self._giver = {name: node for node in graph.nodes for name in node.outputs}
-        self._reader = {name: node for node in graph.nodes for name in node.inputs}
-        direct = Counter(name for node in graph.nodes for name in node.inputs)
-        direct.update(graph.outputs)
-        # Each reader of a dequantized tensor gets a DequantizeLinear of its own.
-        self._readers = Counter(direct)
-        for node in graph.nodes:
-            if _is(node, "DequantizeLinear"):
-                self._readers[node.inputs[0]] += direct[node.outputs[0]] - 1
+        self._readers = Readers(graph)
 
     def kernel(self, node: Node) -> GroupKernel:
         """What a node's group is computed with, as far as its end and i8 tensors say."""
         after = self._end(node)
         if after is None:
             return GroupKernel.F32
-        before = (self._giver.get(name) for name in node.inputs)
+        before = (self._readers.giver(name) for name in node.inputs)
         sources = [one.inputs[0] for one in before if one is not None and self._is_signed(one)]
         results = [after.outputs[0]] if self._is_signed(after) else []
         become_unsigned = {self._becomes_unsigned(name) for name in (*sources, *results)}
@@ -75,21 +64,17 @@ class _Groups:
     def _end(self, node: Node) -> Node | None:
         """The one QuantizeLinear that ends a node's group, None where something else is in between."""
         bounds: list[Node] = []
-        has_moved, reader = False, self._only_reader(node)
-        while reader is not None and reader.kind in (*_NOTHING, *_BOUNDS, *_MOVEMENTS):
+        has_moved, reader = False, self._readers.only_reader(node)
+        while reader is not None and reader.kind in (*NOTHING, *_BOUNDS, *MOVEMENTS):
             if reader.kind in _BOUNDS:
                 if has_moved:
                     return None
                 bounds.append(reader)
-            has_moved |= reader.kind in _MOVEMENTS
-            reader = self._only_reader(reader)
-        if reader is None or not _is(reader, "QuantizeLinear"):
+            has_moved |= reader.kind in MOVEMENTS
+            reader = self._readers.only_reader(reader)
+        if reader is None or not is_operator(reader, "QuantizeLinear"):
             return None
         return reader if all(self._is_superfluous(bound, reader) for bound in bounds) else None
-
-    def _only_reader(self, node: Node) -> Node | None:
-        result = next(iter(node.outputs), "")
-        return self._reader.get(result) if self._readers[result] == 1 else None
 
     def _is_superfluous(self, bound: Node, quantize: Node) -> bool:
         """Whether a Relu or Clip bounds no more than a quantization does."""
@@ -113,25 +98,20 @@ class _Groups:
         return found[0], found[1]
 
     def _becomes_unsigned(self, name: str) -> bool:
-        source = self._giver.get(name)
-        if source is None or not _is(source, "QuantizeLinear"):
+        source = self._readers.giver(name)
+        if source is None or not is_operator(source, "QuantizeLinear"):
             return False
-        reader = self._only_reader(source)
-        return reader is not None and _is(reader, "DequantizeLinear")
+        reader = self._readers.only_reader(source)
+        return reader is not None and is_operator(reader, "DequantizeLinear")
 
     def _is_signed(self, node: Node) -> bool:
         """Whether a node quantizes to i8, or dequantizes it."""
-        is_quantization = _is(node, "QuantizeLinear") or _is(node, "DequantizeLinear")
+        is_quantization = is_operator(node, "QuantizeLinear") or is_operator(node, "DequantizeLinear")
         point = self._zero_point(node) if is_quantization else None
         return point is not None and point.dtype == np.int8
 
     def _zero_point(self, node: Node) -> Array | None:
         return self._constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
-
-
-def _is(node: Node, kind: str) -> bool:
-    """Whether a node is of `kind`, with what that needs."""
-    return node.kind in (kind, _DOMAIN + kind) and len(node.inputs) >= 2 and len(node.outputs) == 1
 
 
 def _number(value: object) -> float:

@@ -22,6 +22,7 @@ from qdialect.frontends.common import (
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.branches import known_conditions, take_branches
 from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
+from qdialect.frontends.onnx.float_weights import nodes_with_quantized_weights, with_quantized_weights
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
@@ -121,6 +122,7 @@ class OnnxPlanner(Planner[Node]):
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
         self._graph = graph
         self._kernels: Mapping[int, GroupKernel] = {}
+        self._quantizes_weights = frozenset[int]()
 
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
@@ -133,6 +135,7 @@ class OnnxPlanner(Planner[Node]):
         graph = self._graph
         self._check_names()
         self._kernels = group_kernels(graph)
+        self._quantizes_weights = nodes_with_quantized_weights(graph)
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
@@ -173,7 +176,8 @@ class OnnxPlanner(Planner[Node]):
         array = folded(node, self._known_arrays(node, inputs), self.plan.budget)
         if array is not None:
             return Constant(array)
-        return planner_of(node.kind)(Call(self.plan, node, inputs, self._kernels.get(node.index, GroupKernel.OF_TYPE)))
+        call = Call(self.plan, node, inputs, self._kernels.get(node.index, GroupKernel.OF_TYPE))
+        return planner_of(node.kind)(with_quantized_weights(call) if node.index in self._quantizes_weights else call)
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
         """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them.

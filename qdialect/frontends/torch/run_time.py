@@ -71,9 +71,9 @@ class RunTimeParameters:
             return rounded_quotient(emitter, f32, scale, point)
         s, inverse = F32Builder(emitter, shape_of(f32.type)), F32Builder(emitter, self.scale.shape)("divf", 1.0, scale)
         scaled = s("mulf", f32, inverse)
-        return (
-            s("roundeven", s("addf", scaled, point)) if self.rounds_last else s("addf", s("roundeven", scaled), point)
-        )
+        if self.rounds_last:
+            return s("roundeven", s("addf", scaled, point))
+        return s("addf", s("roundeven", scaled), point)
 
     def dequantize(self, emitter: Emitter, values: ir.Value) -> ir.Value:
         """``(q - zero_point) * scale``, in float32."""
