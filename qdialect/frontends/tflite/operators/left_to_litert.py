@@ -1,4 +1,4 @@
-"""The operators that are left to LiteRT, each with the reason that a refusal of it gives."""
+"""The operators that are left to LiteRT, each with the reason that its message gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "it chooses a subgraph when the network runs": ("CALL", "IF", "STABLEHLO_WHILE", "WHILE"),
     "its composite has no decomposition that fits": ("STABLEHLO_COMPOSITE",),
     "its code is not part of the format": ("CUSTOM", "DELEGATE", "STABLEHLO_CUSTOM_CALL"),
-    "the schema only reserves it": ("PLACEHOLDER_FOR_GREATER_OP_CODES",),
     "converters write it as other operators": (
         *("ATAN2", "BUCKETIZE", "DENSIFY", "FAKE_QUANT", "LSTM", "REDUCE_WINDOW"),
         *(
