@@ -21,7 +21,11 @@ Array = NDArray[Any]
 Results = ir.Value | list[ir.Value]
 Window = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int], int]
 """Shapes of data and weights, strides, padding, dilation and groups of a convolution."""
-Body = Callable[[ir.Value], Results] | Callable[[ir.Value, ir.Value], Results]
+Body = (
+    Callable[[ir.Value], Results]
+    | Callable[[ir.Value, ir.Value], Results]
+    | Callable[[ir.Value, ir.Value, ir.Value], Results]
+)
 
 
 _NUMBERS = count()

@@ -82,13 +82,9 @@ class Loop:
         writer.operator(KIND.ADD, [row, state], total, OPTIONS.AddOptions, table({}, 2))
         writer.operator(KIND.TANH, [total], hidden)
         if self.unsupported:
-            image, normal = (writer.tensor(name, (1, 1, 1, _WIDTH), np.float32) for name in ("image", "normal"))
-            self._reshaped(writer, hidden, image, (1, 1, 1, _WIDTH))
-            how = table({0: ("Int32", 1), 1: ("Float32", 1), 2: ("Float32", 1), 3: ("Float32", 1)}, 4)
-            kind = OPTIONS.LocalResponseNormalizationOptions
-            writer.operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [image], normal, kind, how)
-            hidden = writer.tensor("normal row", (1, 1, _WIDTH), np.float32)
-            self._reshaped(writer, normal, hidden, (1, 1, _WIDTH))
+            angle = writer.tensor("angle", (1, 1, _WIDTH), np.float32)
+            writer.operator(KIND.ATAN2, [hidden, total], angle)
+            hidden = angle
         flat = writer.tensor("flat", (1, _WIDTH), np.float32)
         self._reshaped(writer, hidden, flat, (1, _WIDTH))
         written = self._written(writer, rows, hidden, counter, after)

@@ -54,17 +54,12 @@ class Net(ModelWriter):
         return result
 
     def unsupported(self, data: int) -> int:
-        """A local response normalization of floats between two conversions."""
-        floats, normal, result = self.result(dtype=np.float32), self.result(dtype=np.float32), self.result()
+        """An arc tangent of floats between two conversions."""
+        floats, angle, result = self.result(dtype=np.float32), self.result(dtype=np.float32), self.result()
         self.operator(tflite.BuiltinOperator.DEQUANTIZE, [data], floats)
-        self.normalize(floats, normal)
-        self.operator(tflite.BuiltinOperator.QUANTIZE, [normal], result)
+        self.operator(tflite.BuiltinOperator.ATAN2, [floats, floats], angle)
+        self.operator(tflite.BuiltinOperator.QUANTIZE, [angle], result)
         return result
-
-    def normalize(self, data: int, result: int) -> None:
-        kind = tflite.BuiltinOptions.LocalResponseNormalizationOptions
-        code = tflite.BuiltinOperator.LOCAL_RESPONSE_NORMALIZATION
-        self.operator(code, [data], result, kind, normalization_options)
 
     def sum(self, lhs: int, rhs: int) -> int:
         result = self.result()
@@ -78,12 +73,6 @@ def convolution_options(builder: Builder) -> int:
     tflite.Conv2DOptionsAddStrideW(builder, 1)
     tflite.Conv2DOptionsAddStrideH(builder, 1)
     return tflite.Conv2DOptionsEnd(builder)
-
-
-def normalization_options(builder: Builder) -> int:
-    held = SCHEMA.LocalResponseNormalizationOptionsT()
-    held.radius, held.bias, held.alpha, held.beta = 1, 1.0, 0.5, 0.75
-    return int(held.Pack(builder))
 
 
 def middle() -> bytes:
@@ -230,8 +219,8 @@ def test_regions_tell_reasons_and_products(tmp_path: Path) -> None:
     first, left, last = executable.regions
     assert first.products == last.products == 12 * 12 * 8 * 9 * 8
     ((title, reason),) = left.reasons.items()
-    assert title.startswith("node 2 LOCAL_RESPONSE_NORMALIZATION")
-    assert reason == "operator is not supported"
+    assert title.startswith("node 2 ATAN2")
+    assert reason == "operator is not supported: converters write it as other operators"
     assert executable.inputs[0].scale == float(np.float32(Q.scales[0]))
     assert executable.inputs[0].zero_point == Q.zero_points[0]
 

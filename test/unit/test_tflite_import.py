@@ -185,9 +185,9 @@ def test_everything_unsupported_is_named_at_once() -> None:
     writer.operator(OPERATOR.ADD, [x, y], z, OPTIONS.AddOptions, add_options(tflite.ActivationFunctionType.TANH))
     writer.operator(OPERATOR.WHERE, [z], p)
     assert notes_of(writer.finish([x], [p])) == [
-        "node 0 COS ('y'): operator is not supported",
+        "node 0 COS ('y'): operator is not supported on i8",
         "node 1 ADD ('sum'): fused activation 4 is not supported",
-        "node 2 WHERE ('p'): operator is not supported",
+        "node 2 WHERE ('p'): operator is not supported: the shape of its result depends on the data",
         "output 'p': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64",
     ]
 

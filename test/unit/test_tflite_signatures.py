@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tflite
 from litert import reference
-from tflite_graphs import options
 
 import qdialect
 from qdialect._mlir import ir
@@ -91,20 +90,14 @@ def test_a_signature_of_a_subgraph_that_is_not_there_is_damage() -> None:
 
 
 def with_unsupported(code: int) -> Subgraph:
-    """A local response normalization, which LiteRT runs, behind an operator of ours."""
+    """An arc tangent, which LiteRT runs, behind an operator of ours."""
     one = graph_of(code, 1.0)
     writer = one.writer
-    image, normal = (writer.tensor(name, (1, 1, 1, 3), np.float32) for name in ("image", "normal"))
+    image, angle = (writer.tensor(name, (1, 1, 1, 3), np.float32) for name in ("image", "angle"))
     shape = writer.constant("shape", np.array([1, 1, 1, 3], np.int32))
     writer.operator(CODE.RESHAPE, [*one.outputs, shape], image)
-    writer.operator(
-        CODE.LOCAL_RESPONSE_NORMALIZATION,
-        [image],
-        normal,
-        tflite.BuiltinOptions.LocalResponseNormalizationOptions,
-        options(1),
-    )
-    return Subgraph(writer, one.inputs, [normal])
+    writer.operator(CODE.ATAN2, [image, image], angle)
+    return Subgraph(writer, one.inputs, [angle])
 
 
 def test_a_signature_is_compiled_in_parts(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -23,7 +25,7 @@ def _fill(operator: Operator) -> Emission:
     same_content(value, operator.outputs[0])
     shape = integers(extents, "dimensions")
     require(min(shape, default=1) >= 1, f"dimensions must be at least 1, but got {list(shape)}")
-    found = int(np.prod(value.shape))
+    found = math.prod(value.shape)
     require(found == 1, f"value must have 1 element, but got {found}")
     return lambda emitter: emitter.broadcast(emitter.reshape(emitter.value(value), (1,) * len(shape)), shape)
 
@@ -60,7 +62,7 @@ def _range(operator: Operator) -> Emission:
 
 def _count(start: float, limit: float, delta: float) -> int:
     ends = f"delta must lead from {start} to {limit}, but got {delta}"
-    require(np.isfinite([start, limit, delta]).all() and delta != 0, ends)
-    count = int(np.ceil((limit - start) / delta))
+    require(delta != 0 and all(map(math.isfinite, (start, limit, delta))), ends)
+    count = math.ceil((limit - start) / delta)
     require(count >= 1, ends)
     return count

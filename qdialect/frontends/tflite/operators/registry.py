@@ -8,6 +8,7 @@ from qdialect._mlir import ir
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.operators.left_to_litert import reason_of
 from qdialect.registry import Registry
 
 Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
@@ -59,8 +60,15 @@ def plan(operator: Operator) -> Emission:
     """
     planner = _planners_of(operator).get(operator.kind)
     if planner is None:
-        raise UnsupportedError("operator is not supported")
+        raise UnsupportedError(f"operator is not supported{_reason(operator)}")
     return planner(operator)
+
+
+def _reason(operator: Operator) -> str:
+    if operator.kind not in supported_operators():
+        return f": {reason_of(operator.kind)}"
+    first = next((tensor.element for tensor in operator.inputs if tensor is not None), "no input")
+    return f" on {first}"
 
 
 def _planners_of(operator: Operator) -> Registry[Planner]:
@@ -96,4 +104,5 @@ def _is_f32(operator: Operator) -> bool:
 
 def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys() | _INTEGER_PLANNERS.keys()))
+    tables = (_PLANNERS, _F32_PLANNERS, _INTEGER_PLANNERS, _I16_PLANNERS, _HYBRID_PLANNERS)
+    return tuple(sorted(set[str]().union(*(table.keys() for table in tables))))
