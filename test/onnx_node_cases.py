@@ -36,15 +36,15 @@ class NodeCase:
         return self.model.graph.node[0].op_type
 
     def imported(self) -> tuple[ir.Module, tuple[Array, ...]]:
-        """The module, and what it reads: as few inputs as possible are constants. Raises the first refusal."""
-        refusal: ImportModelError | None = None
+        """The module, and what it reads: as few inputs as possible are constants. Raises the first error."""
+        first: ImportModelError | None = None
         for content, arrays in self._forms():
             try:
                 return import_onnx(content), arrays
             except ImportModelError as error:
-                refusal = refusal or error
-        assert refusal is not None
-        raise refusal
+                first = first or error
+        assert first is not None
+        raise first
 
     def _forms(self) -> Iterator[tuple[bytes, tuple[Array, ...]]]:
         """With all inputs, with those of floats and the first one, and with the first one alone."""
@@ -89,7 +89,7 @@ def _case(one: Any) -> NodeCase | None:
     inputs, outputs = one.data_sets[0]
     if "_expanded" in one.name or any(isinstance(value, list | TensorProto) for value in (*inputs, *outputs)):
         return None
-    arrays = [tuple(map(np.asarray, values)) for values in (inputs, outputs)]
-    if any(array.dtype.kind not in _NUMBERS or array.size == 0 for array in (*arrays[0], *arrays[1])):
+    given, wanted = (tuple(map(np.asarray, values)) for values in (inputs, outputs))
+    if any(array.dtype.kind not in _NUMBERS or array.size == 0 for array in (*given, *wanted)):
         return None
-    return NodeCase(one.name, one.model, *arrays, one.rtol, max(one.atol, 1e-6))
+    return NodeCase(one.name, one.model, given, wanted, one.rtol, max(one.atol, 1e-6))

@@ -40,7 +40,7 @@ def _cases() -> Iterator[NodeCase]:
 
 
 def _wrong(case: NodeCase) -> list[str]:
-    """What is wrong with a case, in words; its outputs or the refusal."""
+    """What is wrong with a case, in words; its outputs or the message."""
     try:
         module, inputs = case.imported()
     except ImportModelError as error:

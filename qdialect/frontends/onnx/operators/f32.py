@@ -110,22 +110,20 @@ def _matmul(call: Call) -> Computed:
     alpha = call.attribute("alpha", 1.0) if is_fused else 1.0
     require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
     is_vector = [len(shape) == 1 for shape in shapes]
-    lhs, rhs = (
-        (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
-        for shape, turn in zip(shapes, turns, strict=True)
-    )
-    lhs, rhs = (1, *lhs) if is_vector[0] else lhs, (*rhs, 1) if is_vector[1] else rhs
+    lhs, rhs = (_exchanged(shape) if turn else shape for shape, turn in zip(shapes, turns, strict=True))
+    if is_vector[0]:
+        lhs = (1, *lhs)
+    if is_vector[1]:
+        rhs = (*rhs, 1)
     holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
     require(holds, f"operands must be matrices that multiply, but got {list(shapes[0])} and {list(shapes[1])}")
     leading = broadcast_shape(lhs[:-2], rhs[:-2])
-    whole = (*leading, lhs[-2], rhs[-1])
+    whole = (*leading, *lhs[-2:-1], *rhs[-1:])
     after = (*leading, *(() if is_vector[0] else lhs[-2:-1]), *(() if is_vector[1] else rhs[-1:]))
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         data, matrix = (
-            emitter.transpose(value, (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2))
-            if turn and len(shape) > 1
-            else value
+            emitter.transpose(value, _exchanged(tuple(range(len(shape))))) if turn and len(shape) > 1 else value
             for value, turn, shape in zip(values, turns, shapes, strict=True)
         )
         data, matrix = emitter.reshape(data, lhs), emitter.reshape(matrix, rhs)
@@ -137,6 +135,11 @@ def _matmul(call: Call) -> Computed:
         return emitter.reshape(scaled, after)
 
     return computed(call, after, (0, 1), build)
+
+
+def _exchanged(entries: Shape) -> Shape:
+    """With the last two entries exchanged, where there are as many."""
+    return (*entries[:-2], entries[-1], entries[-2]) if len(entries) > 1 else entries
 
 
 @imports_f32("Gemm")

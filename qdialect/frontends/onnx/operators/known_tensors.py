@@ -1,4 +1,4 @@
-"""EyeLike and Compress: what depends on a shape, or on a condition that is known when the model is read."""
+"""EyeLike, Compress and Range: what depends on a shape, or on something that is known when the model is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import require
+from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.data_movement import moved, normalized_axes
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -46,3 +46,11 @@ def _compress(call: Call) -> Tensor:
     require(indices.size >= 1, "condition must hold for at least 1 element")
     call.plan.budget.spend_indices(indices.size)
     return move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices.tolist()))
+
+
+@imports("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+def _evaluated(call: Call) -> Tensor:
+    """Evaluated when the model is read: what comes here reads something that is not known then."""
+    for index in range(len(call.inputs)):
+        call.constant(index)
+    raise UnsupportedError(f"must have 1 output, but got {len(call.node.outputs)}")
