@@ -42,23 +42,35 @@ def main() -> int:
         if problems:
             print(*problems, sep="\n", file=sys.stderr)
             return 1
-        return check_pythons(wheel, folder)
+        return check_pythons(wheel, folder, builder)
 
 
-def check_pythons(wheel: Path, folder: Path) -> int:
-    """Use the wheel with each Python that is here."""
+def check_pythons(wheel: Path, folder: Path, builder: Path) -> int:
+    """Use the wheel with each Python that is here; of others the interpreter `builder` says whether they could."""
     absent: list[str] = []
     for version in VERSIONS:
         python = find(version)
         if python is None:
-            absent.append(version)
+            absent.append(absence(builder, version, wheel))
             continue
         print(f"Python {version}: {python}", flush=True)
         (folder / version).mkdir()
         check(python, wheel, folder / version)
-    if absent:
-        print(f"not checked, because they are not here: Python {', '.join(absent)}")
+    print(*absent, sep="\n")
     return 0
+
+
+def absence(builder: Path, version: str, wheel: Path) -> str:
+    """What a version of Python lacks that is not here: its interpreter, and perhaps wheels that the wheel needs."""
+    said = f"Python {version}: not checked, because no interpreter of it is here"
+    for_it = ("--python-version", version, "--only-binary", ":all:", "--target", wheel.parent / version)
+    found = subprocess.run(
+        [builder, *PIP, "install", "--dry-run", *for_it, wheel], capture_output=True, text=True, check=False
+    )
+    if found.returncode == 0:
+        return f"{said}; the wheels of all that it needs are to be had"
+    lines = [line for line in found.stderr.splitlines() if line.startswith("ERROR")]
+    return "; ".join([said, *lines])
 
 
 def named_versions() -> list[str]:

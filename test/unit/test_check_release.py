@@ -53,6 +53,22 @@ def test_the_metadata_names_what_is_checked(check_release: Any) -> None:
     assert set(named) <= set(check_release.VERSIONS)
 
 
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        ("exit 0", "; the wheels of all that it needs are to be had"),
+        ("echo WARNING: old >&2; echo ERROR: no torch-mlir >&2; exit 1", "; ERROR: no torch-mlir"),
+    ],
+)
+def test_an_absent_version_says_what_it_lacks(check_release: Any, tmp_path: Path, script: str, end: str) -> None:
+    builder = tmp_path / "python"
+    builder.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n{script}\n')
+    builder.chmod(0o755)
+    found = check_release.absence(builder, "3.14", tmp_path / "x.whl")
+    assert found == f"Python 3.14: not checked, because no interpreter of it is here{end}"
+    assert "--dry-run --python-version 3.14 --only-binary :all:" in (tmp_path / "asked").read_text()
+
+
 def test_a_shim_is_no_interpreter(check_release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shim = tmp_path / "python3.11"
     shim.write_text("#!/bin/sh\nexit 127\n")
