@@ -150,7 +150,8 @@ def test_anchors_of_pieces_tell_the_first_piece() -> None:
     assert anchors == sorted(anchors)
     assert anchors[0] == 0
     numbers = np.linspace(0, anchors[1], 4000, dtype=F32)
-    told = multiply_add(numbers, F32(ERF.scale), F32(ERF.offset)).view(np.int32) >> ERF.shift
+    scale, offset = (np.full(1, number, F32) for number in (ERF.scale, ERF.offset))
+    told = multiply_add(numbers, scale, offset).view(np.int32) >> ERF.shift
     is_first = told == int(F32(ERF.offset).view(np.int32)) >> ERF.shift
     assert is_first[0]
     assert not is_first[-1]
