@@ -24,7 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from qdialect.quant_math.float32.machine import ENTRIES
-from tools.float_coefficients import Function, erf_over_x, exponential, minimax
+from tools.float_coefficients import Function, erf_over_x, minimax
 
 _DIGITS = 40
 _POINTS = 16
@@ -56,19 +56,11 @@ class Piecewise:
 
 def pieces() -> list[Piecewise]:
     """The functions, by the names of their tables."""
-    return [
-        Piecewise("ERF", _erf, 0.94921875, 1.25, 20, 3.95, 5),
-        Piecewise("TANH", _tanh, 1.0, 0.625, 21, 9.25, 6),
-    ]
+    return [Piecewise("ERF", _erf, 0.94921875, 1.25, 20, 3.95, 5)]
 
 
 def _erf(x: Decimal) -> Decimal:
     return x * erf_over_x(x * x)
-
-
-def _tanh(x: Decimal) -> Decimal:
-    grown = 2 * x * (1 + 2 * x * exponential(2 * x)) if x < Decimal("0.5") else (2 * x).exp() - 1
-    return grown / (grown + 2)
 
 
 def derive_piece(wanted: Piecewise, index: int) -> tuple[list[float], float]:
@@ -76,7 +68,7 @@ def derive_piece(wanted: Piecewise, index: int) -> tuple[list[float], float]:
     with localcontext() as context:
         context.prec = _DIGITS
         low, high = wanted.edges()[index : index + 2]
-        center, value = (Decimal(0), Decimal(0)) if index == 0 else _anchor(wanted.function, low, high)
+        center, value = (Decimal(0), Decimal(0)) if index == 0 else anchor(wanted.function, low, high)
         own = 1 if index == 0 else 0
         points = _grid(low - center, high - center, wanted.degree)
         right = [wanted.function(center + t) for t in points]
@@ -97,7 +89,7 @@ def _grid(low: Decimal, high: Decimal, degree: int) -> list[Decimal]:
     return [point if abs(point) > least else least for point in (middle - radius * one for one in cosines)]
 
 
-def _anchor(function: Function, low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
+def anchor(function: Function, low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
     """(c, f(c)) near the mean: a neighbour of it, or where the function is too flat for that, one by its value."""
     middle = _rounded(2 * low * high / (low + high))
     found = _first(function, (middle + n * _unit(middle) for n in _outwards(_NEIGHBOURS)))

@@ -33,9 +33,7 @@ class Pieces:
     @cached_property
     def tables(self) -> list[tuple[float, ...]]:
         """The columns of the rows as tables, each row where the bits of its numbers point to."""
-        start = int(np.float32(self.offset).view(np.int32)) >> self.shift
-        filled = [*self.rows, *[self.rows[-1]] * (ENTRIES - len(self.rows))]
-        return list(zip(*(filled[(entry - start) % ENTRIES] for entry in range(ENTRIES)), strict=True))
+        return tables(self.rows, self.offset, self.shift)
 
 
 def piecewise(m: Machine[V], x: V, pieces: Pieces) -> V:
@@ -48,3 +46,13 @@ def piecewise(m: Machine[V], x: V, pieces: Pieces) -> V:
     # x itself in the first piece, whose anchor is 0; elsewhere the anchor, which is no less than the second one.
     near = at_most(m, x, pieces.rows[1][1])
     return m.multiply_add(value, t, m.where_less(anchor, near, near, anchor))
+
+
+def tables(rows: Sequence[Sequence[float]], offset: float, shift: int) -> list[tuple[float, ...]]:
+    """The columns of at most `ENTRIES` rows, each row where the bits above the lowest `shift` point to.
+
+    The first row is that of `offset`, the next that of the numbers whose bits come next.
+    """
+    start = int(np.float32(offset).view(np.int32)) >> shift
+    filled = [*rows, *[rows[-1]] * (ENTRIES - len(rows))]
+    return list(zip(*(filled[(entry - start) % ENTRIES] for entry in range(ENTRIES)), strict=True))
