@@ -110,6 +110,12 @@ def gated(x: ir.Value) -> ir.Value:
     return layer(build(MulOp, hidden, gate, element="ui8", rounding="fixed64_up", **PRODUCT).output, 8)
 
 
+def squared(x: ir.Value) -> ir.Value:
+    """One tensor is both operands."""
+    hidden = layer(x, HIDDEN)
+    return layer(build(MulOp, hidden, hidden, element="ui8", rounding="fixed64_up", **PRODUCT).output, 8)
+
+
 def joined(x: ir.Value) -> ir.Value:
     parts = [layer(x, HIDDEN), layer(x, HIDDEN, taps=3)]
     scales: dict[str, Any] = {
@@ -142,6 +148,7 @@ REORDERED: dict[str, Body] = {
     "residual": residual,
     "pooled": pooled,
     "gated": gated,
+    "squared": squared,
 }
 KEPT: dict[str, Body] = {
     "joined": joined,
