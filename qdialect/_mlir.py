@@ -56,6 +56,23 @@ def announce_dialect(namespace: str, module: ModuleType) -> None:
     sys.modules.setdefault(f"{package}.{namespace}", module)
 
 
+def load_generated_linalg(context: ir.Context) -> None:
+    """Let the bindings take the generated op classes alone for ops of linalg.
+
+    At the first op of a dialect they import its module, which for linalg also has the named ops as Python functions:
+    they take longer than the module of any other dialect. Who imports that module later gets all of it.
+    """
+    name = f"{_PACKAGE}.dialects.linalg"
+    if name in sys.modules:
+        return
+    sys.modules[name] = import_module(f"{_PACKAGE}.dialects._linalg_ops_gen")
+    try:
+        with context, ir.Location.unknown():
+            _ = ir.Operation.create("linalg.yield").opview
+    finally:
+        del sys.modules[name]
+
+
 def dialect_module(namespace: str) -> ModuleType | None:
     """The module with the op classes of a dialect; None where the dialect defines none."""
     try:
@@ -74,6 +91,7 @@ __all__ = [
     "func",
     "ir",
     "irdl",
+    "load_generated_linalg",
     "llvm",
     "loop_transform",
     "math",
