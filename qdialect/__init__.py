@@ -62,6 +62,7 @@ def compile(
     workspaces: int | None = None,
     cache: bool = True,
     tune: bool = False,
+    jobs: int | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -96,6 +97,9 @@ def compile(
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
         and is not measured again; ``executable.tuning`` says what was tried, and what it won. One thread is measured.
 
+      jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
+        every number.
+
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
 
@@ -117,22 +121,24 @@ def compile(
             return found
     with LATE_IMPORTS:
         from qdialect.compilation import compile_model
+        from qdialect.jobs import using
 
-    return compile_model(
-        model,
-        target=target,
-        threads=threads,
-        batch=batch,
-        dims=dims,
-        profile=profile,
-        trust=trust,
-        signature=signature,
-        fallback=fallback,
-        externals=externals,
-        workspaces=workspaces,
-        cache=cache,
-        tune=tune,
-    )
+    with using(jobs):
+        return compile_model(
+            model,
+            target=target,
+            threads=threads,
+            batch=batch,
+            dims=dims,
+            profile=profile,
+            trust=trust,
+            signature=signature,
+            fallback=fallback,
+            externals=externals,
+            workspaces=workspaces,
+            cache=cache,
+            tune=tune,
+        )
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:

@@ -6,10 +6,11 @@ package, which has the same modules under another name) touches this file alone.
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from torch_mlir import ir, passmanager, rewrite
+from torch_mlir import _mlir_libs, ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
 from torch_mlir.dialects import arith, ext, irdl
 
@@ -32,6 +33,8 @@ _LATE = {
     "vector_transform": "dialects.transform.vector",
 }
 _PACKAGE = ir.__name__.rpartition(".")[0]
+CAPI_LIBRARY = next(str(path) for folder in _mlir_libs.__path__ for path in Path(folder).glob("lib*CAPI.so"))
+"""The shared library with MLIR's C interface, which the bindings have loaded."""
 # The bindings import it at the first op or attribute: not then, when another thread may fork.
 import_module(f"{_PACKAGE}.dialects.builtin")
 
@@ -53,6 +56,23 @@ def announce_dialect(namespace: str, module: ModuleType) -> None:
     sys.modules.setdefault(f"{package}.{namespace}", module)
 
 
+def load_generated_linalg(context: ir.Context) -> None:
+    """Let the bindings take the generated op classes alone for ops of linalg.
+
+    At the first op of a dialect they import its module, which for linalg also has the named ops as Python functions:
+    they take longer than the module of any other dialect. Who imports that module later gets all of it.
+    """
+    name = f"{_PACKAGE}.dialects.linalg"
+    if name in sys.modules:
+        return
+    sys.modules[name] = import_module(f"{_PACKAGE}.dialects._linalg_ops_gen")
+    try:
+        with context, ir.Location.unknown():
+            _ = ir.Operation.create("linalg.yield").opview
+    finally:
+        del sys.modules[name]
+
+
 def dialect_module(namespace: str) -> ModuleType | None:
     """The module with the op classes of a dialect; None where the dialect defines none."""
     try:
@@ -62,6 +82,7 @@ def dialect_module(namespace: str) -> ModuleType | None:
 
 
 __all__ = [
+    "CAPI_LIBRARY",
     "ExecutionEngine",
     "announce_dialect",
     "arith",
@@ -70,6 +91,7 @@ __all__ = [
     "func",
     "ir",
     "irdl",
+    "load_generated_linalg",
     "llvm",
     "loop_transform",
     "math",

@@ -17,6 +17,7 @@ from qdialect.cache.store import Store, open_store
 from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, is_unsupported, summary, with_note
 from qdialect.files import noted_files
+from qdialect.jobs import active, using
 from qdialect.model_files import ImportOptions, OpenShapes, open_shapes, read_model
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.batched_compiled import compile_batched
@@ -49,7 +50,10 @@ def compile_model(
     cache: bool,
     tune: bool,
 ) -> Executable:
-    """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
+    """A model file or a module as an executable; the arguments are those of `qdialect.compile`.
+
+    What is compiled later, for other extents, is compiled with as many jobs.
+    """
     is_dynamic = _is_dynamic(batch)
     if tune and (is_dynamic or externals):
         other = f"batch='{DYNAMIC}'" if is_dynamic else "externals"
@@ -73,19 +77,20 @@ def compile_model(
         request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
         return compile_shape(path, request, store, workspaces)
 
-    path = Path(model)
+    path, jobs = Path(model), active()
     executable = compiled(options)
     told = summary(executable) if fallback is None else ""
     if told:
         # At the line that calls `qdialect.compile`.
         warnings.warn(told, FallbackWarning, stacklevel=3)
+
+    def compiled_for(dims: Mapping[str, int]) -> Executable:
+        with using(jobs):
+            return compiled(replace(options, dims=dims))
+
     shapes = _without_batch(open_shapes(path, options), executable)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
-    return (
-        ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)), ranges)
-        if is_open
-        else executable
-    )
+    return ShapedExecutable(executable, shapes, compiled_for, ranges) if is_open else executable
 
 
 def _read_dynamic(path: Path, options: ImportOptions, fallback: Fallback | None) -> BatchNetwork:

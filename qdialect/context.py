@@ -1,11 +1,12 @@
 """The only factory of MLIR contexts, and how their diagnostics become Python errors.
 
 With threads on, a Python verifier and more than one function, the bindings hang in parse, verify and print: contexts
-come from here alone, with threads off.
+come from here alone, with threads off. `several_threads` turns them on where nothing calls Python.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ _RESOURCE = "dense_resource<"
 _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
 _SUFFIXES = (".mlir", ".mlirbc")
 _NOWHERE = ("", 0, 0)
+_SEVERAL = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # An op in a pretty form, where a line or an assignment begins.
 _AVAILABLE = re.compile(r"Available dialects: ((?:\w+(?: \(\*\))?(?:, )?)+)")
@@ -56,6 +58,29 @@ def load_dialects(context: ir.Context, names: Iterable[str] | None) -> None:
         context.load_all_available_dialects()
     for name in names or ():
         context.get_dialect_descriptor(name)
+
+
+@contextmanager
+def several_threads(context: ir.Context, count: int) -> Generator[None]:
+    """Let passes work on `count` functions of a module at the same time, inside.
+
+    They must call no Python, which waits for the interpreter lock that the caller holds: they are run without verifying
+    what they leave. What they say of several functions comes in the order of the functions.
+    """
+    if count < _SEVERAL or context.get_num_threads() >= _SEVERAL:
+        yield
+        return
+    cpus = os.sched_getaffinity(0)
+    # MLIR's threads are as many as the CPUs that the thread which turns them on may use.
+    os.sched_setaffinity(0, sorted(cpus)[:count])
+    try:
+        context.enable_multithreading(True)
+    finally:
+        os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        context.enable_multithreading(False)
 
 
 def available_dialects() -> list[str]:

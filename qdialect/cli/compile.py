@@ -22,10 +22,12 @@ from qdialect.cache.store import open_store
 from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
+from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import write_files
+from qdialect.jobs import using
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
 from qdialect.model_files import FORMATS, read_model
@@ -61,6 +63,7 @@ class Arguments(argparse.Namespace):
     mattr: str | None
     targets: list[str] | None
     threads: int
+    jobs: int | None
     batch: int | str
     name: str | None
     tune: bool
@@ -69,7 +72,8 @@ class Arguments(argparse.Namespace):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    return terminal.run(PROGRAM, lambda: _compile(options))
+    with using(options.jobs):
+        return terminal.run(PROGRAM, lambda: _compile(options))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_features_argument(parser.add_argument)
     add_threads_argument(parser.add_argument)
+    add_jobs_argument(parser.add_argument)
     parser.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
     parser.add_argument(
         "--tune",

@@ -15,6 +15,7 @@ from qdialect.cli.target_arguments import target_name
 from qdialect.context import captured_diagnostics, make_context
 from qdialect.context import parse as parse_module
 from qdialect.diagnostics import Diagnostic, QDialectError
+from qdialect.jobs import using
 from qdialect.module_text import bytecode
 from qdialect.passes.pattern import explain_matches
 
@@ -42,7 +43,7 @@ def _run(arguments: Arguments) -> int:
     if arguments.dump_pipeline:
         terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
-    with observers.observing(_printer(arguments), timer):
+    with observers.observing(_printer(arguments), timer), using(arguments.jobs):
         contents, is_good = _process(arguments)
     if arguments.timing:
         terminal.say(timer.report())

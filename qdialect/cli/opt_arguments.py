@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import qdialect
+from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.opt_printing import PrintingArguments, add_printing_flags
 from qdialect.cli.split_input import MARKER
 from qdialect.cli.target_arguments import add_target_arguments, target_list, target_name
@@ -101,6 +102,7 @@ class Arguments(PrintingArguments):
     explain_strategy: bool
     tune: bool
     threads: int
+    jobs: int | None
     answer: Callable[[], str] | None
     """What to print instead of doing anything, where the command line asks for it."""
 
@@ -306,6 +308,7 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
     )
     add("--explain-strategy", action="store_true", help="print the register tiles for the CPU, and what bounds each")
     add_threads_argument(add)
+    add_jobs_argument(add)
     add(
         "--verify-each",
         type=_truth,

@@ -90,6 +90,7 @@ def _executable(options: Arguments) -> Executable:
         options.model,
         target=target_name(options),
         threads=options.threads,
+        jobs=options.jobs,
         batch=cast("Any", options.batch),
         dims=dict(options.dim),
         profile=options.profile,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from qdialect.cli import profile_chart
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import DYNAMIC, add_fallback_argument, add_import_arguments
+from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_target_arguments
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
@@ -58,6 +59,7 @@ class Arguments(argparse.Namespace):
     target: str
     mattr: str | None
     threads: int
+    jobs: int | None
     fallback: Fallback | None
     no_cache: bool
     tune: bool
@@ -109,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_target_arguments(made.add_argument)
     add_threads_argument(made.add_argument)
+    add_jobs_argument(made.add_argument)
     add_fallback_argument(made, "the framework, where it is installed; a line on stderr says what it runs")
     made.add_argument(
         "--no-cache", action="store_true", help="compile anew, and keep nothing; 'qdialect-cache' shows what is kept"

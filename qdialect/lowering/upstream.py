@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from qdialect import jobs
 from qdialect._mlir import ir, passmanager, transform, transform_interpreter
-from qdialect.context import converted, load_dialects, location_of
+from qdialect.context import converted, load_dialects, location_of, several_threads
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.lowering.errors import error_at
+
+# So many for each thread: to start one takes as long as to lower a small function.
+FUNCTIONS_PER_THREAD = 4
 
 Build = Callable[[ir.Value], None]
 """Writes a schedule, given the handle of the op that it is applied to."""
@@ -27,12 +31,14 @@ def load_kernel_dialects(module: ir.Module) -> None:
 def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
     """Run a pipeline of upstream's passes for the pass `name`; raises `CompileError` where one fails.
 
-    What they leave is verified once: to verify it after each of them takes as long as some of the passes.
+    Passes on functions work on several at the same time. What they leave is verified once: to verify it after each of
+    them takes as long as some of the passes.
     """
     manager = passmanager.PassManager.parse(pipeline, module.context)
     manager.enable_verifier(False)
     try:
-        manager.run(module.operation)
+        with several_threads(module.context, min(jobs.active(), len(module.body.operations) // FUNCTIONS_PER_THREAD)):
+            manager.run(module.operation)
         module.operation.verify()
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)

@@ -7,8 +7,8 @@ from functools import cache
 from types import MappingProxyType
 
 from qdialect import target as targets
-from qdialect._mlir import dialect_module, ir
-from qdialect.context import verify
+from qdialect._mlir import dialect_module, ir, load_generated_linalg
+from qdialect.context import load_dialects, make_context, verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
@@ -19,7 +19,7 @@ from qdialect.runtime.external_bindings import External
 from qdialect.target import Target
 from qdialect.threads import checked
 
-_MET_IN_LOWERING = ("bufferization", "linalg", "tensor", "ub")
+_MET_IN_LOWERING = ("bufferization", "tensor", "ub")
 """Dialects that nothing here imports: the bindings do, where they meet an op."""
 
 
@@ -82,3 +82,6 @@ def _load_dialects() -> None:
     with LATE_IMPORTS:
         for namespace in _MET_IN_LOWERING:
             dialect_module(namespace)
+        context = make_context()
+        load_dialects(context, ("linalg",))
+        load_generated_linalg(context)
