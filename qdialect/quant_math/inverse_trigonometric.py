@@ -1,7 +1,7 @@
 """Inverse trigonometric functions as trees of float operations: a polynomial on a small interval, and identities.
 
 The polynomials and intervals are those of Cephes' single precision functions ``atanf`` and ``asinf``; results are at
-most two units of the last place away from the truth.
+most three units of the last place away from the truth.
 """
 
 from __future__ import annotations
