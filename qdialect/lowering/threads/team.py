@@ -106,12 +106,12 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %all = llvm.zext %threads : i32 to i64
   %lost_times = llvm.mul %lost, %all : i64
   %gained = llvm.mul %total, %waiting : i64
-  %excess = llvm.sub %lost_times, %gained : i64
+  %net_loss = llvm.sub %lost_times, %gained : i64
   %zero = llvm.mlir.constant(0 : i64) : i64
   %ignored = llvm.mlir.constant({MIN_LOSS} : i64) : i64
   %is_little = llvm.icmp "ult" %lost, %ignored : i64
-  %no_loss = llvm.intr.smin(%excess, %zero) : (i64, i64) -> i64
-  %counted = llvm.select %is_little, %no_loss, %excess : i1, i64
+  %no_loss = llvm.intr.smin(%net_loss, %zero) : (i64, i64) -> i64
+  %counted = llvm.select %is_little, %no_loss, %net_loss : i1, i64
   %gain = llvm.load %gain_at : !llvm.ptr -> i64
   %most = llvm.mlir.constant({_MAX_GAIN} : i64) : i64
   %at_most = llvm.intr.umin(%gain, %most) : (i64, i64) -> i64
