@@ -120,7 +120,7 @@ def test_numbers_of_rows_near_the_middle_between_quantized_values() -> None:
     middles = np.round(ends[:, :1] / scales) + np.arange(1, 254) + 0.5
     near = [np.nextafter((middles * scales).astype(np.float32), np.float32(side)) for side in (-9, 9)]
     x = np.concatenate([ends, (middles * scales).astype(np.float32), *near], axis=1)
-    exactly(function, torch.from_numpy(np.clip(x, ends[:, :1], ends[:, 1:])))
+    exactly(function, torch.tensor(np.clip(x, ends[:, :1], ends[:, 1:]).tolist()))
 
 
 def converted(model: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
