@@ -32,7 +32,8 @@ def _i16_layer_norm(op: I16LayerNormOp, operands: Arrays) -> Array:
     product = (rescaled * weight + bias).astype(np.int32).astype(np.int64)
     fewer = _truncated(np.where(product > 0, product + 512, product - 512), 1024)
     factor, exponent = quantize_multiplier(op.scale)
-    total = multiply_by_quantized_multiplier(fewer, factor, exponent + 12, Rounding.FIXED32_DOUBLE)
+    # By 31 bits every number but zero is saturated.
+    total = multiply_by_quantized_multiplier(fewer, factor, min(exponent + 12, 31), Rounding.FIXED32_DOUBLE)
     return np.clip(total, -(2**15), 2**15 - 1)
 
 

@@ -69,7 +69,7 @@ OWN_SHAPES = {
         "scales": (op_class.gate_count * 4,),
     }
     for op_class in (F32GruOp, F32LstmOp, F32RnnOp)
-} | {"qnn.i16_matmul": {"weight": (4, 3)}}
+} | {"qnn.i16_matmul": {"weight": (4, 3)}, "qnn.i16_layer_norm": {"weight": (4,)}}
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 
 

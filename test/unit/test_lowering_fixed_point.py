@@ -51,7 +51,9 @@ def test_shapes(shape: tuple[int, ...]) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize(("shape", "scale"), [((5,), 0.01), ((3, 16), 2.0**-15), ((2, 3, 33), 3e-5), ((2, 1), 1e-7)])
+@pytest.mark.parametrize(
+    ("shape", "scale"), [((5,), 0.01), ((3, 16), 2.0**-15), ((2, 3, 33), 3e-5), ((2, 1), 1e-7), ((3, 4), 2.0**30)]
+)
 def test_layer_norm(shape: tuple[int, ...], scale: float) -> None:
     """Rows of any numbers, of the extreme ones, and of one number alone, whose variance is zero."""
     how: dict[str, Any] = {"scale": scale, "variance_guard": 7}

@@ -22,6 +22,8 @@ from qdialect.quant_math import quantize_multiplier
 _LANES, _ROWS = 16, 4
 _FRACTION_BITS, _GATE_BITS = 10, 12
 _WORD = (-(2**15), 2**15 - 1)
+# By which every number but zero is saturated.
+_LARGEST_SHIFT = 31
 
 
 @lowers(I16LayerNormOp)
@@ -117,7 +119,7 @@ def _normalized(scale: float) -> Emit:
         rescaled = emit_rounded_shift(body, doubling_high(body, distance, root), shift)
         product = body.cast("arith.trunci", body.add(body.multiply(rescaled, weight), bias), "i32")
         fewer = _rounded(body, body.cast("arith.extsi", product, "i64"))
-        total = _scaled(body, fewer, factor, exponent + _GATE_BITS)
+        total = _scaled(body, fewer, factor, min(exponent + _GATE_BITS, _LARGEST_SHIFT))
         low, high = (body.constant(bound, "i64") for bound in _WORD)
         return body.cast("arith.trunci", body.clamp(total, low, high), "i16")
 
