@@ -6,11 +6,10 @@ package, which has the same modules under another name) touches this file alone.
 
 import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from torch_mlir import _mlir_libs, ir, passmanager, rewrite
+from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
 from torch_mlir.dialects import arith, ext, irdl
 
@@ -33,8 +32,6 @@ _LATE = {
     "vector_transform": "dialects.transform.vector",
 }
 _PACKAGE = ir.__name__.rpartition(".")[0]
-CAPI_LIBRARY = next(str(path) for folder in _mlir_libs.__path__ for path in Path(folder).glob("lib*CAPI.so"))
-"""The shared library with MLIR's C interface, which the bindings have loaded."""
 # The bindings import it at the first op or attribute: not then, when another thread may fork.
 import_module(f"{_PACKAGE}.dialects.builtin")
 
@@ -82,7 +79,6 @@ def dialect_module(namespace: str) -> ModuleType | None:
 
 
 __all__ = [
-    "CAPI_LIBRARY",
     "ExecutionEngine",
     "announce_dialect",
     "arith",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from qdialect._mlir import ExecutionEngine, ir
 from qdialect.aot import elf
-from qdialect.aot.code_generation import address_of
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import optimization_level
@@ -35,7 +34,7 @@ def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
             for symbol in _declared(module):
                 engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
             # All of the module is compiled with it.
-            address_of(engine, entry)
+            engine.raw_lookup(entry)
             path = Path(folder) / "module.o"
             engine.dump_to_object_file(str(path))
             code = path.read_bytes()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir, llvm
-from qdialect.aot.code_generation import address_of
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import optimization_level
@@ -45,7 +44,7 @@ class MachineCode:
             raise CompileError(f"module must have a function '{name}' that can be called")
         _check_call(name, self._functions[name], len(values))
         # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
-        return packed_call(address_of(self._engine, name), values, (self, *keep))
+        return packed_call(self._engine.raw_lookup(name), values, (self, *keep))
 
 
 @dataclass(frozen=True)
