@@ -145,3 +145,13 @@ def test_softmax_of_floats_that_are_not_finite(row: list[float]) -> None:
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     check_compiled(module, "host", [[values]], [[found]])
+
+
+@pytest.mark.parametrize("kind", ["Sigmoid", "LeakyRelu"])
+@pytest.mark.parametrize("scales", [(INFINITE, INFINITE), (INFINITE, 0.1), (0.1, INFINITE), (2.0**100, 0.01)])
+def test_integer_functions(kind: str, scales: tuple[float, float]) -> None:
+    for dtype in DTYPES:
+        model = ModelBuilder()
+        before, after = (model.parameters((scale, 5), dtype) for scale in scales)
+        output = model.node(f"{CONTRIB}.QLinear{kind}", model.input("x", SHAPE, dtype), *before, *after)
+        agreed(model.finish(output, dtype=dtype), drawn(SHAPE, dtype))
