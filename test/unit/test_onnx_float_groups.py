@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx_agreement import agreed
 from onnx_graphs import ModelBuilder, Quantization
 from together import check_compiled, variants_together
 
@@ -75,12 +76,24 @@ def test_only_shared_tensors_of_i8_leave_the_integer_kernel(element: Any, shared
     assert ("qnn.add" in text) == is_integer
 
 
-def test_operands_that_nothing_quantizes_stay_i8() -> None:
+@variants_together
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("is_result_i8", [True, False])
+def test_a_group_of_i8_alone_is_one_integer_kernel(
+    kind: str, case: tuple[Quantization, Quantization, Quantization], is_constant: bool, is_result_i8: bool
+) -> None:
+    """What nothing quantizes, or what is an output, stays i8; beside a result that becomes ui8 the group is f32."""
     b = ModelBuilder()
-    data = b.dequantize(b.input("x", (8,), np.int8), (0.1, 0), np.int8)
-    other = b.dequantize(b.constant(np.arange(8, dtype=np.int8)), (0.1, 0), np.int8)
-    result = b.quantize(b.node("Add", data, other), (0.1, 0), np.int8)
-    assert "qnn.add" not in str(import_onnx(b.finish(result, dtype=np.int8)))
+    left, right = (grid.astype(np.int8) for grid in GRID)
+    data = b.dequantize(b.input("x", (256, 256), np.int8), case[0], np.int8)
+    other = b.constant(right) if is_constant else b.input("y", (256, 256), np.int8)
+    result = b.quantize(b.node(kind, data, b.dequantize(other, case[1], np.int8)), case[2], np.int8)
+    output = result if is_result_i8 else b.node("Identity", b.dequantize(result, case[2], np.int8))
+    content = b.finish(output, dtype=np.int8 if is_result_i8 else np.float32)
+    assert (f"qnn.{kind.lower()}" in str(import_onnx(content))) == is_result_i8
+    agreed(content, left, *([] if is_constant else [right]))
 
 
 def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from onnx_agreement import ORT
 from onnx_graphs import ModelBuilder, drawn, run
 
 from qdialect.diagnostics import ImportModelError
@@ -70,6 +71,24 @@ def _blocks(scales: Array, size: int) -> bytes:
     weights = model.constant(drawn((10, 4), np.int8))
     numbers = model.node("DequantizeLinear", weights, model.constant(scales), axis=0, block_size=size)
     return model.finish(model.node("MatMul", model.input("x", (3, 10)), numbers), dtype=np.float32, version=21)
+
+
+@pytest.mark.parametrize("depth", [20, 64])
+def test_floats_times_weights_of_8_bits_are_not_rounded(depth: int) -> None:
+    """As by ONNX Runtime with an option; without, it rounds the activations to 8 bits and is further from the truth."""
+    rng = np.random.default_rng(5)
+    model, scales = ModelBuilder(), rng.uniform(0.001, 0.01, 24).astype(np.float32)
+    weights, data = drawn((depth, 24), np.int8), rng.normal(size=(3, depth)).astype(np.float32)
+    matrix = model.weight(weights, scales.tolist(), 1)
+    content = model.finish(model.node("MatMul", model.input("x", (3, depth)), matrix), dtype=np.float32)
+    found = run(content, data)
+    options = ORT.SessionOptions()
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    (wanted,) = ORT.InferenceSession(content, options).run(None, {"x": data})
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+    (rounded,) = ORT.InferenceSession(content).run(None, {"x": data})
+    truth = data.astype(np.float64) @ (weights * scales.astype(np.float64))
+    assert np.abs(found - truth).max() < 1e-5 < 1e-3 < np.abs(rounded - truth).max()
 
 
 def test_what_fits_no_block_is_refused() -> None:

@@ -2,8 +2,8 @@
 
 A group ends in one QuantizeLinear.  ONNX Runtime moves that up to the group through what only moves elements, and drops
 a Relu or Clip before it that the bounds of the quantization make superfluous.  An i8 tensor becomes ui8 where a
-QuantizeLinear gives it to one DequantizeLinear with one reader.  Integer kernels take tensors of one type, those of
-sums and products only ui8; any other group dequantizes, computes in float32 and quantizes.
+QuantizeLinear gives it to one DequantizeLinear with one reader.  Integer kernels take tensors of one type; any other
+group dequantizes, computes in float32 and quantizes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from qdialect.frontends.common import Array
 from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, is_operator
 from qdialect.frontends.onnx.model import Graph, Node
 
-# The kernels of these take i8 too, for operands and results of one type.
-_OF_SIGNED = ("Softmax", "AveragePool", "GlobalAveragePool")
-_KINDS = ("Add", "Mul", *_OF_SIGNED)
+_KINDS = ("Add", "Mul", "Softmax", "AveragePool", "GlobalAveragePool")
 _BOUNDS = ("Relu", "Clip")
 # How much less than the quantized range a Clip may leave (ONNX Runtime's ClipQuantFusion).
 _TOLERANCE = 2.0**-23
@@ -58,8 +56,7 @@ class _Groups:
         become_unsigned = {self._becomes_unsigned(name) for name in (*sources, *results)}
         if become_unsigned == {True}:
             return GroupKernel.UNSIGNED
-        is_of_type = not become_unsigned or (node.kind in _OF_SIGNED and become_unsigned == {False})
-        return GroupKernel.OF_TYPE if is_of_type else GroupKernel.F32
+        return GroupKernel.F32 if len(become_unsigned) > 1 else GroupKernel.OF_TYPE
 
     def _end(self, node: Node) -> Node | None:
         """The one QuantizeLinear that ends a node's group, None where something else is in between."""

@@ -253,6 +253,13 @@ def known(name: str, array: Array) -> Value:
     return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
 
 
+def filled(plan: Plan, name: str, shape: Shape, fill: int, element: str) -> Value:
+    """The constant `fill` in all elements; raises `UnsupportedError` where it exceeds the budget."""
+    dtype = NUMPY_DTYPES[element]
+    plan.budget.spend_constant(shape, dtype.itemsize)
+    return Value(name, shape, element, data=np.full(shape, fill, dtype))
+
+
 def stored_axis(axis: int, rank: int, is_channels_last: bool) -> int:
     """Where dimension `axis` of the model lies, given whether the channels come last."""
     return (0, rank - 1, *range(1, rank - 1))[axis] if is_channels_last else axis

@@ -1,10 +1,12 @@
 """Quantization and dequantization by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
 
-Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36.
+Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36, or -inf, whose quantizer
+writes infinite ones.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +34,16 @@ class PlainlyDequantized(Computed):
 
 def wide_scale_of(tensor: Tensor) -> float | None:
     """A tensor where it is one scale that is a number, but none of the dialect's."""
+    scale = unbounded_scale_of(tensor)
+    return scale if scale is not None and math.isfinite(scale) else None
+
+
+def unbounded_scale_of(tensor: Tensor) -> float | None:
+    """As `wide_scale_of`, with infinity and NaN too, of which float32 arithmetic makes what it makes."""
     if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype.kind != "f":
         return None
     scale = float(tensor.array.ravel()[0])
-    return scale if 0 < scale < np.inf and not is_scale(scale) else None
+    return None if scale <= 0 or is_scale(scale) else scale
 
 
 def plainly_quantized(
@@ -63,7 +71,7 @@ def plainly_quantized(
 def plainly_dequantized(call: Site, value: Value, scale: float, zero_point: int) -> Tensor:
     """``(q - zero_point) * scale``."""
     if value.data is not None:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return Constant((value.data.astype(np.int32) - zero_point).astype(np.float32) * np.float32(scale))
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,8 +25,8 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
-from qdialect.frontends.planning.wide_scales import wide_scale_of
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor, filled
+from qdialect.frontends.planning.wide_scales import PlainlyDequantized
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     BinaryQuantization,
@@ -71,6 +72,8 @@ class Binary(Pointwise):
     kernel: GroupKernel = GroupKernel.OF_TYPE
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        if self._has_infinite_factor(to):
+            return filled(plan, name, self.shape, to.minimum, to.element)
         pair = self._integer_operands(to)
         if pair is None:
             return super()._quantized(plan, name, to)
@@ -90,6 +93,16 @@ class Binary(Pointwise):
             return _shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
+
+    def _has_infinite_factor(self, to: QuantizedTensorType) -> bool:
+        """Whether an integer kernel multiplies by a quotient of scales that is no number: all sums are NaN for it."""
+        if self.kernel is GroupKernel.F32 or self.kind not in _OF_ONE_TYPE or to.element not in EIGHT_BIT:
+            return False
+        plain = [one for one in self.operands if isinstance(one, PlainlyDequantized)]
+        values = [one.quantized_values for one in plain]
+        values += [one.values for one in self.operands if isinstance(one, Quantized)]
+        is_of_type = [value.element for value in values] == [to.element] * 2
+        return is_of_type and any(not math.isfinite(one.scale) for one in plain)
 
     def _integer_operands(self, to: QuantizedTensorType) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.operands
@@ -184,7 +197,5 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    is_plain = any(wide_scale_of(call.tensor(scale)) is not None for scale in (1, 4, 6))
-    kernel = GroupKernel.F32 if is_plain else GroupKernel.OF_TYPE
-    qdq_group = binary(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0), kernel)
+    qdq_group = binary(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0))
     return quantized_by(call, qdq_group, 6, call.value(0).element)

@@ -18,7 +18,12 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Tensor, known, quantize_along
-from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
+from qdialect.frontends.planning.wide_scales import (
+    PlainlyDequantized,
+    plainly_dequantized,
+    plainly_quantized,
+    unbounded_scale_of,
+)
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
@@ -75,20 +80,21 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 
 
 def f32_values_of(call: Call, values: int, scale: int, axis: int) -> F32Tensor:
-    """As `dequantized`, in plain float32 where the scale is a number, but none of the dialect's."""
-    wide = wide_scale_of(call.tensor(scale))
+    """As `dequantized`, in plain float32 where the scale is none of the dialect's."""
+    wide = unbounded_scale_of(call.tensor(scale))
     return dequantized(call, values, scale, axis) if wide is None else _plain(call, values, scale, wide)
 
 
 def _plain(call: Call, values: int, scale: int, wide: float) -> F32Tensor:
     value = call.value(values)
     (zero_point,), _ = zero_points_of(call, scale + 1, 1, value.element)
-    return call.with_input(values, plainly_dequantized(call, value, wide, zero_point)).f32(values)
+    found = call.with_input(values, plainly_dequantized(call, value, wide, zero_point)).f32(values)
+    return PlainlyDequantized(value.shape, found.f32(call.plan, call.name), value, wide, zero_point)
 
 
 def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Value:
     """`source` quantized by inputs `scale` and the next, as `parameters_of`; plainly where `f32_values_of` is plain."""
-    wide = wide_scale_of(call.tensor(scale))
+    wide = unbounded_scale_of(call.tensor(scale))
     if wide is None:
         return source.quantized(call.plan, call.name, parameters_of(call, scale, element))
     (zero_point,), found = zero_points_of(call, scale + 1, 1, element)
@@ -103,7 +109,7 @@ def _dequantize_linear(call: Call) -> Tensor:
         return Constant(dequantized_blocks(call))
     if has_run_time_parameters(call):
         return dequantized_at_run_time(call)
-    wide = wide_scale_of(call.tensor(1))
+    wide = unbounded_scale_of(call.tensor(1))
     if wide is not None:
         value = call.value(0)
         (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
@@ -119,7 +125,7 @@ def _quantize_linear(call: Call) -> Tensor:
     default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
     if has_run_time_parameters(call):
         return quantized_at_run_time(call, default)
-    wide = wide_scale_of(call.tensor(1))
+    wide = unbounded_scale_of(call.tensor(1))
     if wide is not None:
         (zero_point,), element = zero_points_of(call, 2, 1, default)
         return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point)

@@ -10,13 +10,14 @@ import numpy as np
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.common import require
+from qdialect.frontends.onnx.float_groups import GroupKernel
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
-from qdialect.frontends.planning.wide_scales import PlainlyDequantized, wide_scale_of
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, filled
+from qdialect.frontends.planning.wide_scales import PlainlyDequantized, unbounded_scale_of, wide_scale_of
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13
@@ -54,15 +55,44 @@ class Shares(F32Tensor):
         return plan.compute(name, self.shape, to.element, emit)
 
 
+@dataclass(frozen=True, eq=False)
+class NoShares(F32Tensor):
+    """The softmax by an infinite scale: the table of ONNX Runtime holds NaN, which is -2^31 as an integer.
+
+    To that the zero point is added, in 8 bits for ui8, and in 32 bits that wrap around and saturate for i8.
+    """
+
+    element: str
+    kernel: GroupKernel
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        elements = (self.element, to.element)
+        require(
+            elements in (("i8", "i8"), ("ui8", "ui8")), f"types must be i8 or ui8, but got {' and '.join(elements)}"
+        )
+        saturated = to.maximum if to.zero_point < 0 else to.minimum
+        is_unsigned = to.element == "ui8" or self.kernel is GroupKernel.UNSIGNED
+        fill = to.zero_point if is_unsigned else saturated
+        return filled(plan, name, self.shape, fill, to.element)
+
+
 @imports("Softmax")
 def _softmax(call: Call) -> Tensor:
     call.count(1)
+    source = call.tensor(0)
+    if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
+        return NoShares(source.shape, source.quantized_values.element, call.kernel)
     return _shares(call, _dequantized(call), call.node.version)
 
 
 @imports("com.microsoft.QLinearSoftmax")
 def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
+    scale = unbounded_scale_of(call.tensor(1))
+    if scale is not None and not math.isfinite(scale):
+        value = call.value(0)
+        shares = NoShares(value.shape, value.element, call.kernel)
+        return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
     source = dequantized(_with_limited_scale(call), 0, 1, 0)
     qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))

@@ -14,7 +14,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.formula import applied
 from qdialect.frontends.onnx.operators.integer_arithmetic import clipped_integers
 from qdialect.frontends.onnx.operators.parts import part_of
-from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Quantized, clamp_integers
 from qdialect.frontends.planning.clamped import Clamped
@@ -85,9 +85,10 @@ def _function(call: Call) -> Tensor:
 @imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
 def _qlinear_function(call: Call) -> Tensor:
     call.count(4, 5)
-    source = dequantized(call, 0, 1, 0)
-    qdq_group = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, source)
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
+    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1, 0)
+    is_plain = not isinstance(source, Quantized)
+    qdq_group = Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
+    return quantized_by(call, qdq_group, 3, call.value(0).element)
 
 
 @imports("Relu")
