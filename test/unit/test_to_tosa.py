@@ -15,6 +15,7 @@ from tosa_checks import check_export, export_notes
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    UNARY_OPS,
     AddOp,
     AvgPool2DOp,
     ClipOp,
@@ -286,6 +287,13 @@ def test_tables_and_clamps() -> None:
 
     exported = check_export(graph([tensor((256,), "ui8")], body), [np.arange(256).astype(np.uint8)])
     assert names(exported).count("tosa.table") == 2
+
+
+@pytest.mark.parametrize("op_class", UNARY_OPS)
+def test_every_function_of_one_tensor_is_a_table(op_class: Any) -> None:
+    ends = {"input_scale": 0.05, "input_zero_point": -5, "output_scale": 0.1, "output_zero_point": 7}
+    exported = check_export(of(op_class, [tensor((256,), "i8")], "i8", **ends), [np.arange(-128, 128).astype(np.int8)])
+    assert names(exported).count("tosa.table") == 1
 
 
 def test_concatenation_at_other_parameters() -> None:

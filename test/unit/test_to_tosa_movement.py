@@ -185,6 +185,27 @@ def test_upstream_ops() -> None:
     check_export(qdialect.parse(FLOAT_OPS))
 
 
+INTEGER_OPS = """
+func.func @main(%a: tensor<40xi32>, %b: tensor<40xi32>) -> (tensor<40xi32>, tensor<40xf32>) {
+  %three = arith.constant dense<3> : tensor<40xi32>
+  %s = arith.subi %a, %b : tensor<40xi32>
+  %m = arith.maxsi %s, %a : tensor<40xi32>
+  %n = arith.minsi %m, %b : tensor<40xi32>
+  %o = arith.ori %n, %three : tensor<40xi32>
+  %l = arith.shli %o, %three : tensor<40xi32>
+  %i = math.absi %l : tensor<40xi32>
+  %f = arith.sitofp %a : tensor<40xi32> to tensor<40xf32>
+  %g = math.absf %f : tensor<40xf32>
+  %h = math.floor %g : tensor<40xf32>
+  return %i, %h : tensor<40xi32>, tensor<40xf32>
+}
+"""
+
+
+def test_upstream_ops_on_integers() -> None:
+    check_export(qdialect.parse(INTEGER_OPS))
+
+
 def test_what_tosa_lacks_is_named() -> None:
     text = """
       func.func @main(%x: tensor<4xf32>, %y: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {

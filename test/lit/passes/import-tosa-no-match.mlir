@@ -2,7 +2,7 @@
 
 // Every op without a counterpart is a note at its location.
 
-// CHECK: error: qnn-import-tosa: 7 ops have no counterpart in qnn
+// CHECK: error: qnn-import-tosa: 9 ops have no counterpart in qnn
 
 // What an unsupported op's readers need is not known, but whether they could be converted is.
 func.func @unknown_ops(%x: tensor<1x4x8xf32>) -> (tensor<1x4x5xf32>, tensor<1x4x5xf32>) {
@@ -61,4 +61,30 @@ func.func @shape_of_a_quotient_by_zero(%x: tensor<6xi8>) -> tensor<6xi8> {
   // CHECK: note: 'tosa.tile' op multiples must be a shape, but 'tosa.div_floor_shape' of these operands gives none
   %0 = tosa.tile %x, %tiles : (tensor<6xi8>, !tosa.shape<1>) -> tensor<6xi8>
   return %0 : tensor<6xi8>
+}
+
+func.func @branches(%condition: tensor<i1>, %a: tensor<4xi8>, %b: tensor<4xi8>) -> tensor<4xi8> {
+  // CHECK: note: 'tosa.cond_if' op has no counterpart in qnn
+  %0 = tosa.cond_if %condition (%x = %a, %y = %b) : tensor<i1> (tensor<4xi8>, tensor<4xi8>) -> tensor<4xi8> {
+  ^bb0(%x: tensor<4xi8>, %y: tensor<4xi8>):
+    tosa.yield %x : tensor<4xi8>
+  } else {
+  ^bb0(%x: tensor<4xi8>, %y: tensor<4xi8>):
+    tosa.yield %y : tensor<4xi8>
+  }
+  return %0 : tensor<4xi8>
+}
+
+func.func @loop(%a: tensor<i32>) -> tensor<i32> {
+  // CHECK: note: 'tosa.while_loop' op has no counterpart in qnn
+  %0 = tosa.while_loop (%x = %a) : (tensor<i32>) -> tensor<i32> {
+    %limit = "tosa.const"() <{values = dense<10> : tensor<i32>}> : () -> tensor<i32>
+    %goes_on = tosa.greater_equal %limit, %x : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    tosa.yield %goes_on : tensor<i1>
+  } do {
+  ^bb0(%x: tensor<i32>):
+    %next = tosa.add %x, %x : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    tosa.yield %next : tensor<i32>
+  }
+  return %0 : tensor<i32>
 }

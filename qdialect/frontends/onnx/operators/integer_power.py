@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports_integers, value_of
-from qdialect.frontends.planning.plain import Arithmetic, common_element, tensor_of, unary
+from qdialect.frontends.planning.plain import common_element, tensor_of, unary
 from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.whole_power import whole_power
 
 
 @imports_integers("Pow")
@@ -20,12 +20,4 @@ def _power(call: Call) -> Tensor:
     is_whole = exponent.is_integer() and 0 <= exponent < np.iinfo(np.int32).max
     require(is_whole, f"exponent of integers must be a whole number of at least 0, but got {exponent}")
 
-    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        """By squaring: one product for each bit, and one for each bit that is 1."""
-        found: ir.Value | None = None
-        for bit in f"{int(exponent):b}":
-            squared = None if found is None else s.op("arith.muli", found, found)
-            found = squared if bit == "0" else x if squared is None else s.op("arith.muli", squared, x)
-        return s.op("arith.ori", s.op("arith.andi", x, 0), 1) if found is None else found
-
-    return tensor_of(unary(call, value, value.element, build))
+    return tensor_of(unary(call, value, value.element, lambda s, x: whole_power(s, x, int(exponent))))

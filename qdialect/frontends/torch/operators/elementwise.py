@@ -30,6 +30,7 @@ from qdialect.frontends.planning.tensors import (
 )
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
@@ -187,7 +188,7 @@ _JOINS: Mapping[str, type[AddOp | MulOp]] = {"add": AddOp, "mul": MulOp}
 
 
 def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> Evaluated:
-    """The node's function of the arguments `names`, tensors or numbers."""
+    """The node's function of the arguments `names`, tensors or numbers; integers become f32 first, as in PyTorch."""
     operands: list[F32Tensor] = []
     parts: dict[str, F32Tensor] = {}
     for name in names:
@@ -195,6 +196,8 @@ def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> E
         if isinstance(tensor, Constant) and tensor.array.ndim == 0:
             with np.errstate(over="ignore"):
                 tensor = Constant(tensor.array.astype(np.float32))
+        elif element_of_result(call) == "f32":
+            tensor = as_element(call, tensor, "f32")
         operands.append(as_f32(name, tensor))
         if read is not None:
             parts[read] = operands[-1]

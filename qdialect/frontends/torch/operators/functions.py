@@ -6,17 +6,23 @@ import math
 from collections.abc import Callable
 
 from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.planning.plain import unary
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.whole_power import whole_power
 from qdialect.frontends.torch.operators.elementwise import clamped, pointwise
-from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.quant_math import activations, torch_activations
+from qdialect.frontends.torch.operators.plain import arithmetic, element_of_result, value_as
+from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
+from qdialect.quant_math import activations, inverse_trigonometric, torch_activations
 from qdialect.quant_math.expressions import Expression, Input
 
 _SELF, _OTHER = Input(0), Input(1)
 _FUNCTIONS = {
     "abs": activations.absolute,
+    "acos": inverse_trigonometric.acos,
     "acosh": torch_activations.acosh,
+    "asin": inverse_trigonometric.asin,
     "asinh": torch_activations.asinh,
+    "atan": inverse_trigonometric.atan,
     "atanh": torch_activations.atanh,
     "ceil": activations.ceil,
     "cos": activations.cos,
@@ -51,7 +57,7 @@ _FUNCTIONS = {
     "tanh": activations.tanh,
     "trunc": torch_activations.trunc,
 }
-_TABLES = (*("acos", "asin", "atan", "digamma", "erfinv", "lgamma", "sinc", "i0"),)
+_TABLES = ("digamma", "erfinv", "lgamma", "sinc", "i0")
 """Functions without a form for f32 values: of one quantized tensor they are tables that PyTorch fills in."""
 
 
@@ -105,6 +111,17 @@ def _shrink(call: Call) -> Result:
 @imports("pow.Tensor_Scalar")
 def _power(call: Call) -> Result:
     return _of_self(call, torch_activations.power(_number(call, "exponent")))
+
+
+@imports_plain("pow.Tensor_Scalar")
+def _power_of_integers(call: Call) -> Result:
+    """To a whole number in integers; with a fraction in the exponent PyTorch computes in float32."""
+    element, exponent = element_of_result(call), call.argument("exponent")
+    if element == "f32":
+        return _power(call)
+    is_whole = isinstance(exponent, int) and exponent >= 0
+    require(is_whole, f"exponent of integers must be a whole number of at least 0, but got {exponent}")
+    return unary(call, value_as(call, "self", element), element, lambda s, x: whole_power(s, x, exponent))
 
 
 @imports("pow.Scalar")
@@ -189,6 +206,17 @@ def _rounded_quotient(call: Call) -> Result:
     require(mode in (None, "floor", "trunc"), f"rounding_mode must be floor or trunc, but got {mode}")
     functions = {"floor": torch_activations.floor_divide, "trunc": torch_activations.trunc_divide}
     return pointwise(call, ("self", "other"), functions.get(mode, _SELF / _OTHER))
+
+
+@imports_plain(
+    *("floor_divide.default", "floor_divide.Scalar", "div.Tensor_mode", "div.Scalar_mode"),
+    *(f"{name}.{overload}" for name in ("fmod", "remainder") for overload in ("Tensor", "Scalar")),
+)
+def _rest_of_integers(call: Call) -> Result:
+    """In integers, unless a float among the operands makes the result one."""
+    if element_of_result(call) != "f32":
+        return arithmetic(call)
+    return _rounded_quotient(call) if ".div." in call.node.kind else _rest(call)
 
 
 _BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {

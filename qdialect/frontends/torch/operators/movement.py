@@ -23,7 +23,7 @@ from qdialect.frontends.planning.movement import (
     move_value,
 )
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.slices import Slice, check_indices
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.registry import Call, imports
@@ -92,7 +92,6 @@ def _reverse_axes(call: Call) -> Result:
 @imports(
     "dropout.default",
     "feature_dropout.default",
-    "native_dropout.default",
     "contiguous.default",
     "clone.default",
     "alias.default",
@@ -103,6 +102,14 @@ def _identity(call: Call) -> Result:
     """Dropout drops nothing when it infers; the layout in memory does not change a graph."""
     require(not call.argument("train"), "dropout must not train")
     return call.tensor("input" if "input" in call.node.arguments else "self")
+
+
+@imports("native_dropout.default")
+def _native_dropout(call: Call) -> Result:
+    """What is kept, and where: everywhere."""
+    require(not call.argument("train"), "dropout must not train")
+    source = call.tensor("input")
+    return source, Constant(np.ones(source.shape, np.bool_))
 
 
 def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:

@@ -9,12 +9,16 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import PadOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.conversion import cast_array
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.movement import Padding, Slicing
+from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
 from qdialect.frontends.slices import Slice, take_slices
+from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
 
@@ -33,18 +37,22 @@ class Border:
         order = channels_last(len(self.low)) if is_channels_last else range(len(self.low))
         return Border(tuple(self.low[axis] for axis in order), tuple(self.high[axis] for axis in order))
 
-    def sliced(self, emitter: Emitter, value: ir.Value) -> ir.Value:
-        """What is taken away of a tensor."""
-        slices = [
+    def slices(self, shape: Shape) -> list[Slice]:
+        """What stays of a tensor."""
+        return [
             Slice(max(-low, 0), 1, extent + min(low, 0) + min(high, 0))
-            for extent, low, high in zip(shape_of(value.type), self.low, self.high, strict=True)
+            for extent, low, high in zip(shape, self.low, self.high, strict=True)
         ]
-        return take_slices(emitter, value, slices)
+
+    def added(self) -> tuple[Shape, Shape]:
+        """How many elements are added at both ends of each dimension."""
+        low, high = (tuple(max(count, 0) for count in counts) for counts in (self.low, self.high))
+        return low, high
 
     def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
         """A tensor within its border of the integer `fill`."""
-        low, high = (tuple(max(count, 0) for count in counts) for counts in (self.low, self.high))
-        kept = self.sliced(emitter, value)
+        low, high = self.added()
+        kept = take_slices(emitter, value, self.slices(shape_of(value.type)))
         if not any((*low, *high)):
             return kept
         return emitter.build(PadOp, kept, element=element_of(value.type), low=low, high=high, value=fill)
@@ -96,18 +104,18 @@ _GREATER = 2
 def _pad(call: Call) -> Result:
     """Pairs of counts from the last dimension on."""
     source = call.tensor("self")
-    if isinstance(source, Value):
-        raise UnsupportedError("input must be f32, but is quantized values")
     pads, rank = call.dimensions("pad"), len(source.shape)
     require(len(pads) % 2 == 0 and len(pads) <= 2 * rank, f"pad must have pairs for {rank} dimensions at most")
     pairs = [(0, 0)] * (rank - len(pads) // 2) + list(zip(pads[::2], pads[1::2], strict=True))[::-1]
     border = Border(tuple(low for low, _ in pairs), tuple(high for _, high in pairs))
-    fill = float(call.argument("value") or 0)
-    parts = as_f32("self", source)
+    value = call.argument("value") or 0
+    fill = float(value)
     shape = tuple(extent + low + high for extent, (low, high) in zip(source.shape, pairs, strict=True))
     kept = [extent + min(low, 0) + min(high, 0) for extent, (low, high) in zip(source.shape, pairs, strict=True)]
     require(min(kept, default=1) >= 1, f"pad must leave an element of each dimension, but got {list(pads)}")
-    padded = Padded(shape, parts, border, fill, name=call.name)
+    if element_type(source) != "f32":
+        return _plain(call, source, border, value)
+    padded = Padded(shape, as_f32("self", source), border, fill, name=call.name)
     if not isinstance(source, Quantized) or not source.is_eight_bit:
         return padded
     parameters = source.parameters
@@ -115,3 +123,12 @@ def _pad(call: Call) -> Result:
     if parameters.dequantize(np.array([quantized]))[0] != np.float32(fill):
         return padded
     return source.with_values(padded.filled(call.plan, call.name, source.values, quantized))
+
+
+def _plain(call: Call, source: Tensor, border: Border, number: float) -> Tensor:
+    """Integers or booleans within a border; a tensor of no pads is itself."""
+    kept = moved(call, source, Slicing.of(border.slices(source.shape)))
+    low, high = border.added()
+    shape = tuple(map(sum, zip(kept.shape, low, high, strict=True)))
+    fill = int(cast_array(np.array(number), element_type(source)))
+    return moved(call, kept, Padding(shape, low, high, fill)) if any((*low, *high)) else kept

@@ -220,15 +220,10 @@ _FLOATS: dict[str, OfTwo] = {
 
 
 @imports_plain(
-    *(
-        f"{name}.{overload}"
-        for name in ("add", "div", "fmod", "mul", "remainder", "rsub", "sub")
-        for overload in ("Tensor", "Scalar")
-    ),
-    *("maximum.default", "minimum.default", "floor_divide.default", "floor_divide.Scalar"),
-    *("div.Tensor_mode", "div.Scalar_mode"),
+    *(f"{name}.{overload}" for name in ("add", "div", "mul", "rsub", "sub") for overload in ("Tensor", "Scalar")),
+    *("maximum.default", "minimum.default"),
 )
-def _arithmetic(call: Call) -> Result:
+def arithmetic(call: Call) -> Result:
     """In the type of the result; integers wrap around."""
     kind, element = call.node.kind.split(".")[1], element_of_result(call)
     mode = call.argument("rounding_mode")
@@ -243,7 +238,13 @@ def _arithmetic(call: Call) -> Result:
     )
 
 
-@imports_plain("neg.default", "abs.default", "clamp.default")
+@imports_plain("ceil.default", "floor.default", "round.default", "trunc.default")
+def _whole(call: Call) -> Result:
+    """Integers are whole."""
+    return call.tensor("self")
+
+
+@imports_plain("neg.default", "abs.default", "clamp.default", "sign.default")
 def _of_one(call: Call) -> Result:
     element, kind = element_of_result(call), call.node.kind
     value = value_as(call, "self", element)
@@ -252,8 +253,16 @@ def _of_one(call: Call) -> Result:
         return unary(call, value, element, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
     if kind == "aten.abs.default":
         return unary(call, value, element, lambda s, x: s.op("math.absi", x))
+    if kind == "aten.sign.default":
+        return unary(call, value, element, lambda s, x: _sign(s, x, element))
     bounds = [(name, call.argument(bound)) for name, bound in (("max", "min"), ("min", "max"))]
     return unary(call, value, element, lambda s, x: _clamped(s, x, bounds))
+
+
+def _sign(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
+    if element == "i1":
+        return x
+    return s.op("arith.minui", x, 1) if element.startswith("u") else _clamped(s, x, (("max", -1), ("min", 1)))
 
 
 def _clamped(s: Arithmetic, value: ir.Value, bounds: Sequence[tuple[str, int | None]]) -> ir.Value:

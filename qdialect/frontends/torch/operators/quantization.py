@@ -185,5 +185,8 @@ def _getitem(call: Call) -> Result:
     source, index = call.result("0"), call.argument("1")
     require(isinstance(source, tuple), "must take one of several results")
     assert isinstance(source, tuple)
-    require(isinstance(index, int) and -len(source) <= index < len(source), f"must take a result, but got {index}")
+    require(
+        isinstance(index, int) and -len(source) <= index < len(source),
+        f"must take one of the {len(source)} results that are computed, but got {index}",
+    )
     return source[index]

@@ -49,8 +49,8 @@ _INTEGER_OPS: Mapping[str, type[IntegerReduceOp]] = {
     "prod": IntProdOp,
     "sum": IntSumOp,
 }
-_NARROW = ("i8", "ui8", "i16")
-"""Reduced as i32, of which the low bits are the same."""
+_NARROW = ("i1", "i8", "ui8", "i16")
+"""Reduced as i32, of which the low bits are the same; of booleans there are extremes alone."""
 
 
 @imports(
@@ -99,7 +99,8 @@ def _quantifier(call: Call) -> Result:
     truth = as_element(call, as_element(call, call.tensor("self"), "i1"), "i32")
     axes, keeps = axes_of(call, len(truth.shape)), bool(call.argument("keepdim"))
     op_class = IntMaxOp if ".any." in call.node.kind else IntMinOp
-    return as_element(call, _integers(call, truth, axes, keeps, op_class), "i1")
+    # PyTorch gives booleans, but for uint8 its type of old: uint8.
+    return as_element(call, _integers(call, truth, axes, keeps, op_class), element_of_result(call))
 
 
 def axes_of(call: Call, rank: int) -> Shape:

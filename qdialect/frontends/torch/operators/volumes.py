@@ -5,6 +5,7 @@ The slices of a window along the depth become channels of an image, so that one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -85,7 +86,25 @@ def _average_of_volumes(call: Call) -> Result:
     """Sums of windows, one element added after another, each divided by its number of elements."""
     data = _volumes_of(call)
     window = window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=False)
-    channels, counts = data.shape[1], _counts(call, data.shape[2:], window)
+    return _averages(call, data, window, _counts(call, data.shape[2:], window))
+
+
+@imports("_adaptive_avg_pool3d.default", "adaptive_avg_pool3d.default")
+def _average_of_parts(call: Call) -> Result:
+    """Windows of one size, which divide the volume."""
+    data = _volumes_of(call)
+    size, output = data.shape[2:], call.integers("output_size", 3)
+    divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
+    require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
+    kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
+    call.plan.budget.spend_constant(output, 8)
+    window = Window(kernel, kernel, (1, 1, 1), (0, 0, 0), (0, 0, 0), output)
+    return _averages(call, data, window, np.full(output, math.prod(kernel), np.float32))
+
+
+def _averages(call: Call, data: F32Tensor, window: Window, counts: Array) -> F32Tensor:
+    """Sums of windows, each divided by its entry of `counts`, [OD, OH, OW]."""
+    channels = data.shape[1]
     for i in range(2):
         check_indices(window.output[i] * window.kernel[i], call.plan.budget)
     call.plan.budget.spend_constant((channels, *window.kernel), 4)
