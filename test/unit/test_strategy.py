@@ -152,6 +152,7 @@ def test_register_tiles_of_zen_4() -> None:
         multiplies_words=False,
         near_bytes=1 << 19,
         f32_lanes=32,
+        function_lanes=128,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver4"))

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import tflite
 from simple_recurrent_models import table
-from tflite_operators import Array, Given, Result, check_operator
+from tflite_operators import Array, Given, Result, check_operator, one_operator
 from together import variants_together
+
+import qdialect
+from qdialect.frameworks import litert
+from qdialect.frontends.tflite import import_tflite
+from qdialect.reference import interpreter
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 SAME, VALID = 0, 1
@@ -82,3 +87,17 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
     numbers = [("Int8", padding), *(("Int32", n) for n in (2, 2, kernel, kernel)), ("Int8", 0)]
     option = OPTIONS.Pool2DOptions, table(dict(enumerate(numbers)), 6)
     check_operator(KIND.L2_POOL_2D, [Given(drawn(1, 7, 7, 5))], [Result(shape, np.float32)], option)
+
+
+@variants_together
+@pytest.mark.parametrize(("radius", "channels"), [(1, 1), (2, 7), (5, 40), (40, 9)])
+@pytest.mark.parametrize(("bias", "alpha", "beta"), [(1.0, 1.0, 0.5), (2.0, 0.3, 0.75)])
+def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
+    """As LiteRT's default kernel has it, whose sums slide; the reference kernel leaves out the last of the neighbours."""
+    numbers = [("Int32", radius), *(("Float32", number) for number in (bias, alpha, beta))]
+    option = OPTIONS.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
+    data = drawn(2, 3, 2, channels)
+    content = one_operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option)
+    module, (wanted,) = import_tflite(content), litert.load(content, 1, is_reference=False)([data])
+    np.testing.assert_allclose(interpreter.run(module, [data])[0], wanted, rtol=2e-6)
+    np.testing.assert_allclose(qdialect.compile(module)(data), wanted, rtol=2e-6)

@@ -44,7 +44,10 @@ def _l2_normalization(operator: Operator) -> Emission:
 
 @imports_f32("LOCAL_RESPONSE_NORMALIZATION")
 def _local_response_normalization(operator: Operator) -> Emission:
-    """``x * (bias + alpha * sum)^-beta`` with the sum of the squares of `radius` elements before and behind."""
+    """``x * (bias + alpha * sum)^-beta`` with the sum of the squares of `radius` elements before and behind.
+
+    So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
+    """
 
     def read(options: tflite.LocalResponseNormalizationOptions) -> tuple[int, float, float, float]:
         return options.Radius(), options.Bias(), options.Alpha(), options.Beta()
