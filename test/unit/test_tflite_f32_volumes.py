@@ -93,7 +93,7 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("radius", "channels"), [(1, 1), (2, 7), (5, 40), (40, 9)])
 @pytest.mark.parametrize(("bias", "alpha", "beta"), [(1.0, 1.0, 0.5), (2.0, 0.3, 0.75)])
 def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
-    """As LiteRT's default kernel has it, whose sums slide; the reference kernel leaves out the last of the neighbours."""
+    """As LiteRT's default kernel has it; the reference kernel leaves out the last of the neighbours."""
     numbers = [("Int32", radius), *(("Float32", number) for number in (bias, alpha, beta))]
     option = OPTIONS.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
     data = drawn(2, 3, 2, channels)
