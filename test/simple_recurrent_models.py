@@ -1,6 +1,6 @@
 """RNN and SVDF .tflite models of one operator, drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ TANH = tflite.ActivationFunctionType.TANH
 Array = NDArray[Any]
 
 
-def table(fields: dict[int, tuple[str, int]], count: int) -> Callable[[Builder], int]:
+def table(fields: Mapping[int, tuple[str, float]], count: int) -> Callable[[Builder], int]:
     """An options table of `count` fields: by slot the method that writes it, and its value."""
 
     def write(builder: Builder) -> int:
