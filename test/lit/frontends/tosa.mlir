@@ -10,7 +10,7 @@
 
 // LOC: loc("%1"(
 // VALUES: res0: 0 of 256 elements differ from the reference
-// ERROR: error: 'import-tosa-no-match.mlir' has 7 unsupported operations
+// ERROR: error: 'import-tosa-no-match.mlir' has 9 unsupported operations
 // ERROR: note: tosa.rfft2d: has no counterpart in qnn
 // REPORT: tosa.table %1
 // REPORT-SAME: lut
