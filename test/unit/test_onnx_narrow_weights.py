@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx_agreement import ORT
 from onnx_graphs import ModelBuilder, drawn, run
+from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
@@ -85,10 +86,12 @@ def test_floats_times_weights_of_8_bits_are_not_rounded(depth: int) -> None:
     options = ORT.SessionOptions()
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     (wanted,) = ORT.InferenceSession(content, options).run(None, {"x": data})
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+    assert_floats_within(found, wanted, "layer")
     (rounded,) = ORT.InferenceSession(content).run(None, {"x": data})
     truth = data.astype(np.float64) @ (weights * scales.astype(np.float64))
-    assert np.abs(found - truth).max() < 1e-5 < 1e-3 < np.abs(rounded - truth).max()
+    assert_floats_within(found, truth, "layer")
+    with pytest.raises(AssertionError):
+        assert_floats_within(rounded, truth, "layer")
 
 
 def test_what_fits_no_block_is_refused() -> None:
