@@ -17,6 +17,7 @@ from pathlib import Path
 from qdialect.cache import folder
 from qdialect.late_imports import IMPORTED
 from qdialect.registry import foreign_modules
+from qdialect.target.matrix_tile_permission import may_use_tiles
 
 _CODE = ("torch_mlir", "numpy")
 """Packages that every result depends on."""
@@ -29,6 +30,7 @@ _FRONT_ENDS = {
 _LIBRARY = (".so", "__init__.py")
 _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags")
 _CPU_INFO = Path("/proc/cpuinfo")
+_TILES = " amx_tile"
 _OWN_SETTING = "QDIALECT_"
 _NOT_IN_CODE = (folder.VARIABLE, folder.SIZE_VARIABLE)
 _FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
@@ -92,7 +94,11 @@ def _file(status: os.stat_result, name: str) -> str:
 
 @cache
 def cpu() -> str | None:
-    """The kind of the first processor and its instruction sets; None where the system does not say."""
+    """The kind of the first processor and its instruction sets; None where the system does not say.
+
+    Matrix tiles count where Linux permits them. It is asked here, since code that is found is called without having
+    been compiled in this process.
+    """
     lines: list[str] = []
     try:
         with _CPU_INFO.open(encoding="utf-8", errors="replace") as text:
@@ -104,7 +110,10 @@ def cpu() -> str | None:
         return None
     known = [line.partition(":") for line in lines]
     found = [f"{key.strip()}:{value.strip()}" for key, _, value in known if key.strip() in _CPU]
-    return "\n".join(found) if len(found) == len(_CPU) else None
+    if len(found) != len(_CPU):
+        return None
+    text = "\n".join(found)
+    return f"{text}\nmay use tiles: {may_use_tiles()}" if _TILES in text else text
 
 
 def _settings() -> list[str]:

@@ -86,6 +86,21 @@ def test_the_cpu_counts(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
     assert missed(lambda: qdialect.compile(clip), kept)
 
 
+def test_permission_for_matrix_tiles_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ("vendor_id : GenuineIntel", "cpu family : 6", "model : 143", "stepping : 8", "flags : fpu amx_tile amx_int8")
+    path = tmp_path / "cpuinfo"
+    path.write_text("\n".join(lines))
+    monkeypatch.setattr(fingerprint, "_CPU_INFO", path)
+
+    def text(permitted: bool) -> str | None:
+        monkeypatch.setattr(fingerprint, "may_use_tiles", lambda: permitted)
+        return fingerprint.cpu.__wrapped__()
+
+    assert text(permitted=True) != text(permitted=False)
+    path.write_text("\n".join(lines).replace("amx_tile amx_int8", ""))
+    assert text(permitted=True) == text(permitted=False)
+
+
 def test_on_an_unknown_cpu_nothing_is_kept(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fingerprint, "cpu", lambda: None)
     assert not is_cached(qdialect.compile(clip))

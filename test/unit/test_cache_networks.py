@@ -19,8 +19,21 @@ from qdialect.cache import loading
 from qdialect.cache.store import Store
 from qdialect.diagnostics import CompileError, InputError, QDialectError
 from qdialect.runtime import compile_module
+from qdialect.target import host_features
 
 __all__ = ["clip", "kept", "model"]
+
+DENSE = """
+func.func @main(%x: tensor<32x64xui8>) -> tensor<32x32xi32> {
+  %w = "qnn.constant"() {value = dense<3> : tensor<32x64xi8>} : () -> tensor<32x64xi8>
+  %0 = "qnn.dense"(%x, %w) {
+    input_scale = 0.5 : f64, input_zero_point = 0 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<32x64xui8>, tensor<32x64xi8>) -> tensor<32x32xi32>
+  return %0 : tensor<32x32xi32>
+}
+"""
+"""A product that is multiplied in matrix tiles where the CPU has them."""
 
 
 def test_a_network_is_compiled_once(model: Path, kept: Store) -> None:
@@ -77,6 +90,20 @@ def test_it_is_found_in_a_process_that_imports_no_compiler(model: Path, kept: St
     wanted = qdialect.compile(model, cache=False)(np.ones((1, 2, 2, 2), np.int8))
     assert isinstance(wanted, np.ndarray)
     assert output_of(program, str(model)).strip() == str(wanted.tolist())
+
+
+@pytest.mark.skipif("amx-tile" not in host_features(), reason="this CPU has no matrix tiles")
+@pytest.mark.parametrize("target", ["host", "amxint8"])
+def test_matrix_tiles_may_be_used_in_a_process_that_finds_it(target: str, kept: Store, tmp_path: Path) -> None:
+    path = tmp_path / "dense.mlir"
+    path.write_text(DENSE)
+    wanted = qdialect.compile(path, target=target)(np.ones((32, 64), np.uint8))
+    program = (
+        "import sys, numpy as np, qdialect\n"
+        "print(qdialect.compile(sys.argv[1], target=sys.argv[2])(np.ones((32, 64), np.uint8)).tolist())\n"
+    )
+    with nothing_is_compiled():
+        assert output_of(program, str(path), target).strip() == str(np.asarray(wanted).tolist())
 
 
 def test_regions_of_a_model_in_parts_are_kept(kept: Store, tmp_path: Path) -> None:
