@@ -129,8 +129,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
             scratch = sums_scratch(kernel, group)
             for block in channel_blocks(group.lanes):
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
-                for part in tiled:
-                    tiles.emit_block(buffers, scratch, part)
+                tiles.emit_blocks(buffers, scratch, tiled)
             continue
         strategy, axes, stored_words = program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
         in_pairs = op.sums_pairs(strategy, group)

@@ -8,8 +8,8 @@ weight remainder is dot products in the epilogue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.kernels.columns import ConstantColumns
@@ -27,7 +27,8 @@ from qdialect.lowering.memory.views import View
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
+from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile, meets_pixels_first
+from qdialect.lowering.tiling.strategy import Swept
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")
@@ -89,19 +90,37 @@ class _Iteration:
         return self.kernel.slice(tensor, offsets, (1, *tensor.sizes[1:]), dropped)
 
 
+@contextmanager
+def _pixel_loops(kernel: Kernel, block: TileBlock) -> Generator[list[Value]]:
+    """The loops around a block; gives their indices."""
+    with ExitStack() as loops:
+        yield [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
+
+
 class TileMicroKernel(ContractionMicroKernel):
     """One block of channels in tiles, for any block of pixels."""
 
-    def emit_block(self, buffers: Sequence[Buffer], scratch: Buffer, block: TileBlock) -> None:
-        """Emit products and epilogue of `block`; `buffers` are data, output and perhaps residual."""
+    def emit_blocks(self, buffers: Sequence[Buffer], scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
+        """Emit products and epilogue of all pixels, `blocks`; `buffers` are data, output and perhaps residual."""
         kernel, channels = self.kernel, self.tiles.block
-        sizes = (block.tiles.size, block.rows.size, channels.vectors, channels.lanes)
+        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        if meets_pixels_first(kernel.program.strategy.near_bytes, weights, data):
+            with kernel.loop(channels.tiles) as tile:
+                for block in blocks:
+                    with _pixel_loops(kernel, block) as indices:
+                        self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+            return
+        for block in blocks:
+            with _pixel_loops(kernel, block) as indices, kernel.loop(channels.tiles) as tile:
+                self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+
+    def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
+        """Products and epilogue of one iteration."""
+        sizes = (*iteration.pixels, self.tiles.block.vectors, self.tiles.block.lanes)
         sums = View(sizes, row_major(sizes))
-        with ExitStack() as loops:
-            indices = [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
-            iteration = _Iteration(kernel, block, indices, loops.enter_context(kernel.loop(channels.tiles)))
-            self._multiply(buffers[0], scratch, sums, iteration)
-            self._finish(buffers, scratch, sums, iteration)
+        self._multiply(buffers[0], scratch, sums, iteration)
+        self._finish(buffers, scratch, sums, iteration)
 
     def _multiply(self, data: Buffer, scratch: Buffer, sums: View, iteration: _Iteration) -> None:
         """Products of tiles into scratch."""

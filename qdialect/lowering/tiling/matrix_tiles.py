@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.lowering.memory.views import Axis
-from qdialect.lowering.tiling.strategy import ChannelBlock
+from qdialect.lowering.tiling.strategy import ChannelBlock, Swept
 from qdialect.target.machine import Machine
 
 ROWS = 16
@@ -51,9 +51,14 @@ class TileBlock:
     """Of each operand, to the first pixel."""
 
     @property
+    def iterations(self) -> int:
+        """Of the loops around the block."""
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
     def sums(self) -> int:
         """Tiles of sums for one column of channels, all iterations together."""
-        return math.prod(axis.size for axis in self.axes) * self.tiles.size
+        return self.iterations * self.tiles.size
 
 
 def tile_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
@@ -82,6 +87,17 @@ def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: S
     sums = sum(block.sums for block in blocks)
     pixels = sum(block.sums * block.rows.size for block in blocks)
     return sums * tiles < pixels * taps * inner / machine.dot_products
+
+
+def meets_pixels_first(near_bytes: int, weights: Swept, data: Swept) -> bool:
+    """Whether a column of channels meets all pixels before the next one does, or a block of pixels all channels.
+
+    The bytes that an order fetches are those of `Strategy.sweeps_pixels`.  But products of tiles take weights four
+    times as fast as dot products do, so that those larger than `near_bytes` come too slowly even in a row.
+    """
+    channels_inside = data.size + weights.size * (data.tiles if weights.size > near_bytes else 1)
+    pixels_inside = weights.size + data.size * (weights.tiles if data.size > near_bytes else 1)
+    return pixels_inside < channels_inside
 
 
 def explained(machine: Machine) -> str:

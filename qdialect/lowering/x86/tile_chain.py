@@ -49,7 +49,10 @@ _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
 
 
 def contract_in_tiles(module: ir.Module, target: Target) -> None:
-    """Multiply in tiles whatever can be, in place, where `target` has them; needs a current context and location."""
+    """Multiply in tiles whatever can be, in place, where `target` has them; needs a current context and location.
+
+    At the end of a function that does, registers are released.
+    """
     instructions = instruction_set_of(target)
     if instructions is None or not instructions.has_tiles:
         return
@@ -57,7 +60,10 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
         chains = list(_chains(function))
         if chains:
             block = function.regions[0].blocks[0]
-            _emit(block, chains, PortableRegisters(block) if target.is_portable else AmxRegisters())
+            registers = PortableRegisters(block) if target.is_portable else AmxRegisters()
+            _emit(block, chains, _Emission(registers))
+            with ir.InsertionPoint(list(block.operations)[-1]):
+                registers.release()
 
 
 def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -78,28 +84,32 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
             explain(_NAME, write, MatchFailure(problem))
 
 
-def _emit(block: ir.Block, chains: Sequence[ir.Operation], registers: TileRegisters) -> None:
-    """Emit `chains`; registers are configured before what holds them at the top of the function, released at its end.
-
-    Where that holds chains of several shapes, they are configured before each.
-    """
+def _emit(block: ir.Block, chains: Sequence[ir.Operation], emission: _Emission) -> None:
+    """Emit `chains` in `block`; registers are configured before the outermost op that holds chains of one shape."""
     by_op: dict[ir.Operation, list[ir.Operation]] = {}
     for chain in chains:
         by_op.setdefault(_top_in(chain, block), []).append(chain)
-    emission, configured = _Emission(registers), None
+    configured = None
     for top, inside in by_op.items():
         shapes = {_shapes(chain) for chain in inside}
-        is_uniform = len(shapes) == 1
+        if len(shapes) > 1:
+            _emit_inside(top, inside, emission)
+            configured = None
+            continue
+        if shapes != configured:
+            at_op = _first_op(top) if top in inside else top
+            with ir.InsertionPoint(at_op), at_op.location:
+                emission.registers.configure(*shapes)
+        configured = shapes
         for chain in inside:
-            wanted = _shapes(chain)
-            if not is_uniform or wanted != configured:
-                at_op = top if is_uniform and top != chain else _first_op(chain)
-                with ir.InsertionPoint(at_op), at_op.location:
-                    registers.configure(wanted)
-            configured = wanted if is_uniform else None
             emission.write(chain)
-    with ir.InsertionPoint(list(block.operations)[-1]):
-        registers.release()
+
+
+def _emit_inside(op: ir.Operation, chains: Sequence[ir.Operation], emission: _Emission) -> None:
+    """Emit `chains` in the blocks of `op`."""
+    for region in op.regions:
+        for block in region.blocks:
+            _emit(block, [chain for chain in chains if _top_in(chain, block).block == block], emission)
 
 
 def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
