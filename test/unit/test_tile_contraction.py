@@ -55,6 +55,26 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("shape", "layer"), [((1, 2, 19, 128), (96, 1, 1)), ((1, 5, 9, 64), (64, 2, 1)), ((1, 7, 23, 64), (72, 1, 2))]
+)
+def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
+    shape: tuple[int, ...], layer: tuple[int, int, int]
+) -> None:
+    channels, width, step = layer
+    drawn = Network(11, shape)
+    drawn.convolution(channels, width, step, pad=0)
+    module = parse(drawn.text())
+    text = str(lower(module, AMX, Phase.X86).module)
+    assert 'tdpbusd"' in text
+    assert re.search(r"vector<(1x)?64xi8>", text)
+    image = drawn.rng.integers(0, 256, shape).astype(np.uint8)
+    wanted = run(module, [image])[0]
+    for threads in (1, 2):
+        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_a_portable_product_is_what_the_instruction_means() -> None:
     random = np.random.default_rng(2)
     rows, k_groups, lanes = 3, 5, 8

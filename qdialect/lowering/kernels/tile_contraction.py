@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from qdialect.lowering.kernels.aligned_data import AlignedData, aligned_data
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
@@ -60,13 +61,12 @@ def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
 
 
 @dataclass(frozen=True)
-class _Iteration:
-    """A block of pixels and the indices of the loops around it, `tile` that of the channels."""
+class _Pixels:
+    """A block of pixels and the indices of the loops around it."""
 
     kernel: Kernel
     block: TileBlock
     indices: Sequence[Value]
-    tile: Value
 
     def start(self, operand: int, first: int) -> Value:
         """Where the block begins in an operand's buffer, whose first pixel stands at `first`."""
@@ -83,6 +83,14 @@ class _Iteration:
     def pixels(self) -> tuple[int, int]:
         """Tiles, and pixels of each."""
         return self.block.tiles.size, self.block.rows.size
+
+
+@dataclass(frozen=True)
+class _Iteration(_Pixels):
+    """A block of pixels and the `tile` of channels that it meets; its data may have been copied."""
+
+    tile: Value
+    aligned: AlignedData | None = None
 
     def own(self, tensor: Tensor, dropped: int = 1) -> Tensor:
         """The part of a tensor by channels that belongs to this tile of them."""
@@ -112,8 +120,12 @@ class TileMicroKernel(ContractionMicroKernel):
                         self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
             return
         for block in blocks:
-            with _pixel_loops(kernel, block) as indices, kernel.loop(channels.tiles) as tile:
-                self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+            with _pixel_loops(kernel, block) as indices:
+                aligned = aligned_data(kernel, self.op.data, self.axes, block, channels.tiles)
+                if aligned:
+                    aligned.copy(kernel, buffers[0], self._first(_Pixels(kernel, block, indices)))
+                with kernel.loop(channels.tiles) as tile:
+                    self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile, aligned))
 
     def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
         """Products and epilogue of one iteration."""
@@ -138,16 +150,18 @@ class TileMicroKernel(ContractionMicroKernel):
         kernel, axes = self.kernel, self.axes
         sizes = (*iteration.pixels, *axes.sizes, axes.k_groups, axes.k_group)
         view = View(sizes, (*iteration.steps(0), *axes.strides, axes.k_group, 1))
+        aligned, first = iteration.aligned, self._first(iteration)
+        read = kernel.read(aligned.buffer, view) if aligned else kernel.read(data, view, first)
         inputs = (
-            Operand(kernel.read(data, view, self._first(iteration)), (*_PIXELS, *axes.loops)),
+            Operand(read, (*_PIXELS, *axes.loops)),
             Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
         )
         tag = Tag(micro_kernel, "contraction", (*[1] * len(axes.sizes), k_tile(axes.k_groups), 0))
         return accumulate(kernel, tag, Loops(_SUMS, axes.loops), inputs, total)
 
-    def _first(self, iteration: _Iteration) -> Value:
+    def _first(self, pixels: _Pixels) -> Value:
         """Where the first window begins."""
-        return iteration.start(0, self.op.start(0) + self.tiles.group.start_in)
+        return pixels.start(0, self.op.start(0) + self.tiles.group.start_in)
 
     def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
         """The sums plus bias and the products of the clipped weight remainder."""
