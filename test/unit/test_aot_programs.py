@@ -8,6 +8,7 @@ import pytest
 from c_programs import EXAMPLES, HERE, STRICT, arrays_of_c, build_c, compiled, ran, tool
 from graphs import random_inputs
 from phase_networks import DIVISIBLE, NETWORKS
+from tile_networks import tiled
 
 import qdialect
 from qdialect.context import parse
@@ -35,7 +36,7 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, t
   return %2, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 """
-TEXTS = {**NETWORKS, "floats": FLOATS, "pictures": PICTURES}
+TEXTS = {**NETWORKS, "floats": FLOATS, "pictures": PICTURES, "tiled": tiled()}
 
 
 def check_c(folder: Path, text: str, *before: str, threads: int = 1) -> None:
