@@ -127,7 +127,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
         wide = tiled_axes(op, columns, group, summed)
         if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
             scratch = sums_scratch(kernel, group)
-            for block in channel_blocks(group.lanes):
+            for block in channel_blocks(group.lanes, tiled):
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
                 tiles.emit_blocks(buffers, scratch, tiled)
             continue

@@ -1,9 +1,8 @@
 """The micro-kernel of a contraction in matrix tiles: products of tiles into scratch memory, then the epilogue from it.
 
-Sums stand in scratch as [data tile, pixel, vector of channels, lane], as the results do.  One block of them, at most
-2 x 2 tiles, is 4 KB and stays in the first-level cache.  All
-tiles of a contiguous reduction have as many K groups; what is left of pixels and channels is narrower tiles.  A clipped
-weight remainder is dot products in the epilogue.
+Sums stand in scratch as [row, vector of channels, lane], as the results do.  One block of them, at most four tiles, is
+4 KB and stays in the first-level cache.  All tiles of a contiguous reduction have as many K groups; what is left of
+pixels and channels is narrower tiles.  A clipped weight remainder is dot products in the epilogue.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.memory.storage import Storage
-from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.memory.views import View
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile, meets_pixels_first
+from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first
 from qdialect.lowering.tiling.strategy import Swept
 
 _PIXELS = ("a", "m")
@@ -56,7 +54,7 @@ def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: B
 
 def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
     """Memory for the sums of a block, of which each thread has its own."""
-    length = (SIDE * ROWS) * (SIDE * LANES)
+    length = SUMS * ROWS * LANES
     return kernel.scratch(f"tiles_{group.start}", Storage((1, 1, 1, length), "i32", length))
 
 
@@ -76,13 +74,15 @@ class _Pixels:
         return total
 
     def steps(self, operand: int) -> tuple[int, int]:
-        """Elements from one tile, and from one pixel, to the next."""
-        return self.block.tiles.strides[operand], self.block.rows.strides[operand]
+        """Elements from one pixel to the next, along each axis of the block's."""
+        column, row = self.block.pixels
+        return column.strides[operand], row.strides[operand]
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Tiles, and pixels of each."""
-        return self.block.tiles.size, self.block.rows.size
+        """The extents of the block's pixels."""
+        column, row = self.block.pixels
+        return column.size, row.size
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class TileMicroKernel(ContractionMicroKernel):
 
     def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
         """Products and epilogue of one iteration."""
-        sizes = (*iteration.pixels, self.tiles.block.vectors, self.tiles.block.lanes)
-        sums = View(sizes, row_major(sizes))
-        self._multiply(buffers[0], scratch, sums, iteration)
-        self._finish(buffers, scratch, sums, iteration)
+        self._multiply(buffers[0], scratch, iteration)
+        self._finish(buffers, scratch, iteration)
 
-    def _multiply(self, data: Buffer, scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+    def _multiply(self, data: Buffer, scratch: Buffer, iteration: _Iteration) -> None:
         """Products of tiles into scratch."""
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
-        sizes, strides = (tuple(values[i] for i in (0, 2, 1, 3)) for values in (sums.sizes, sums.strides))
-        tiles = View(sizes, strides)
+        block, channels = iteration.block, self.tiles.block
+        row = channels.vectors * channels.lanes
+        sizes = (block.tiles.size, channels.vectors, block.rows.size, channels.lanes)
+        tiles = View(sizes, (block.step * row, channels.lanes, row, 1))
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         total = self._accumulate(micro_kernel, data, iteration, total)
         destination, where = kernel.write(scratch, tiles)
@@ -148,8 +148,9 @@ class TileMicroKernel(ContractionMicroKernel):
     def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
         """Add the products of all taps."""
         kernel, axes = self.kernel, self.axes
-        sizes = (*iteration.pixels, *axes.sizes, axes.k_groups, axes.k_group)
-        view = View(sizes, (*iteration.steps(0), *axes.strides, axes.k_group, 1))
+        tiles, rows = iteration.block.tiles, iteration.block.rows
+        sizes = (tiles.size, rows.size, *axes.sizes, axes.k_groups, axes.k_group)
+        view = View(sizes, (tiles.strides[0], rows.strides[0], *axes.strides, axes.k_group, 1))
         aligned, first = iteration.aligned, self._first(iteration)
         read = kernel.read(aligned.buffer, view) if aligned else kernel.read(data, view, first)
         inputs = (
@@ -181,9 +182,11 @@ class TileMicroKernel(ContractionMicroKernel):
             total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
         return total
 
-    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
         """The epilogue: sums from scratch plus the bias, to where they are stored."""
-        kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
+        kernel, micro_kernel, block = self.kernel, self.kernel.next_micro_kernel(), self.tiles.block
+        steps = (step * block.vectors * block.lanes for step in iteration.block.steps)
+        sums = View((*iteration.pixels, block.vectors, block.lanes), (*steps, block.lanes, 1))
         loops = Loops((*_PIXELS, *_CHANNELS))
         total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
         parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
@@ -197,8 +200,8 @@ class TileMicroKernel(ContractionMicroKernel):
         destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
         body = kernel.body(inputs)
         value = self._value(body, with_residual=len(buffers) > 2)
-        _, pixels, vectors, _ = sums.sizes
-        rows = next(rows for rows in range(_VECTORS // vectors, 0, -1) if pixels % rows == 0)
+        most, pixels = _VECTORS // block.vectors, iteration.pixels[1]
+        rows = next(rows for rows in range(most, 0, -1) if pixels % rows == 0)
         root, output = Tag(micro_kernel, "root", (1, rows)), Operand(destination, loops.parallel)
         kernel.store(kernel.generic(loops, inputs, output, body, value, root), where)
 

@@ -44,7 +44,8 @@ _LANES = (4, 8, 16)
 # Of a factor, and of the tiles in sums.
 _RANK, _OUTER = 3, 2
 # Registers for sums, data and weights.
-_COUNTS = (4, 2, 2)
+_FACTORS = 2
+_COUNTS = (4, _FACTORS, _FACTORS)
 _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
 
 
@@ -207,8 +208,9 @@ def _contraction_problem(op: ir.Operation) -> str | None:
     if max(extents[row], extents[k_group]) > ROWS or extents[lane] not in _LANES:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
-    tiles = [[extents[loop] for loop in loops if loop in result[:-2]] for loops in (result, data, weights)]
-    if any(math.prod(own) > maximum for own, maximum in zip(tiles, _COUNTS, strict=True)):
+    tiles = [math.prod(extents[loop] for loop in loops if loop in result[:-2]) for loops in (result, data, weights)]
+    # Where each tile of data meets one of weights, it may make room for the next.
+    if tiles[0] > _COUNTS[0] or tiles[2] > _COUNTS[2] or (tiles[1] > _COUNTS[1] and tiles[2] > 1):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
     if not all(side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2) for side in sides):
@@ -307,7 +309,7 @@ class _Emission:
 
 
 class _Factor:
-    """The tiles of a factor, each loaded once, into registers from `first` on."""
+    """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns."""
 
     def __init__(self, registers: TileRegisters, first: int, side: Side, rows: int, columns: tuple[int, int]) -> None:
         self._registers, self._first, self._side = registers, first, side
@@ -319,7 +321,7 @@ class _Factor:
         """The register with the tile at a step of the loops that are not in it."""
         position = at(step, self._outer)
         if position not in self._loaded:
-            self._loaded[position] = self._first + len(self._loaded)
+            self._loaded[position] = self._first + len(self._loaded) % _FACTORS
             self._registers.load(self._loaded[position], self._memory(step))
         return self._loaded[position]
 
