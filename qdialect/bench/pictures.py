@@ -22,6 +22,9 @@ _LEGEND_COLUMN = 130
 _FRAME = (90, 60, 1080, 560)
 _INTENSITIES = (-1, 3)
 _RATES = (0, 2.7)
+# Of matrix tiles.
+_HIGH_RATES = (0, 3.7)
+_MARKS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 _DOT = 5
 # Smaller ones are calls, not work.
 _MIN_MACS = 100_000
@@ -41,7 +44,7 @@ def shares(results: Results, threads: int = 1) -> str:
         top += _GAP
     width = _MARGIN + _LABELS + _BARS + _FIGURES
     head = [
-        _text(_MARGIN, 24, "Share of the peak of bare vpdpbusd; light: outputs are not exact", 'font-size="16"'),
+        _text(_MARGIN, 24, f"Share of the peak of bare {results.loop}; light: outputs are not exact", 'font-size="16"'),
         *_legend(_TITLE),
         *_grid(top),
     ]
@@ -50,9 +53,9 @@ def shares(results: Results, threads: int = 1) -> str:
 
 def roofline(results: Results) -> str:
     """Rate over arithmetic intensity on one core: ours as dots, the fastest other engine as rings."""
-    plot = _Plot()
     chosen = [m for m in results.measurements if m.threads == 1 and m.macs >= _MIN_MACS and m.peak]
     peak = max((m.peak for m in chosen), default=0.0)
+    plot = _Plot(_RATES if peak * 1e-9 < 10 ** _RATES[1] else _HIGH_RATES)
     lines = [*plot.axes(), *plot.ceilings(peak, results.limits)]
     for measurement in chosen:
         lines += plot.point(measurement)
@@ -98,13 +101,16 @@ def _colour(engine: str) -> str:
 class _Plot:
     """A frame with two logarithmic axes."""
 
+    rates: tuple[float, float]
+    """The decades of the upright one."""
+
     def x(self, intensity: float) -> float:
         left, _, width, _ = _FRAME
         return left + _position(intensity, _INTENSITIES) * width
 
     def y(self, rate: float) -> float:
         _, top, _, height = _FRAME
-        return top + (1 - _position(rate, _RATES)) * height
+        return top + (1 - _position(rate, self.rates)) * height
 
     def axes(self) -> Iterator[str]:
         left, top, width, height = _FRAME
@@ -113,7 +119,7 @@ class _Plot:
             x = self.x(10.0**decade)
             yield _line(x, top, x, top + height, "#eee")
             yield _text(x, top + height + 18, f"{10.0**decade:g}", 'text-anchor="middle"')
-        for rate in (1, 3, 10, 30, 100, 300):
+        for rate in (one for one in _MARKS if one <= 10 ** self.rates[1]):
             y = self.y(rate)
             yield _line(left, y, left + width, y, "#eee")
             yield _text(left - 8, y + 4, f"{rate}", 'text-anchor="end"')
@@ -132,7 +138,7 @@ class _Plot:
 
     def _slope(self, level: str, rate: float, highest: float) -> Iterator[str]:
         """Below its corner a level of memory gives `rate` bytes, each worth the intensity in products."""
-        first = max(10.0 ** _INTENSITIES[0], 10.0 ** _RATES[0] / rate)
+        first = max(10.0 ** _INTENSITIES[0], 10.0 ** self.rates[0] / rate)
         last = highest / rate
         yield _line(self.x(first), self.y(first * rate), self.x(last), self.y(highest), "#999", 1.5)
         label = f"{level} {rate:.0f} GB/s"

@@ -25,10 +25,10 @@ _INTRODUCTION = """\
 
 Written by `make bench`; `docs/performance.md` says how it is measured and how to read it.
 
-A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of bare
-dot products of the target (`vpdpbusd` with VNNI) on as many cores, measured alternately with the engines. A star marks
-a variant whose outputs are not the right ones, beyond ties of the last rounding; then the fastest exact one follows in
-brackets, if any. The last column is the time of the fastest other engine over ours.
+A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of the
+target's fastest products of bytes, which the machine's table names, on as many cores, measured alternately with the
+engines. A star marks a variant whose outputs are not the right ones, beyond ties of the last rounding; then the fastest
+exact one follows in brackets, if any. The last column is the time of the fastest other engine over ours.
 """
 
 
@@ -54,7 +54,7 @@ def _machine(results: Results) -> Iterator[str]:
     rates = {f"reads from {level}": f"{rate * 1e-9:.1f} GB/s" for level, rate in results.limits.items()}
     peaks = sorted({m.threads for m in results.measurements if m.peak})
     for threads in peaks:
-        rates[f"peak, {_threads(threads)}"] = f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s"
+        rates[f"peak, {_threads(threads)}"] = f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s, bare {results.loop}"
     facts = {**results.machine, **rates, **results.versions, **results.settings}
     yield _table(("what", "value"), list(facts.items()))
 
@@ -115,7 +115,7 @@ def _core_shares(results: Results) -> Iterator[str]:
         return
     yield "## Share of the core\n"
     yield (
-        "Each network on one core, kernel by kernel: its products as a share of the bare loop's; what its instructions "
+        "Each network on one core, kernel by kernel: its products as a share of the peak; what its instructions "
         "need at least on the busiest port as a share of the time; and how far the cost model's cycles are from those "
         "measured, of half of the calls at most and weighted by time.\n"
     )

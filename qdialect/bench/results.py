@@ -87,6 +87,8 @@ class Results:
     """Of networks, what compiling and running them takes."""
     core_shares: tuple[CoreShare, ...] = ()
     """Of networks, what they get of one core, and how well that is predicted."""
+    loop: str = "vpdpbusd"
+    """The bare instructions whose rate is the peak."""
 
     def find(self, name: str, threads: int = 1) -> Measurement | None:
         """The measurement of a workload."""

@@ -20,6 +20,8 @@ from qdialect.bench.goals import COMPILED
 from qdialect.bench.levels import HOST, reason_to_leave_out
 from qdialect.bench.results import LEVEL, Measurement, Results
 from qdialect.diagnostics import InputError, QDialectError
+from qdialect.runtime.peak import loop_title
+from qdialect.target import resolve
 
 # What has layers enough to be divided among threads, and a footprint worth telling.
 _NETWORKS = ("network", "transformer", "model")
@@ -128,6 +130,7 @@ class Run:
             limits=limits,
             footprints=tuple(self._footprints),
             core_shares=tuple(self._core_shares),
+            loop=loop_title(resolve(self.settings.target)) or "",
         )
 
     def _versions(self, plan: Plan) -> dict[str, str]:

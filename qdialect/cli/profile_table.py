@@ -22,9 +22,8 @@ def profile_table(profile: Profile) -> str:
     )
     if profile.peak is not None:
         lines.append(f"peak: the bare {profile.loop} loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
-    if profile.pairs is not None:
-        loop, rate = profile.pairs
-        lines.append(f"peak of kernels that sum pairs of bytes: the bare {loop} loop's {rate * 1e-9:.4g} GMAC/s")
+    for loop, rate in profile.other_loops.items():
+        lines.append(f"peak of kernels that multiply by {loop}: that bare loop's {rate * 1e-9:.4g} GMAC/s")
     if profile.bound is not None:
         lines.append("bound: what the instructions need at least on the core's busiest port, at the clock of that loop")
     if profile.model_error is not None:

@@ -50,7 +50,7 @@ def show(case: Case) -> tuple[int, Array]:
     speed, macs = workload.measure(executable, [case.image]), workload.multiply_accumulates(case.module)
     share = speed.share(macs)
     count, different, elements = _compare(case)
-    of_peak = f", {100 * share:.0f} % of bare vpdpbusd" if share else ""
+    of_peak = f", {100 * share:.0f} % of bare {speed.loop}" if share else ""
     result = np.asarray(executable(case.image))
     rows = [
         ("ops", f"{_ops(case.module)} as imported, {_ops(case.module, 'fuse-qnn')} after --fuse-qnn"),

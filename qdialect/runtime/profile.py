@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,13 @@ from qdialect.interface import KernelCall
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.bound import KernelCycles, kernel_cycles, kernels_of_pairs, memory_cycles
+from qdialect.lowering.tiling.bound import (
+    KernelCycles,
+    kernel_cycles,
+    kernels_of_pairs,
+    kernels_of_tiles,
+    memory_cycles,
+)
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import (
@@ -99,8 +105,8 @@ class Profile:
     """The instructions of that loop."""
     frequency: float | None = None
     """Cycles a second of the core while that loop ran; None where the core is not known."""
-    pairs: tuple[str, float] | None = None
-    """Loop and rate of the kernels that sum products of bytes in pairs; None where there are none."""
+    other_loops: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Loops and rates that kernels are compared with which multiply by other instructions than the fastest."""
 
     @property
     def model_error(self) -> ModelError | None:
@@ -152,32 +158,30 @@ def profile_ops(
     for _ in range(_WARM_UP_CALLS):
         call()
     chosen = with_dot_products(targets.resolve(target))
-    title, has_pairs = loop_title(chosen), loop_title(chosen, Dots.PAIRS) is not None
-    peaks: list[float] = []
-    pair_peaks: list[float] = []
+    loops = {dots: title for dots in Dots if (title := loop_title(chosen, dots))}
+    rates: dict[str, list[float]] = {}
     cycles: list[NDArray[np.int64]] = []
     lengths: list[float] = []
     for _ in range(_ROUNDS):
-        if title:
-            peaks.append(dot_product_rate(chosen))
-        if has_pairs:
-            pair_peaks.append(dot_product_rate(chosen, Dots.PAIRS))
+        for title, dots in {title: dots for dots, title in loops.items()}.items():
+            rates.setdefault(title, []).append(dot_product_rate(chosen, dots))
         found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
         cycles += found
         lengths.append(length)
-    peak = statistics.median(peaks) if peaks else None
+    peaks = {title: statistics.median(found) for title, found in rates.items()}
+    title = loops.get(Dots.FASTEST)
+    peak = peaks[title] if title else None
     times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
     pairs = [(call, float(one)) for call, one in zip(executable.calls, times, strict=True)]
     model = _model(module, targets.resolve(target), peak)
     if model is None:
         return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
-    pair_title, pair_peak = loop_title(chosen, Dots.PAIRS), statistics.median(pair_peaks) if pair_peaks else peak
+    used = [loops[model.dots_of(call)] for call, _ in pairs]
     calls = tuple(
-        CallProfile(call, one, pair_peak if call.kernel in model.of_pairs else peak, *model.seconds(call))
-        for call, one in pairs
+        CallProfile(call, one, peaks[loop], *model.seconds(call)) for (call, one), loop in zip(pairs, used, strict=True)
     )
-    loop_of_pairs = (pair_title, pair_peak) if model.of_pairs and pair_title and pair_peak else None
-    return Profile(calls, len(cycles), peak, title, model.frequency, loop_of_pairs)
+    others = {loop: peaks[loop] for call, loop in zip(calls, used, strict=True) if call.call.macs and loop != title}
+    return Profile(calls, len(cycles), peak, title, model.frequency, others)
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,14 @@ class _Model:
     kernels: Mapping[int, KernelCycles]
     of_pairs: Collection[int]
     """Numbers of the kernels that sum products of bytes in pairs."""
+    of_tiles: Collection[int]
+    """Numbers of the kernels that multiply matrix tiles."""
+
+    def dots_of(self, call: KernelCall) -> Dots:
+        """What a kernel multiplies by."""
+        if call.kernel in self.of_pairs:
+            return Dots.PAIRS
+        return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
 
     def seconds(self, call: KernelCall) -> tuple[float, float]:
         """At least, and as predicted."""
@@ -204,7 +216,7 @@ def _model(module: ir.Module, target: Target, peak: float | None) -> _Model | No
     machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
     code = lower(module, target, Phase.X86).module
     rate = peak / products_per_cycle(target, machine)
-    return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code))
+    return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code), kernels_of_tiles(code))
 
 
 def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

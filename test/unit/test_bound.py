@@ -4,7 +4,15 @@ import pytest
 from vector_programs import module_of
 
 from qdialect.lowering.functions import functions
-from qdialect.lowering.tiling.bound import KernelCycles, counted, cycles, kernel_cycles, kernels_of_pairs, memory_cycles
+from qdialect.lowering.tiling.bound import (
+    KernelCycles,
+    counted,
+    cycles,
+    kernel_cycles,
+    kernels_of_pairs,
+    kernels_of_tiles,
+    memory_cycles,
+)
 from qdialect.target import resolve
 
 ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine
@@ -63,3 +71,14 @@ def test_kernels_that_sum_pairs_are_known_by_their_instruction() -> None:
     pairs = pairs.replace("(%s, %a, %b)", "(%a, %b)").replace("(vector<16xi32>, vector<64xi8>", "(vector<64xi8>")
     pairs = pairs.replace("-> vector<16xi32>", "-> vector<32xi16>").replace("%e = arith.addi %d", "%e = arith.addi %s")
     assert kernels_of_pairs(module_of(LOOP + pairs)) == {4}
+
+
+def test_kernels_of_matrix_tiles_are_known_by_their_instruction() -> None:
+    tiles = """
+func.func @kernel_5_node() {
+  %a = arith.constant 0 : i8
+  llvm.call_intrinsic "llvm.x86.tdpbusd"(%a, %a, %a) : (i8, i8, i8) -> ()
+  return
+}
+"""
+    assert kernels_of_tiles(module_of(LOOP + tiles)) == {5}

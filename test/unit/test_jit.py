@@ -131,9 +131,24 @@ def test_the_rate_of_dot_products_is_that_of_a_core(name: str) -> None:
     if title is None:
         pytest.skip("this CPU lacks the instructions")
     products = 4 * (16 if chosen.has_vnni or name == "avx512bw" else 4 if name in ("sse4.1", "x86-64") else 8)
-    share = 1 if title == "vpdpbusd" else 0.5
+    share = 1 if title in ("vpdpbusd", "tdpbusd") else 0.5
     # One instruction each cycle or every second one, at 1 to 7 GHz; two each cycle at most.
-    assert 0.5 * share * products * 1e9 < peak.dot_product_rate(chosen) < 2 * share * products * 7e9
+    rate = peak.dot_product_rate(chosen, peak.Dots.VECTORS)
+    assert 0.5 * share * products * 1e9 < rate < 2 * share * products * 7e9
+
+
+def test_matrix_tiles_have_a_loop_of_their_own() -> None:
+    chosen = TARGETS["amxint8"]
+    if peak.loop_title(chosen) is None:
+        pytest.skip("this CPU lacks the instructions")
+    assert (peak.loop_title(chosen), peak.loop_title(chosen, peak.Dots.VECTORS)) == ("tdpbusd", "vpdpbusd")
+    # 1024 products a cycle instead of 64 or 128.
+    assert 2 < peak.dot_product_rate(chosen) / peak.dot_product_rate(chosen, peak.Dots.VECTORS) < 40
+
+
+def test_targets_without_matrix_tiles_have_one_loop_for_both() -> None:
+    for name in ("avx512vbmi", "avxvnni", "avx2", "x86-64"):
+        assert peak.loop_title(TARGETS[name]) == peak.loop_title(TARGETS[name], peak.Dots.VECTORS)
 
 
 @pytest.mark.parametrize("name", ["avx512bw", "avx2", "sse4.1"])

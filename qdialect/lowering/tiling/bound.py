@@ -39,7 +39,7 @@ _LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload")
 _STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd")
-_TILE_PRODUCT = "tdpb"
+_TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
 _PAIRS = re.compile(r"pmadd\.?ub")
 
@@ -80,11 +80,20 @@ def memory_cycles(size: int, machine: Machine) -> float:
 
 def kernels_of_pairs(module: ir.Module) -> set[int]:
     """Numbers of the kernels of a module of the phase `x86` that sum products of bytes in pairs."""
+    return _kernels_with(_PAIRS, module)
+
+
+def kernels_of_tiles(module: ir.Module) -> set[int]:
+    """Numbers of the kernels of a module of the phase `x86` that multiply matrix tiles."""
+    return _kernels_with(_TILE_PRODUCT, module)
+
+
+def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
     numbers = (
         (function, _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value))
         for function in functions(module)
     )
-    return {int(number[1]) for function, number in numbers if number and _PAIRS.search(str(function))}
+    return {int(number[1]) for function, number in numbers if number and instruction.search(str(function))}
 
 
 def cycles(counts: Mapping[str, float], machine: Machine) -> float:
@@ -149,7 +158,7 @@ def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
 
 def _instruction(op: ir.Operation, machine: Machine) -> Counter[str]:
     name = ir.StringAttr(op.attributes["intrin"]).value
-    if _TILE_PRODUCT in name:
+    if _TILE_PRODUCT.search(name):
         return Counter(tiles=machine.tile_product_cycles)
     vectors = _vectors(op.results[0].type, machine) if op.results else 0
     return Counter(instructions=vectors, products=vectors if _PRODUCT.search(name) else 0)

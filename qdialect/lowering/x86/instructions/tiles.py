@@ -81,6 +81,16 @@ TDPBUSD = TileProduct("tdpbusd", "llvm.x86.tdpbusd", frozenset({"amx-tile", "amx
 """Unsigned by signed bytes."""
 
 
+def configuration(shapes: Sequence[Shape]) -> NDArray[np.uint8]:
+    """What `ldtilecfg` reads to give registers 0 to len(shapes) - 1 their shapes."""
+    found = np.zeros(_CONFIGURATION, np.uint8)
+    found[0] = _PALETTE
+    for register, shape in enumerate(shapes):
+        found[_ROW_BYTES_AT + 2 * register] = shape.row_bytes
+        found[_ROWS_AT + register] = shape.rows
+    return found
+
+
 class TileRegisters(Protocol):
     """What is done with the registers of one function, before the current insertion point."""
 
@@ -114,12 +124,7 @@ class AmxRegisters:
 
     def configure(self, shapes: Sequence[Shape]) -> None:
         """Load a configuration that stands among the module's constants."""
-        configuration = np.zeros(_CONFIGURATION, np.uint8)
-        configuration[0] = _PALETTE
-        for register, shape in enumerate(shapes):
-            configuration[_ROW_BYTES_AT + 2 * register] = shape.row_bytes
-            configuration[_ROWS_AT + register] = shape.rows
-        _call("llvm.x86.ldtilecfg", _constant_bytes(configuration))
+        _call("llvm.x86.ldtilecfg", _constant_bytes(configuration(shapes)))
 
     def zero(self, register: int) -> None:
         """`tilezero`."""
