@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math.choices import Rounding
-from qdialect.quant_math.fixed_point import IntArray
+from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, IntArray
 from qdialect.quant_math.multipliers import FixedMultiplier, FloatMultiplier, RequantizeParameters
 from qdialect.quant_math.requantize import requantize
 
 # Distances from the guess at which a threshold is looked for: nearly all are there, and most at the first two.
 _FIRST, _NEXT = (-1, 0), (1, -2)
 _FAR = 2.0**40
+_WORD_BITS = 31
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def thresholds_of(
 ) -> Thresholds:
     """The thresholds of `requantize` for the accumulators ``low[k]..high[k]`` (`acc_range`) of each of C channels.
 
-    `params` have C entries, or one for all.  A threshold is looked for near the accumulator at which the real
-    multiplier puts it, then by bisection.
+    `params` have C entries, or one for all.  A threshold that has no formula is looked for near the accumulator at
+    which the real multiplier puts it, then by bisection.
     """
     low, high = acc_range
     if multiplier_values(params).size == 1 and low.size > 1:
@@ -55,6 +56,13 @@ def thresholds_of(
         one = thresholds_of(params, zero_point, bounds, rounding, union)
         return Thresholds(np.clip(one.first, low, high + 1), one.values, low, high)
     values = np.arange(bounds[0] + 1, bounds[1] + 1, dtype=np.int64)
+    if (
+        rounding is Rounding.FIXED32_DOUBLE
+        and isinstance(params, FixedMultiplier)
+        and _only_shifts_right(params, acc_range)
+    ):
+        first = _of_double_rounding(params, values - zero_point)
+        return Thresholds(np.clip(first, low, high + 1, out=first), values, low, high)
     search = _Search(params, zero_point, bounds, rounding, values, low, high)
     with np.errstate(all="ignore"):
         position = np.nan_to_num(
@@ -68,6 +76,34 @@ def thresholds_of(
     while not search.is_done():
         search.look_at((search.below + search.first) >> 1)
     return Thresholds(search.first, values, low, high)
+
+
+def _only_shifts_right(params: FixedMultiplier, acc_range: tuple[IntArray, IntArray]) -> bool:
+    """Whether `fixed32_double` saturates nowhere on its way, so that its thresholds have a formula."""
+    low, high = acc_range
+    is_word = low.min() >= INT32_MIN and high.max() <= INT32_MAX
+    return bool(is_word and params.q.min() > 0 and params.e.max() <= 0 and params.e.min() >= -_WORD_BITS)
+
+
+def _of_double_rounding(params: FixedMultiplier, quantized: IntArray) -> IntArray:
+    """The least x that `fixed32_double` takes to each v of `quantized` or more, by channel.
+
+    With n = -e, y = floor((x q + 2^30) / 2^31) is divided by 2^n, ties away from zero: v or more is what y becomes from
+
+      Y = v 2^n - 2^(n - 1)         v > 0, for the tie below v goes up to it
+      Y = v 2^n - 2^(n - 1) + 1     v <= 0, for the tie below v goes down
+      Y = v                         n = 0
+
+    on, and y >= Y  <=>  x q + 2^30 >= Y 2^31  <=>  x >= ceil((Y 2^31 - 2^30) / q).  All y are of 32 bits, so that a Y
+    beyond them may be moved to their ends, and 63 bits hold its multiple.
+    """
+    v, shift = quantized[:, None], -params.e.astype(np.int64)
+    half = (np.int64(1) << shift) >> 1
+    least = (v << shift) - half + ((v <= 0) & (half > 0))
+    np.clip(least, INT32_MIN, INT32_MAX + 1, out=least)
+    # ceil(a / q) = -floor(-a / q).
+    negative = (1 << 30) - (least << 31)
+    return -(negative // params.q)
 
 
 class _Search:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.requantization.fixed_point_multiplier import FixedPointMultiplier, fixed_point_multiplier
 from qdialect.quant_math import (
+    FixedMultiplier,
     IntArray,
     RequantizeParameters,
     Rounding,
@@ -129,6 +130,26 @@ def test_a_channel_without_weights_may_have_any_bias() -> None:
     acc = np.stack([*acc_range, (acc_range[0] + acc_range[1]) // 2])
     wanted = requantize(acc, params, 3, 0, 255, Rounding.FIXED32_DOUBLE)
     np.testing.assert_array_equal(np.clip(of_line(form, acc), 0, 255), wanted)
+
+
+@given(
+    st.lists(st.tuples(st.integers(2**30, 2**31 - 1), st.integers(-31, 0)), min_size=1, max_size=4),
+    st.integers(-128, 255),
+    st.sampled_from([(-2000, 2000), (-5, 3), (2**31 - 9, 2**31 - 1), (-(2**31), -(2**31) + 9), (-(2**31), 2**31 - 1)]),
+)
+def test_double_rounding_reaches_each_value_at_its_threshold(
+    multipliers: list[tuple[int, int]], zero_point: int, ends: tuple[int, int]
+) -> None:
+    q, e = np.array(multipliers, np.int32).T
+    params, rounding, bounds = FixedMultiplier(q, e), Rounding.FIXED32_DOUBLE, (-128, 127)
+    low, high = (np.full(len(q), end) for end in ends)
+    steps = thresholds_of(params, zero_point, bounds, rounding, (low, high))
+    assert ((steps.first >= low) & (steps.first <= high + 1)).all()
+    wanted = steps.values[:, None]
+    reached = requantize(np.minimum(steps.first, high), params, zero_point, *bounds, rounding) >= wanted
+    before = requantize(np.maximum(steps.first - 1, low), params, zero_point, *bounds, rounding) < wanted
+    np.testing.assert_array_equal(reached, steps.first <= high)
+    np.testing.assert_array_equal(before, steps.first > low)
 
 
 @pytest.mark.parametrize("rounding", Rounding)

@@ -51,8 +51,10 @@ from qdialect.quant_math import (
 _LARGEST = 2.0**62
 """Of products of an accumulator and a slope, so that 64 bits hold what is formed of them."""
 _LONGEST_SHIFT = 20
-_SLOPES = (0, 1, -1)
-_TRIES = np.arange(64, dtype=np.int64)[:, None]
+_CHANGES = (0, 2, -2)
+"""Of the slope that is nearest, which is odd."""
+_TRIES = 64
+_FIRST_TRIES = 8
 _WORD = 2**32
 _NONE = 2**62
 
@@ -142,62 +144,108 @@ def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
     nearest = np.rint(np.ldexp(np.minimum(f32, 1), 32 + shift.astype(np.int32))).astype(np.int64)
     is_small = (f32 < 1) & (np.maximum(-steps.low, steps.high) * nearest.astype(np.float64) < _LARGEST)
     multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
-    for is_split in (False, True):
-        for change in _SLOPES:
-            (left,) = np.nonzero(~multipliers.found & is_small)
-            if len(left):
-                slope = np.clip((nearest[left] | 1) + 2 * change, 1, _WORD - 1)
-                multipliers.put(left, _try(steps.of(left), slope, shift[left], is_split))
+    slopes = [np.clip((nearest | 1) + change, 1, _WORD - 1) for change in _CHANGES]
+    first = _windows(steps, slopes[0], shift)
+    for multipliers_in, is_worth in ((_without_jump, is_small & _is_near(first)), (_with_jump, is_small)):
+        for slope in slopes:
+            (left,) = np.nonzero(is_worth & ~multipliers.found)
+            if not len(left):
+                break
+            windows = first.of(left) if slope is slopes[0] else _windows(steps.of(left), slope[left], shift[left])
+            multipliers.put(left, multipliers_in(windows))
     return multipliers
 
 
-def _try(steps: Thresholds, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
-    """The multiplier for each channel's slope, where one exists."""
-    first = steps.first
-    at_first = (steps.values[:, None] << (32 + shift)) - first * slope
-    window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
-    if not is_split:
-        return _with_offset(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
-    minimum, end = window.of(first >= 0, first > 0)
-    least_below, end_below = window.of(first < 0, first <= 0)
-    jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
-    minimum, end = np.maximum(minimum, least_below - jump * _WORD), np.minimum(end, end_below - jump * _WORD)
-    return _with_offset(steps, slope, shift, minimum, end, jump)
-
-
 @dataclass(frozen=True)
-class _Window:
-    """Bounds of b, [quantized values, C]: at least `minimum` at each threshold that occurs, below `end` before it."""
+class _Windows:
+    """Bounds of b by channel for a slope: rows for accumulators from zero on, and for those below.
 
+    b is at least `minimum`, for each threshold that occurs, and below `end`, for what precedes each; 2^62 and its
+    negative are no bound.
+    """
+
+    slope: IntArray
+    shift: IntArray
+    low: IntArray
+    high: IntArray
     minimum: IntArray
     end: IntArray
-    is_minimum: NDArray[np.bool_]
-    is_end: NDArray[np.bool_]
 
-    def of(
-        self, after: NDArray[np.bool_] | np.bool_, before: NDArray[np.bool_] | np.bool_
-    ) -> tuple[IntArray, IntArray]:
-        """The window by channel that is left by the thresholds in `after`, and by what precedes those in `before`."""
-        minimum = np.where(self.is_minimum & after, self.minimum, -_NONE).max(axis=0, initial=-_NONE)
-        end = np.where(self.is_end & before, self.end, _NONE).min(axis=0, initial=_NONE)
-        # Any window will do on a side that nothing bounds.
-        is_open, count = end == _NONE, len(_TRIES)
-        minimum = np.where(minimum > -_NONE, minimum, np.where(is_open, 0, end - count))
-        return minimum, np.where(is_open, minimum + count, end)
+    def of(self, channels: NDArray[np.intp]) -> _Windows:
+        """The windows of these channels."""
+        return _Windows(
+            *(values[channels] for values in (self.slope, self.shift, self.low, self.high)),
+            self.minimum[:, channels],
+            self.end[:, channels],
+        )
 
 
-def _with_offset(
-    steps: Thresholds, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
-) -> _Multipliers:
-    """Offset and rest for the first b of each window that has them."""
-    b = minimum + _TRIES
+def _windows(steps: Thresholds, slope: IntArray, shift: IntArray) -> _Windows:
+    """The bounds that all thresholds together set."""
+    first = steps.first
+    at_first = (steps.values[:, None] << (32 + shift)) - first * slope
+    is_minimum, is_end = first <= steps.high, first > steps.low
+    after, before = (first >= 0, first < 0), (first > 0, first <= 0)
+    greatest = [np.where(is_minimum & side, at_first, -_NONE).max(axis=0, initial=-_NONE) for side in after]
+    least = np.array([np.where(is_end & side, at_first, _NONE).min(axis=0, initial=_NONE) for side in before])
+    end = np.where(least < _NONE, least + slope, _NONE)
+    return _Windows(slope, shift, steps.low, steps.high, np.array(greatest), end)
+
+
+def _without_jump(windows: _Windows) -> _Multipliers:
+    """The multipliers with one rest for all accumulators."""
+    bounds = _closed(windows.minimum.max(axis=0), windows.end.min(axis=0))
+    return _with_offset(windows, *bounds, np.zeros_like(windows.slope))
+
+
+def _with_jump(windows: _Windows) -> _Multipliers:
+    """The multipliers whose rest changes at zero."""
+    (minimum, least_below), (end, end_below) = _closed(windows.minimum, windows.end)
+    jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
+    minimum, end = np.maximum(minimum, least_below - jump * _WORD), np.minimum(end, end_below - jump * _WORD)
+    return _with_offset(windows, minimum, end, jump)
+
+
+def _is_near(windows: _Windows) -> NDArray[np.bool_]:
+    """Whether another slope may open the window without a jump.
+
+    A slope that is greater by d moves the bounds at a threshold t by -d t and -d (t - 1).  Two bounds approach each
+    other by |d| (high - low + 2) at most, since low <= t <= high + 1.
+    """
+    gap = windows.minimum.max(axis=0) - windows.end.min(axis=0)
+    return gap < max(_CHANGES) * (windows.high - windows.low + 2)
+
+
+def _closed(minimum: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """A window with two bounds: any will do on a side that nothing bounds."""
+    is_open, count = end == _NONE, _TRIES
+    minimum = np.where(minimum > -_NONE, minimum, np.where(is_open, 0, end - count))
+    return minimum, np.where(is_open, minimum + count, end)
+
+
+def _with_offset(windows: _Windows, minimum: IntArray, end: IntArray, jump: IntArray) -> _Multipliers:
+    """Offset and rest for the first b of each window that has them; nearly all are among the first few."""
+    channels = len(minimum)
+    offset, rest = np.zeros((2, channels), np.int64)
+    found = _Multipliers(windows.slope, windows.shift, offset, rest, jump, np.zeros(channels, np.bool_))
+    for tries in (range(_FIRST_TRIES), range(_FIRST_TRIES, _TRIES)):
+        (left,) = np.nonzero(~found.found & (minimum + tries.start < end))
+        if len(left):
+            found.put(left, _among(windows.of(left), minimum[left], end[left], jump[left], tries))
+    return found
+
+
+def _among(windows: _Windows, minimum: IntArray, end: IntArray, jump: IntArray, tries: range) -> _Multipliers:
+    """Offset and rest for the first b of each window, counted from its minimum, that has them."""
+    slope = windows.slope
+    b = minimum + np.array(tries)[:, None]
     offset = (b % _WORD * _inverse(slope)) % _WORD
     rest = (b - offset * slope) >> 32
-    fits = (b < end) & (offset >= -steps.low) & (offset + steps.high < 2**31)
-    for values in (rest, rest + jump, (steps.low * slope + b) >> 32, (steps.high * slope + b) >> 32):
+    fits = (b < end) & (offset >= -windows.low) & (offset + windows.high < 2**31)
+    for values in (rest, rest + jump, (windows.low * slope + b) >> 32, (windows.high * slope + b) >> 32):
         fits &= np.abs(values) < 2**30
     chosen = fits.argmax(axis=0), np.arange(len(slope))
-    return _Multipliers(slope, shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
+    return _Multipliers(slope, windows.shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
 
 
 def _inverse(odd: IntArray) -> IntArray:
