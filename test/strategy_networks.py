@@ -29,13 +29,22 @@ class Network:
         return f"tensor<{'x'.join(map(str, self.shape))}xui8>"
 
     def convolution(
-        self, channels: int, kernel: int, stride: int = 1, groups: int = 1, *, table: bool = False, near: bool = False
+        self,
+        channels: int,
+        kernel: int,
+        stride: int = 1,
+        groups: int = 1,
+        *,
+        table: bool = False,
+        near: bool = False,
+        pad: int | None = None,
     ) -> None:
-        """A convolution padded to keep the size at stride 1; of some channels the weights need nine bits.
+        """A convolution, without `pad` padded to keep the size at stride 1; some channels' weights need nine bits.
 
         Weights that are `near` their zero point need seven.
         """
-        rng, pad, depth = self.rng, kernel // 2, self.shape[3] // groups
+        rng, depth = self.rng, self.shape[3] // groups
+        pad = kernel // 2 if pad is None else pad
         weights = rng.choice([0, 255, *range(60, 200)], (channels, kernel, kernel, depth))
         points = rng.choice([128, *range(256)], channels)
         if near:

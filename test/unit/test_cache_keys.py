@@ -87,7 +87,13 @@ def test_the_cpu_counts(clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
 
 
 def test_permission_for_matrix_tiles_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ("vendor_id : GenuineIntel", "cpu family : 6", "model : 143", "stepping : 8", "flags : fpu amx_tile amx_int8")
+    lines = (
+        "vendor_id : GenuineIntel",
+        "cpu family : 6",
+        "model : 143",
+        "stepping : 8",
+        "flags : fpu amx_tile amx_int8",
+    )
     path = tmp_path / "cpuinfo"
     path.write_text("\n".join(lines))
     monkeypatch.setattr(fingerprint, "_CPU_INFO", path)

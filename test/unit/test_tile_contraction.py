@@ -1,7 +1,10 @@
 """Contractions in matrix tiles: bits of the portable form, code that is counted, and which contractions get them."""
 
+import itertools
+import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -49,6 +52,38 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
     module = parse(drawn.text())
     assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
     image = drawn.rng.integers(0, 256, (1, 2, 17, 68)).astype(np.uint8)
+    wanted = run(module, [image])[0]
+    for threads in (1, 2):
+        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shape", [(1, 7, 7, 72), (1, 3, 3, 64), (1, 4, 6, 68), (1, 9, 9, 64)])
+def test_small_planes_have_the_bits_of_the_reference(shape: tuple[int, ...]) -> None:
+    drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
+    module = parse(drawn.text())
+    assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
+    image = drawn.rng.integers(0, 256, shape).astype(np.uint8)
+    wanted = run(module, [image])[0]
+    for threads in (1, 2):
+        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layer"), [((1, 2, 19, 128), (96, 1, 1)), ((1, 5, 9, 64), (64, 2, 1)), ((1, 7, 23, 64), (72, 1, 2))]
+)
+def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
+    shape: tuple[int, ...], layer: tuple[int, int, int]
+) -> None:
+    channels, width, step = layer
+    drawn = Network(11, shape)
+    drawn.convolution(channels, width, step, pad=0)
+    module = parse(drawn.text())
+    text = str(lower(module, AMX, Phase.X86).module)
+    assert 'tdpbusd"' in text
+    assert re.search(r"vector<(1x)?64xi8>", text)
+    image = drawn.rng.integers(0, 256, shape).astype(np.uint8)
     wanted = run(module, [image])[0]
     for threads in (1, 2):
         found = compile_module(module, target="amxint8,portable", threads=threads)(image)
@@ -127,30 +162,67 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
     assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16))
 
 
-@pytest.mark.parametrize("extents", [(1,), (16,), (17,), (49,), (112,), (3, 7), (5, 14), (2, 3, 35)])
-def test_blocks_have_every_pixel_once(extents: tuple[int, ...]) -> None:
-    strides = [1, *np.cumprod(extents[:0:-1]).tolist()][::-1]
-    axes = [Axis(extent, (stride, 2 * stride)) for extent, stride in zip(extents, strides, strict=True)]
-    found: list[int] = []
+@pytest.mark.parametrize(
+    "extents",
+    [(1,), (16,), (17,), (49,), (61,), (62,), (112,), (3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)],
+)
+@pytest.mark.parametrize("halo", [0, 2])
+def test_blocks_have_every_pixel_once(extents: tuple[int, ...], halo: int) -> None:
+    found: list[tuple[int, int]] = []
+    data = strides_of([extents[0], *(extent + halo for extent in extents[1:])])
+    axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
     for block in tile_blocks(axes):
-        assert block.tiles.size <= 2
+        assert block.tiles.size <= 4
         assert block.rows.size <= 16
-        assert block.offsets[1] == 2 * block.offsets[0]
-        inside = [*block.axes, block.tiles, block.rows]
-        starts = np.array([block.offsets[0]])
-        for axis in inside:
-            starts = (starts[:, None] + np.arange(axis.size) * axis.strides[0]).ravel()
-        found.extend(starts.tolist())
-    assert sorted(found) == list(range(int(np.prod(extents))))
+        loops = [(axis.size, axis.strides) for axis in block.axes]
+        pixels = positions(
+            [(axis.size, (*axis.strides, 0)) for axis in block.axes]
+            + [(axis.size, (*axis.strides, step)) for axis, step in zip(block.pixels, block.steps, strict=True)],
+            (*block.offsets, 0),
+        )
+        rows = positions(
+            [(size, (strides[0], 0)) for size, strides in loops]
+            + [(block.tiles.size, (block.tiles.strides[0], block.step)), (block.rows.size, (block.rows.strides[0], 1))],
+            (block.offsets[0], 0),
+        )
+        # Where the sums of a pixel stand, the products of its window were summed up.
+        assert {(place, row) for place, _, row in pixels} <= set(rows)
+        assert len({row for _, row in rows}) <= 64
+        # Nothing behind the last pixel is read.
+        assert max(place for place, _ in rows) <= max(place for place, _, _ in pixels)
+        found.extend((place, stored) for place, stored, _ in pixels)
+    assert sorted(found) == sorted(positions([(axis.size, axis.strides) for axis in axes], (0, 0)))
+
+
+def strides_of(extents: Sequence[int]) -> list[int]:
+    """Those of an array in order."""
+    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+
+
+def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """From `start`, along axes with their sizes and strides."""
+    found = [start]
+    for size, strides in axes:
+        steps = [[i * stride for stride in strides] for i in range(size)]
+        found = [tuple(map(sum, zip(at, step, strict=True))) for at in found for step in steps]
+    return found
 
 
 def test_blocks_have_every_channel_once() -> None:
-    for lanes in (4, 8, 16, 24, 32, 40, 72, 128):
-        blocks = channel_blocks(lanes)
+    rows, plane = tile_blocks([Axis(100, (64, 64))]), tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))])
+    for lanes, tiled in itertools.product((4, 8, 16, 24, 32, 40, 72, 128), (rows, plane)):
+        blocks = channel_blocks(lanes, tiled)
         assert [block.start for block in blocks] == np.cumsum([0, *(block.channels for block in blocks)])[:-1].tolist()
         assert sum(block.channels for block in blocks) == lanes
-        assert max(block.vectors for block in blocks) <= 2
+        assert max(block.vectors for block in blocks) * max(block.tiles.size for block in tiled) <= 4
     assert [k_tile(k_groups) for k_groups in (1, 16, 17, 24, 33, 144)] == [1, 16, 9, 12, 11, 16]
+
+
+def test_a_small_plane_takes_as_few_tiles_as_its_rows_need() -> None:
+    (block,) = tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))])
+    assert (block.tiles.size, block.rows.size, block.step) == (4, 16, 15)
+    (block,) = tile_blocks([Axis(49, (64, 64))])
+    assert (block.tiles.size, block.rows.size, block.step) == (4, 13, 12)
 
 
 CHAIN = """

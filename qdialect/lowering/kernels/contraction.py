@@ -127,10 +127,9 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
         wide = tiled_axes(op, columns, group, summed)
         if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
             scratch = sums_scratch(kernel, group)
-            for block in channel_blocks(group.lanes):
+            for block in channel_blocks(group.lanes, tiled):
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
-                for part in tiled:
-                    tiles.emit_block(buffers, scratch, part)
+                tiles.emit_blocks(buffers, scratch, tiled)
             continue
         strategy, axes, stored_words = program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
         in_pairs = op.sums_pairs(strategy, group)

@@ -1,17 +1,17 @@
 """The micro-kernel of a contraction in matrix tiles: products of tiles into scratch memory, then the epilogue from it.
 
-Sums stand in scratch as [data tile, pixel, vector of channels, lane], as the results do.  One block of them, at most
-2 x 2 tiles, is 4 KB and stays in the first-level cache.  All
-tiles of a contiguous reduction have as many K groups; what is left of pixels and channels is narrower tiles.  A clipped
-weight remainder is dot products in the epilogue.
+Sums stand in scratch as [row, vector of channels, lane], as the results do.  One block of them, at most four tiles, is
+4 KB and stays in the first-level cache.  All tiles of a contiguous reduction have as many K groups; what is left of
+pixels and channels is narrower tiles.  A clipped weight remainder is dot products in the epilogue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from qdialect.lowering.kernels.aligned_data import AlignedData, aligned_data
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
@@ -22,12 +22,12 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.memory.storage import Storage
-from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.memory.views import View
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SIDE, TileBlock, k_tile
+from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first
+from qdialect.lowering.tiling.strategy import Swept
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")
@@ -54,18 +54,17 @@ def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: B
 
 def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
     """Memory for the sums of a block, of which each thread has its own."""
-    length = (SIDE * ROWS) * (SIDE * LANES)
+    length = SUMS * ROWS * LANES
     return kernel.scratch(f"tiles_{group.start}", Storage((1, 1, 1, length), "i32", length))
 
 
 @dataclass(frozen=True)
-class _Iteration:
-    """A block of pixels and the indices of the loops around it, `tile` that of the channels."""
+class _Pixels:
+    """A block of pixels and the indices of the loops around it."""
 
     kernel: Kernel
     block: TileBlock
     indices: Sequence[Value]
-    tile: Value
 
     def start(self, operand: int, first: int) -> Value:
         """Where the block begins in an operand's buffer, whose first pixel stands at `first`."""
@@ -75,13 +74,23 @@ class _Iteration:
         return total
 
     def steps(self, operand: int) -> tuple[int, int]:
-        """Elements from one tile, and from one pixel, to the next."""
-        return self.block.tiles.strides[operand], self.block.rows.strides[operand]
+        """Elements from one pixel to the next, along each axis of the block's."""
+        column, row = self.block.pixels
+        return column.strides[operand], row.strides[operand]
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Tiles, and pixels of each."""
-        return self.block.tiles.size, self.block.rows.size
+        """The extents of the block's pixels."""
+        column, row = self.block.pixels
+        return column.size, row.size
+
+
+@dataclass(frozen=True)
+class _Iteration(_Pixels):
+    """A block of pixels and the `tile` of channels that it meets; its data may have been copied."""
+
+    tile: Value
+    aligned: AlignedData | None = None
 
     def own(self, tensor: Tensor, dropped: int = 1) -> Tensor:
         """The part of a tensor by channels that belongs to this tile of them."""
@@ -89,25 +98,47 @@ class _Iteration:
         return self.kernel.slice(tensor, offsets, (1, *tensor.sizes[1:]), dropped)
 
 
+@contextmanager
+def _pixel_loops(kernel: Kernel, block: TileBlock) -> Generator[list[Value]]:
+    """The loops around a block; gives their indices."""
+    with ExitStack() as loops:
+        yield [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
+
+
 class TileMicroKernel(ContractionMicroKernel):
     """One block of channels in tiles, for any block of pixels."""
 
-    def emit_block(self, buffers: Sequence[Buffer], scratch: Buffer, block: TileBlock) -> None:
-        """Emit products and epilogue of `block`; `buffers` are data, output and perhaps residual."""
+    def emit_blocks(self, buffers: Sequence[Buffer], scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
+        """Emit products and epilogue of all pixels, `blocks`; `buffers` are data, output and perhaps residual."""
         kernel, channels = self.kernel, self.tiles.block
-        sizes = (block.tiles.size, block.rows.size, channels.vectors, channels.lanes)
-        sums = View(sizes, row_major(sizes))
-        with ExitStack() as loops:
-            indices = [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
-            iteration = _Iteration(kernel, block, indices, loops.enter_context(kernel.loop(channels.tiles)))
-            self._multiply(buffers[0], scratch, sums, iteration)
-            self._finish(buffers, scratch, sums, iteration)
+        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        if meets_pixels_first(kernel.program.strategy.near_bytes, weights, data):
+            with kernel.loop(channels.tiles) as tile:
+                for block in blocks:
+                    with _pixel_loops(kernel, block) as indices:
+                        self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+            return
+        for block in blocks:
+            with _pixel_loops(kernel, block) as indices:
+                aligned = aligned_data(kernel, self.op.data, self.axes, block, channels.tiles)
+                if aligned:
+                    aligned.copy(kernel, buffers[0], self._first(_Pixels(kernel, block, indices)))
+                with kernel.loop(channels.tiles) as tile:
+                    self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile, aligned))
 
-    def _multiply(self, data: Buffer, scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+    def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
+        """Products and epilogue of one iteration."""
+        self._multiply(buffers[0], scratch, iteration)
+        self._finish(buffers, scratch, iteration)
+
+    def _multiply(self, data: Buffer, scratch: Buffer, iteration: _Iteration) -> None:
         """Products of tiles into scratch."""
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
-        sizes, strides = (tuple(values[i] for i in (0, 2, 1, 3)) for values in (sums.sizes, sums.strides))
-        tiles = View(sizes, strides)
+        block, channels = iteration.block, self.tiles.block
+        row = channels.vectors * channels.lanes
+        sizes = (block.tiles.size, channels.vectors, block.rows.size, channels.lanes)
+        tiles = View(sizes, (block.step * row, channels.lanes, row, 1))
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         total = self._accumulate(micro_kernel, data, iteration, total)
         destination, where = kernel.write(scratch, tiles)
@@ -117,18 +148,21 @@ class TileMicroKernel(ContractionMicroKernel):
     def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
         """Add the products of all taps."""
         kernel, axes = self.kernel, self.axes
-        sizes = (*iteration.pixels, *axes.sizes, axes.k_groups, axes.k_group)
-        view = View(sizes, (*iteration.steps(0), *axes.strides, axes.k_group, 1))
+        tiles, rows = iteration.block.tiles, iteration.block.rows
+        sizes = (tiles.size, rows.size, *axes.sizes, axes.k_groups, axes.k_group)
+        view = View(sizes, (tiles.strides[0], rows.strides[0], *axes.strides, axes.k_group, 1))
+        aligned, first = iteration.aligned, self._first(iteration)
+        read = kernel.read(aligned.buffer, view) if aligned else kernel.read(data, view, first)
         inputs = (
-            Operand(kernel.read(data, view, self._first(iteration)), (*_PIXELS, *axes.loops)),
+            Operand(read, (*_PIXELS, *axes.loops)),
             Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
         )
         tag = Tag(micro_kernel, "contraction", (*[1] * len(axes.sizes), k_tile(axes.k_groups), 0))
         return accumulate(kernel, tag, Loops(_SUMS, axes.loops), inputs, total)
 
-    def _first(self, iteration: _Iteration) -> Value:
+    def _first(self, pixels: _Pixels) -> Value:
         """Where the first window begins."""
-        return iteration.start(0, self.op.start(0) + self.tiles.group.start_in)
+        return pixels.start(0, self.op.start(0) + self.tiles.group.start_in)
 
     def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
         """The sums plus bias and the products of the clipped weight remainder."""
@@ -148,9 +182,11 @@ class TileMicroKernel(ContractionMicroKernel):
             total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
         return total
 
-    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, sums: View, iteration: _Iteration) -> None:
+    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
         """The epilogue: sums from scratch plus the bias, to where they are stored."""
-        kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
+        kernel, micro_kernel, block = self.kernel, self.kernel.next_micro_kernel(), self.tiles.block
+        steps = (step * block.vectors * block.lanes for step in iteration.block.steps)
+        sums = View((*iteration.pixels, block.vectors, block.lanes), (*steps, block.lanes, 1))
         loops = Loops((*_PIXELS, *_CHANNELS))
         total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
         parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
@@ -164,8 +200,8 @@ class TileMicroKernel(ContractionMicroKernel):
         destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
         body = kernel.body(inputs)
         value = self._value(body, with_residual=len(buffers) > 2)
-        _, pixels, vectors, _ = sums.sizes
-        rows = next(rows for rows in range(_VECTORS // vectors, 0, -1) if pixels % rows == 0)
+        most, pixels = _VECTORS // block.vectors, iteration.pixels[1]
+        rows = next(rows for rows in range(most, 0, -1) if pixels % rows == 0)
         root, output = Tag(micro_kernel, "root", (1, rows)), Operand(destination, loops.parallel)
         kernel.store(kernel.generic(loops, inputs, output, body, value, root), where)
 

@@ -24,43 +24,105 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.lowering.memory.views import Axis
-from qdialect.lowering.tiling.strategy import ChannelBlock
+from qdialect.lowering.tiling.strategy import ChannelBlock, Swept
 from qdialect.target.machine import Machine
 
 ROWS = 16
 """Most rows of a tile: pixels of data and sums, K groups of weights."""
 LANES = 16
 """Most 32-bit columns of a tile: channels, or K groups of data."""
-SIDE = 2
-"""Most tiles of data, and of weights, that are multiplied with each other."""
+SUMS, SIDE = 4, 2
+"""Most tiles of sums, and most of data and of weights that are multiplied with each other."""
 # Zeros, stores, loads and the bias.
 _AROUND_CYCLES = 48
 
 
 @dataclass(frozen=True)
 class TileBlock:
-    """`count` tiles of data with `rows` pixels each, at every pixel of `axes`; all strides by operand."""
+    """`tiles` of data with `rows` each, at every pixel of `axes`; all strides by operand.
+
+    Rows are the block's `pixels`, and where these do not lie side by side what lies between them: its sums are of no
+    use.  Where tiles overlap, they have the same sums.
+    """
 
     axes: tuple[Axis, ...]
     """The loops around the block."""
     tiles: Axis
-    """One or two tiles of data, and the strides from one to the next."""
+    """At most as many tiles of data as there are tiles of sums, and the strides from one to the next."""
     rows: Axis
-    """The pixels of a tile."""
+    """The rows of a tile."""
     offsets: tuple[int, ...]
     """Of each operand, to the first pixel."""
+    pixels: tuple[Axis, Axis]
+    steps: tuple[int, int]
+    """Rows from one of the `pixels` to the next, along each axis."""
+    step: int
+    """Rows from one tile to the next."""
+
+    @property
+    def iterations(self) -> int:
+        """Of the loops around the block."""
+        return math.prod(axis.size for axis in self.axes)
 
     @property
     def sums(self) -> int:
         """Tiles of sums for one column of channels, all iterations together."""
-        return math.prod(axis.size for axis in self.axes) * self.tiles.size
+        return self.iterations * self.tiles.size
+
+    @property
+    def pixel_count(self) -> int:
+        """Pixels of all iterations."""
+        return self.iterations * math.prod(axis.size for axis in self.pixels)
 
 
 def tile_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
     """The pixels along `pixels` as blocks of two tiles where there are two, each of at most 16 pixels of the last axis.
 
-    The tiles of a long axis have the same size, but for the last one.
+    The tiles of a long axis have the same size, but for the last one.  Where fewer tiles than these, or as many of one
+    kind, have all of a plane, that is a block.
     """
+    planes, rows = _plane_block(pixels), _row_blocks(pixels)
+    count = sum(block.sums for block in rows) - (len(rows) == 1)
+    return [planes] if planes and planes.sums <= count else rows
+
+
+def _plane_block(pixels: Sequence[Axis]) -> TileBlock | None:
+    """The plane of the two last axes, or else the last one, as one block: tiles run on from a row of it to the next.
+
+    None where that takes too many tiles, or the data of a row does not begin whole pixels behind that of another.
+    """
+    *outer, last = pixels
+    nothing = Axis(1, (0,) * len(last.strides))
+    choices = [(outer[:-1], outer[-1], last)] if outer else []
+    for around, column, row in [*choices, (outer, nothing, last)]:
+        pitch, rest = divmod(column.strides[0], row.strides[0]) if row.strides[0] else (0, 1)
+        count = (column.size - 1) * pitch + row.size
+        cut = _evenly_cut(count)
+        if cut is None or rest or (column.size > 1 and pitch < row.size):
+            continue
+        tiles, rows, step = cut
+        several = Axis(tiles, tuple(step * stride for stride in row.strides))
+        axes = tuple(axis for axis in around if axis.size > 1)
+        return TileBlock(axes, several, Axis(rows, row.strides), nothing.strides, (column, row), (pitch, 1), step)
+    return None
+
+
+def _evenly_cut(count: int) -> tuple[int, int, int] | None:
+    """Tiles that together have `count` rows, as few as go: how many, the rows of each, and from one to the next.
+
+    None where they are too many, or the rows cannot be of the same number from tile to tile.
+    """
+    tiles = -(-count // ROWS)
+    if tiles > SUMS:
+        return None
+    if tiles == 1:
+        return 1, count, count
+    fitting = [rows for rows in range(-(-count // tiles), ROWS + 1) if (count - rows) % (tiles - 1) == 0]
+    return (tiles, fitting[0], (count - fitting[0]) // (tiles - 1)) if fitting else None
+
+
+def _row_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
+    """Blocks of tiles along the last axis."""
     *outer, last = pixels
     rows = -(-last.size // -(-last.size // ROWS))
     count, rest = divmod(last.size, rows)
@@ -80,8 +142,19 @@ def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: S
     taps = math.prod(outer)
     tiles = machine.tile_product_cycles * taps * -(-inner // LANES) + _AROUND_CYCLES
     sums = sum(block.sums for block in blocks)
-    pixels = sum(block.sums * block.rows.size for block in blocks)
+    pixels = sum(block.pixel_count for block in blocks)
     return sums * tiles < pixels * taps * inner / machine.dot_products
+
+
+def meets_pixels_first(near_bytes: int, weights: Swept, data: Swept) -> bool:
+    """Whether a column of channels meets all pixels before the next one does, or a block of pixels all channels.
+
+    The bytes that an order fetches are those of `Strategy.sweeps_pixels`.  But products of tiles take weights four
+    times as fast as dot products do, so that those larger than `near_bytes` come too slowly even in a row.
+    """
+    channels_inside = data.size + weights.size * (data.tiles if weights.size > near_bytes else 1)
+    pixels_inside = weights.size + data.size * (weights.tiles if data.size > near_bytes else 1)
+    return pixels_inside < channels_inside
 
 
 def explained(machine: Machine) -> str:
@@ -104,11 +177,15 @@ def k_tile(k_groups: int) -> int:
     return -(-k_groups // -(-k_groups // LANES))
 
 
-def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
-    """Split channels (4, or a multiple of 8) into two vectors a block, one for what is left, and a tail."""
-    whole, rest = divmod(lanes_total, SIDE * LANES)
-    found = [ChannelBlock(0, whole, SIDE, LANES)] if whole else []
-    start, vectors, tail = whole * SIDE * LANES, rest // LANES, rest % LANES
+def channel_blocks(lanes_total: int, blocks: Sequence[TileBlock]) -> list[ChannelBlock]:
+    """Split channels (4, or a multiple of 8) into vectors, one for what is left, and a tail.
+
+    There are two vectors where the `blocks` of pixels leave as many registers.
+    """
+    most = min(SIDE, *(SUMS // block.tiles.size for block in blocks))
+    whole, rest = divmod(lanes_total, most * LANES)
+    found = [ChannelBlock(0, whole, most, LANES)] if whole else []
+    start, vectors, tail = whole * most * LANES, rest // LANES, rest % LANES
     found += [ChannelBlock(start, 1, 1, LANES)] if vectors else []
     return found + ([ChannelBlock(start + vectors * LANES, 1, 1, tail)] if tail else [])
 
@@ -117,15 +194,20 @@ def _paired(axes: Sequence[Axis], rows: Axis, offsets: tuple[int, ...]) -> list[
     """Blocks of two tiles along the last of `axes` that has two pixels, and of one for what is left of it."""
     axes = [axis for axis in axes if axis.size > 1]
     if not axes:
-        return [TileBlock((), Axis(1, (0,) * len(offsets)), rows, offsets)]
+        return [_block((), Axis(1, (0,) * len(offsets)), rows, offsets)]
     *outer, last = axes
     pairs, rest = divmod(last.size, SIDE)
     several = Axis(pairs, tuple(SIDE * stride for stride in last.strides))
-    found = [TileBlock((*outer, several), Axis(SIDE, last.strides), rows, offsets)]
+    found = [_block((*outer, several), Axis(SIDE, last.strides), rows, offsets)]
     if rest:
         behind = tuple(offset + step for offset, step in zip(offsets, _moved(last, SIDE * pairs), strict=True))
-        found.append(TileBlock(tuple(outer), Axis(1, last.strides), rows, behind))
+        found.append(_block(outer, Axis(1, last.strides), rows, behind))
     return found
+
+
+def _block(axes: Sequence[Axis], tiles: Axis, rows: Axis, offsets: tuple[int, ...]) -> TileBlock:
+    """A block whose rows are its pixels."""
+    return TileBlock(tuple(axes), tiles, rows, offsets, (tiles, rows), (rows.size, 1), rows.size)
 
 
 def _moved(axis: Axis, steps: int) -> tuple[int, ...]:

@@ -44,12 +44,16 @@ _LANES = (4, 8, 16)
 # Of a factor, and of the tiles in sums.
 _RANK, _OUTER = 3, 2
 # Registers for sums, data and weights.
-_COUNTS = (4, 2, 2)
+_FACTORS = 2
+_COUNTS = (4, _FACTORS, _FACTORS)
 _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
 
 
 def contract_in_tiles(module: ir.Module, target: Target) -> None:
-    """Multiply in tiles whatever can be, in place, where `target` has them; needs a current context and location."""
+    """Multiply in tiles whatever can be, in place, where `target` has them; needs a current context and location.
+
+    At the end of a function that does, registers are released.
+    """
     instructions = instruction_set_of(target)
     if instructions is None or not instructions.has_tiles:
         return
@@ -57,7 +61,10 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
         chains = list(_chains(function))
         if chains:
             block = function.regions[0].blocks[0]
-            _emit(block, chains, PortableRegisters(block) if target.is_portable else AmxRegisters())
+            registers = PortableRegisters(block) if target.is_portable else AmxRegisters()
+            _emit(block, chains, _Emission(registers))
+            with ir.InsertionPoint(list(block.operations)[-1]):
+                registers.release()
 
 
 def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -78,28 +85,32 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
             explain(_NAME, write, MatchFailure(problem))
 
 
-def _emit(block: ir.Block, chains: Sequence[ir.Operation], registers: TileRegisters) -> None:
-    """Emit `chains`; registers are configured before what holds them at the top of the function, released at its end.
-
-    Where that holds chains of several shapes, they are configured before each.
-    """
+def _emit(block: ir.Block, chains: Sequence[ir.Operation], emission: _Emission) -> None:
+    """Emit `chains` in `block`; registers are configured before the outermost op that holds chains of one shape."""
     by_op: dict[ir.Operation, list[ir.Operation]] = {}
     for chain in chains:
         by_op.setdefault(_top_in(chain, block), []).append(chain)
-    emission, configured = _Emission(registers), None
+    configured = None
     for top, inside in by_op.items():
         shapes = {_shapes(chain) for chain in inside}
-        is_uniform = len(shapes) == 1
+        if len(shapes) > 1:
+            _emit_inside(top, inside, emission)
+            configured = None
+            continue
+        if shapes != configured:
+            at_op = _first_op(top) if top in inside else top
+            with ir.InsertionPoint(at_op), at_op.location:
+                emission.registers.configure(*shapes)
+        configured = shapes
         for chain in inside:
-            wanted = _shapes(chain)
-            if not is_uniform or wanted != configured:
-                at_op = top if is_uniform and top != chain else _first_op(chain)
-                with ir.InsertionPoint(at_op), at_op.location:
-                    registers.configure(wanted)
-            configured = wanted if is_uniform else None
             emission.write(chain)
-    with ir.InsertionPoint(list(block.operations)[-1]):
-        registers.release()
+
+
+def _emit_inside(op: ir.Operation, chains: Sequence[ir.Operation], emission: _Emission) -> None:
+    """Emit `chains` in the blocks of `op`."""
+    for region in op.regions:
+        for block in region.blocks:
+            _emit(block, [chain for chain in chains if _top_in(chain, block).block == block], emission)
 
 
 def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
@@ -197,8 +208,9 @@ def _contraction_problem(op: ir.Operation) -> str | None:
     if max(extents[row], extents[k_group]) > ROWS or extents[lane] not in _LANES:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
-    tiles = [[extents[loop] for loop in loops if loop in result[:-2]] for loops in (result, data, weights)]
-    if any(math.prod(own) > maximum for own, maximum in zip(tiles, _COUNTS, strict=True)):
+    tiles = [math.prod(extents[loop] for loop in loops if loop in result[:-2]) for loops in (result, data, weights)]
+    # Where each tile of data meets one of weights, it may make room for the next.
+    if tiles[0] > _COUNTS[0] or tiles[2] > _COUNTS[2] or (tiles[1] > _COUNTS[1] and tiles[2] > 1):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
     if not all(side.read.moving[-1] == 1 and b.is_innermost_contiguous(side.read.buffer, 2) for side in sides):
@@ -297,7 +309,7 @@ class _Emission:
 
 
 class _Factor:
-    """The tiles of a factor, each loaded once, into registers from `first` on."""
+    """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns."""
 
     def __init__(self, registers: TileRegisters, first: int, side: Side, rows: int, columns: tuple[int, int]) -> None:
         self._registers, self._first, self._side = registers, first, side
@@ -309,7 +321,7 @@ class _Factor:
         """The register with the tile at a step of the loops that are not in it."""
         position = at(step, self._outer)
         if position not in self._loaded:
-            self._loaded[position] = self._first + len(self._loaded)
+            self._loaded[position] = self._first + len(self._loaded) % _FACTORS
             self._registers.load(self._loaded[position], self._memory(step))
         return self._loaded[position]
 
