@@ -75,10 +75,11 @@ def test_two_networks_in_one_program(tmp_path: Path) -> None:
     ran("./both", folder=tmp_path)
 
 
-def test_threads_of_openmp(tmp_path: Path) -> None:
-    compiled(tmp_path, DIVISIBLE, "--threads", "2")
+@pytest.mark.parametrize("text", [DIVISIBLE, tiled()], ids=["divisible", "tiled"])
+def test_threads_of_openmp(text: str, tmp_path: Path) -> None:
+    compiled(tmp_path, text, "--threads", "2")
     build_c(tmp_path)
-    check_c(tmp_path, DIVISIBLE, threads=2)
+    check_c(tmp_path, text, threads=2)
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from strategy_networks import Network
+from tile_networks import with_tiles
 from vector_programs import module_of
 
 from qdialect._mlir import ir
@@ -21,7 +22,7 @@ from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.instructions.tiles import TDPBUSD, PortableRegisters, Shape, TileMemory
+from qdialect.lowering.x86.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.passes.pattern import explain_matches
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
@@ -90,7 +91,8 @@ def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_portable_product_is_what_the_instruction_means() -> None:
+@pytest.mark.parametrize("is_portable", [True, pytest.param(False, marks=with_tiles)])
+def test_a_product_is_what_the_instruction_means(is_portable: bool) -> None:
     random = np.random.default_rng(2)
     rows, k_groups, lanes = 3, 5, 8
     sums = random.integers(-(2**31), 2**31, (rows, lanes)).astype(np.int32)
@@ -104,7 +106,7 @@ def test_a_portable_product_is_what_the_instruction_means() -> None:
     block = module.body.operations[0].regions[0].blocks[0]
     shapes = (Shape(rows, lanes, 32), Shape(rows, 4 * k_groups, 8), Shape(k_groups, 4 * lanes, 8))
     with module.context, ir.Location.unknown(), ir.InsertionPoint(block.operations[0]):
-        registers, zero = PortableRegisters(block), b.index(0)
+        registers, zero = PortableRegisters(block) if is_portable else AmxRegisters(), b.index(0)
         registers.configure(shapes)
         places = [
             TileMemory(buffer, [zero, zero], 0, shape.columns)
@@ -114,6 +116,7 @@ def test_a_portable_product_is_what_the_instruction_means() -> None:
             registers.load(register, memory)
         registers.multiply(0, 1, 2)
         registers.store(0, places[0])
+        registers.release()
     to_llvm(module)
     found, arrays = sums.copy(), [data, weights]
     MachineCode(module).bind("main", [array.ctypes.data for array in (found, *arrays)], keep=arrays).call()

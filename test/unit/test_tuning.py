@@ -23,7 +23,7 @@ from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.tiling import variant_notes
 from qdialect.runtime.random_inputs import random_inputs
-from qdialect.target import host, resolve
+from qdialect.target import TARGETS, host, resolve
 from qdialect.tuning import compilation, tuner
 from qdialect.tuning.clock import measure
 from qdialect.tuning.decision import fastest, gain
@@ -242,9 +242,8 @@ def test_the_clock_sees_every_call() -> None:
     assert times.max() < 1
 
 
-def test_a_target_that_this_machine_cannot_execute_is_refused() -> None:
-    if "amx-int8" in host().code_features:
-        pytest.skip("this CPU has matrix tiles")
+def test_a_target_that_this_machine_cannot_execute_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qdialect.target.host_features", lambda: TARGETS["avx512vbmi"].code_features)
     with pytest.raises(
         CompileError, match=r"target 'sapphirerapids' needs a CPU with .*amx-int8.*, which this one lacks"
     ):
@@ -262,9 +261,14 @@ def test_vector_code_alone_has_no_variants() -> None:
     assert (report.kernels, report.gain) == ((), 0.0)
 
 
-def test_tuning_is_for_one_shape_of_compiled_code(tmp_path: Path) -> None:
-    path = tmp_path / "network.mlir"
-    path.write_text(NETWORK)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "network.mlir"
+    found.write_text(NETWORK)
+    return found
+
+
+def test_tuning_is_for_one_shape_of_compiled_code(path: Path) -> None:
     with pytest.raises(InputError, match="tune must be given without batch='dynamic'"):
         qdialect.compile(path, batch="dynamic", tune=True)
     with pytest.raises(InputError, match="tune must be given without externals"):
@@ -300,10 +304,9 @@ def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target
 
 @needs_vbmi
 def test_commands_print_what_was_won(
-    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: Store, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, tuned_path = tmp_path / "network.mlir", tmp_path / "tuned.mlir"
-    path.write_text(NETWORK)
+    tuned_path = path.with_name("tuned.mlir")
     monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
     monkeypatch.setattr(compilation, "tuned", partial(tuned, clock=clock_of(refuse)))
     assert opt.main([str(path), "--tune", "-o", str(tuned_path)]) == 0
@@ -317,10 +320,9 @@ def test_commands_print_what_was_won(
 
 @needs_vbmi
 def test_a_file_is_compiled_with_what_was_measured_for_its_cpu(
-    kept: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: Store, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, written = tmp_path / "network.mlir", tmp_path / "network.s"
-    path.write_text(NETWORK)
+    written = path.with_suffix(".s")
     monkeypatch.setattr(compile_command, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
     arguments = [str(path), "-o", str(written), "--emit", "mlir", "--tune"]
     assert compile_command.main([*arguments, "--mcpu", TARGET]) == 0

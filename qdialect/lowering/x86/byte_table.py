@@ -15,19 +15,17 @@ shuffles by x, x - 16, ... look up one half of the table, and eight more by x xo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from qdialect._mlir import arith, ir
-from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.permutes import VPERMI2B, VPSHUFB
+from qdialect.lowering.x86.table_gather import Lookup, lookup_of, table_type
 from qdialect.passes.pattern import MatchFailure
 
 _ENTRIES = 256
@@ -98,14 +96,6 @@ def table_of(buffer: ir.Value, instructions: InstructionSet) -> Table:
     return _PermutedTable(buffer) if instructions.has_byte_permutes else _ShuffledTable(buffer, instructions.lanes)
 
 
-@dataclass(frozen=True)
-class Lookup:
-    """A gather from a table: the integers that its indices were cast from."""
-
-    table: ir.Value
-    indices: ir.Value
-
-
 class ByteTable(InstructionPattern[Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
@@ -133,10 +123,8 @@ class ByteTable(InstructionPattern[Lookup]):
 
 def is_table_read(op: ir.Operation) -> bool:
     """Whether `op` gathers from a table of 256 bytes."""
-    type_ = op.operands[0].type if op.name == "vector.gather" else None
-    if not isinstance(type_, ir.MemRefType) or not b.is_integer(type_.element_type, _BYTE):
-        return False
-    return list(type_.shape) == [_ENTRIES]
+    type_ = table_type(op, _ENTRIES) if op.name == "vector.gather" else None
+    return type_ is not None and b.is_integer(type_.element_type, _BYTE)
 
 
 def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
@@ -146,18 +134,11 @@ def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
     """
     if not is_table_read(gather):
         return None
-    table, base, indices, mask, _ = gather.operands
-    if static_strides(ir.MemRefType(table.type)) != (1,) or ir.MemRefType(table.type).memory_space is not None:
-        return MatchFailure(f"table must lie side by side in the default memory space, but got {table.type}")
-    start = constant(base)
-    if start != 0:
-        return MatchFailure(f"base index must be 0, but got {'a variable' if start is None else start}")
-    if not b.is_all_true(mask):
-        return MatchFailure("mask must be true in every lane")
-    cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
-    if cast is None or b.integer_bits(cast.operands[0].type) < _BYTE or not ir.VectorType(indices.type).rank:
-        return MatchFailure("indices must be cast from a vector of integers of at least 8 bits")
-    return Lookup(table, cast.operands[0])
+    return lookup_of(gather, _whole_bytes, "a vector of integers of at least 8 bits")
+
+
+def _whole_bytes(indices: ir.Value) -> ir.Value | None:
+    return indices if b.integer_bits(indices.type) >= _BYTE and ir.VectorType(indices.type).rank else None
 
 
 def _as_bytes(source: ir.Value) -> ir.Value:

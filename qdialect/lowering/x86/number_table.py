@@ -7,31 +7,22 @@ the sixteen parts of the table are loaded again, which is still a load for each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instructions.permutes import VPERMI2D
+from qdialect.lowering.x86.table_gather import Lookup, lookup_of, table_type
 from qdialect.passes.pattern import MatchFailure
 
 _ENTRIES, _BITS, _BYTE = 256, 32, 8
 _LANES = 16
 
 
-@dataclass(frozen=True)
-class _Lookup:
-    table: ir.Value
-    indices: ir.Value
-    """Integers of 8 or 32 bits, of which the low eight say which entry."""
-
-
-class NumberTable(InstructionPattern[_Lookup]):
+class NumberTable(InstructionPattern[Lookup]):
     """A gather from 256 numbers of 32 bits, from the first one on and in every lane.
 
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
@@ -40,26 +31,19 @@ class NumberTable(InstructionPattern[_Lookup]):
     name: ClassVar[str] = "number-table"
     root: ClassVar[str] = "vector.gather"
 
-    def check(self, op: ir.Operation) -> _Lookup | MatchFailure | None:
-        table, base, indices, mask, _ = op.operands
-        type_ = ir.MemRefType(table.type) if isinstance(table.type, ir.MemRefType) else None
-        if type_ is None or list(type_.shape) != [_ENTRIES] or not _has_numbers(type_):
+    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
+        type_ = table_type(op, _ENTRIES)
+        if type_ is None or not _has_numbers(type_):
             return None
-        if static_strides(type_) != (1,) or type_.memory_space is not None:
-            return MatchFailure(f"table must lie side by side in the default memory space, but got {type_}")
-        if constant(base) != 0:
-            return MatchFailure("base index must be 0")
-        if not b.is_all_true(mask):
-            return MatchFailure("mask must be true in every lane")
-        cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
-        if cast is None or not any(b.is_vector_of(cast.operands[0], bits) for bits in (_BYTE, _BITS)):
-            return MatchFailure("indices must be cast from a vector of 8 or 32-bit integers")
-        lanes = b.shape_of(indices)[-1]
+        found = lookup_of(op, _whole, "a vector of 8 or 32-bit integers")
+        if isinstance(found, MatchFailure):
+            return found
+        lanes = b.shape_of(found.indices)[-1]
         if lanes % _LANES:
             return MatchFailure(f"vectors must have a multiple of {_LANES} lanes, but got {lanes}")
-        return _Lookup(table, cast.operands[0])
+        return found
 
-    def rewrite(self, op: ir.Operation, match: _Lookup) -> ir.Value:
+    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         *outer, lanes = list(type_.shape)
         blocks = [*outer, lanes // _LANES, _LANES]
@@ -85,6 +69,10 @@ def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
         found = [arith.select(is_set, high, low) for low, high in zip(found[0::2], found[1::2], strict=True)]
         bit *= 2
     return found[0]
+
+
+def _whole(indices: ir.Value) -> ir.Value | None:
+    return indices if any(b.is_vector_of(indices, bits) for bits in (_BYTE, _BITS)) else None
 
 
 def _as_words(indices: ir.Value) -> ir.Value:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instructions.permutes import VPERMD
+from qdialect.lowering.x86.table_gather import Lookup, lookup_of, table_type
 from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math.float32.machine import ENTRIES
 
 _BITS = 32
 
 
-@dataclass(frozen=True)
-class _Lookup:
-    table: ir.Value
-    indices: ir.Value
-    """Integers of 32 bits, of which the low four say which entry."""
-
-
-class RegisterTable(InstructionPattern[_Lookup]):
+class RegisterTable(InstructionPattern[Lookup]):
     """A gather from 16 floats in every lane, by integers modulo 16."""
 
     name: ClassVar[str] = "register-table"
@@ -36,26 +27,19 @@ class RegisterTable(InstructionPattern[_Lookup]):
         """`lanes` are the 32-bit lanes of the widest vector that has a permute."""
         self._lanes = lanes
 
-    def check(self, op: ir.Operation) -> _Lookup | MatchFailure | None:
-        table, base, indices, mask, _ = op.operands
-        type_ = ir.MemRefType(table.type) if isinstance(table.type, ir.MemRefType) else None
-        if type_ is None or not isinstance(type_.element_type, ir.F32Type) or list(type_.shape) != [ENTRIES]:
+    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
+        type_ = table_type(op, ENTRIES)
+        if type_ is None or not isinstance(type_.element_type, ir.F32Type):
             return None
-        if static_strides(type_) != (1,) or type_.memory_space is not None:
-            return MatchFailure(f"table must lie side by side in the default memory space, but got {type_}")
-        if constant(base) != 0:
-            return MatchFailure("base index must be 0")
-        if not b.is_all_true(mask):
-            return MatchFailure("mask must be true in every lane")
-        source = _wrapped(indices)
-        if source is None:
-            return MatchFailure("indices must be cast from a vector of 32-bit integers modulo 16")
-        lanes = b.shape_of(source)[-1]
+        found = lookup_of(op, _wrapped, "a vector of 32-bit integers modulo 16")
+        if isinstance(found, MatchFailure):
+            return found
+        lanes = b.shape_of(found.indices)[-1]
         if lanes % self._lanes:
             return MatchFailure(f"vectors must have a multiple of {self._lanes} lanes, but got {lanes}")
-        return _Lookup(table, source)
+        return found
 
-    def rewrite(self, op: ir.Operation, match: _Lookup) -> ir.Value:
+    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         *outer, lanes = list(type_.shape)
         own = ir.VectorType.get([self._lanes], type_.element_type)
@@ -88,9 +72,8 @@ class RegisterTable(InstructionPattern[_Lookup]):
 
 
 def _wrapped(indices: ir.Value) -> ir.Value | None:
-    """The 32-bit integers that indices are modulo 16."""
-    cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
-    wrapped = b.defining(cast.operands[0], "arith.andi") if cast else None
+    """The 32-bit integers that `indices` are modulo 16."""
+    wrapped = b.defining(indices, "arith.andi")
     if wrapped is None or not b.is_vector_of(wrapped.operands[0], _BITS):
         return None
     return wrapped.operands[0] if b.splat_value(wrapped.operands[1]) == ENTRIES - 1 else None

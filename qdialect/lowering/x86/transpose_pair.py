@@ -14,25 +14,27 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Transposition:
+    """Of a vector, with the dimension of the vector that each dimension of the result is."""
+
     source: ir.Value
     order: list[int]
 
 
-class TransposePair(InstructionPattern[_Pair]):
+class TransposePair(InstructionPattern[Transposition]):
     """A transposition of a transposition."""
 
     name: ClassVar[str] = "transpose-pair"
     root: ClassVar[str] = "vector.transpose"
 
-    def check(self, op: ir.Operation) -> _Pair | None:
+    def check(self, op: ir.Operation) -> Transposition | None:
         first = b.defining(op.operands[0], "vector.transpose")
         if first is None:
             return None
         inner = b.order_of(first)
-        return _Pair(first.operands[0], [inner[axis] for axis in b.order_of(op)])
+        return Transposition(first.operands[0], [inner[axis] for axis in b.order_of(op)])
 
-    def rewrite(self, op: ir.Operation, match: _Pair) -> ir.Value:
+    def rewrite(self, op: ir.Operation, match: Transposition) -> ir.Value:
         if match.order == sorted(match.order):
             return match.source
         return vector.transpose(op.results[0].type, match.source, match.order)

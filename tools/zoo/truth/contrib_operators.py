@@ -99,14 +99,14 @@ class QLinearAveragePool(Quantizing):
         from onnx import helper
         from onnx.reference import ReferenceEvaluator
 
-        is_last = bool(attributes.pop("channels_last", 0))
+        is_channels_last = bool(attributes.pop("channels_last", 0))
         wide = dequantized(x, x_scale, x_zero)
         names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
         given = {name: attributes[name] for name in names if attributes.get(name) is not None}
         node = helper.make_node("AveragePool", ["x"], ["y"], **given)
         evaluator: Any = ReferenceEvaluator(node)
-        (found,) = evaluator.run(None, {"x": np.moveaxis(wide, -1, 1) if is_last else wide})
-        return (_requantized(self, np.moveaxis(found, 1, -1) if is_last else found, y_scale, y_zero, x),)
+        (found,) = evaluator.run(None, {"x": np.moveaxis(wide, -1, 1) if is_channels_last else wide})
+        return (_requantized(self, np.moveaxis(found, 1, -1) if is_channels_last else found, y_scale, y_zero, x),)
 
 
 class QLinearGlobalAveragePool(Quantizing):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
+from qdialect._mlir import ir
 from qdialect.dialect import F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, Shape, require
@@ -91,11 +93,11 @@ def _pooled(call: Call, counts: Array | None) -> Computed:
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 
 
-@imports_f32("GlobalAveragePool", "GlobalMaxPool")
-def _global_pool(call: Call) -> Computed:
+def global_pool(call: Call, pooled: Callable[[Emitter, ir.Value, Shape], ir.Value]) -> Computed:
+    """What `pooled` makes of the data along the axes of the image, with one element of each channel."""
     call.count(1)
     source = call.f32(0)
-    rank, is_average = len(source.shape), call.node.kind == "GlobalAveragePool"
+    rank = len(source.shape)
     require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
     value = source.f32(call.plan, call.name)
     shape = (*source.shape[:2], *(1 for _ in source.shape[2:]))
@@ -103,10 +105,20 @@ def _global_pool(call: Call) -> Computed:
     def emit(emitter: Emitter) -> Emitted:
         data, is_channels_last = emitter.either(value)
         axes = tuple(range(1, rank - 1)) if is_channels_last else tuple(range(2, rank))
-        if not is_average:
-            return reduced(emitter, F32MaxOp, data, axes), is_channels_last
-        found = blocked_sum(emitter, data, axes)
-        count = float(math.prod(source.shape[2:]))
-        return F32Builder(emitter, shape_of(found.type))("divf", found, count), is_channels_last
+        return pooled(emitter, data, axes), is_channels_last
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
+
+@imports_f32("GlobalMaxPool")
+def _global_max_pool(call: Call) -> Computed:
+    return global_pool(call, lambda emitter, data, axes: reduced(emitter, F32MaxOp, data, axes))
+
+
+@imports_f32("GlobalAveragePool")
+def _global_average_pool(call: Call) -> Computed:
+    def mean(emitter: Emitter, data: ir.Value, axes: Shape) -> ir.Value:
+        total, shape = blocked_sum(emitter, data, axes), shape_of(data.type)
+        return F32Builder(emitter, shape_of(total.type))("divf", total, float(math.prod(shape[axis] for axis in axes)))
+
+    return global_pool(call, mean)

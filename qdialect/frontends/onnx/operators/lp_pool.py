@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.f32_pool import pool_of
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.onnx.operators.f32_pool import global_pool, pool_of
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitted, Emitter
@@ -50,16 +50,9 @@ def _lp_pool(call: Call) -> Computed:
 
 @imports_f32("GlobalLpPool")
 def _global_lp_pool(call: Call) -> Computed:
-    call.count(1)
-    source, order = call.f32(0), _order(call)
-    rank = len(source.shape)
-    require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
-    value = source.f32(call.plan, call.name)
-    shape = (*source.shape[:2], *(1 for _ in source.shape[2:]))
+    order = _order(call)
 
-    def emit(emitter: Emitter) -> Emitted:
-        data, is_channels_last = emitter.either(value)
-        axes = tuple(range(1, rank - 1)) if is_channels_last else tuple(range(2, rank))
-        return _root(emitter, blocked_sum(emitter, _powers(emitter, data, order), axes), order), is_channels_last
+    def norm(emitter: Emitter, data: ir.Value, axes: Shape) -> ir.Value:
+        return _root(emitter, blocked_sum(emitter, _powers(emitter, data, order), axes), order)
 
-    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+    return global_pool(call, norm)

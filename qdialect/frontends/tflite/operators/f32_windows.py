@@ -24,6 +24,8 @@ from qdialect.frontends.tflite.operators.window import Padding, explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 
 Pair = tuple[int, int]
+Pooled = Callable[[Emitter, ir.Value], ir.Value]
+"""What is made of an image."""
 
 
 @dataclass(frozen=True)
@@ -76,26 +78,26 @@ def _max_pool_2d(operator: Operator) -> Emission:
     node, shape = _pool(operator), operator.outputs[0].shape
     windows = Pool.of(node.window((shape[1], shape[2])), node.size, operator.budget)
     windows.check()
-
-    def emit(emitter: Emitter) -> ir.Value:
-        largest = windows.maxima(emitter, emitter.value(node.data))
-        return F32Builder(emitter, shape).clamp(largest, node.activation)
-
-    return emit
+    return _clamped(operator, node, windows.maxima)
 
 
 @imports_f32("AVERAGE_POOL_2D")
 def _average_pool_2d(operator: Operator) -> Emission:
-    node, shape = _pool(operator), operator.outputs[0].shape
-    means = _means(operator, node)
+    node = _pool(operator)
+    return _clamped(operator, node, _means(operator, node))
+
+
+def _clamped(operator: Operator, node: _Pool, pooled: Pooled) -> Emission:
+    """What `pooled` makes of the image, with the activation that is fused."""
 
     def emit(emitter: Emitter) -> ir.Value:
-        return F32Builder(emitter, shape).clamp(means(emitter, emitter.value(node.data)), node.activation)
+        found = pooled(emitter, emitter.value(node.data))
+        return F32Builder(emitter, operator.outputs[0].shape).clamp(found, node.activation)
 
     return emit
 
 
-def _means(operator: Operator, node: _Pool) -> Callable[[Emitter, ir.Value], ir.Value]:
+def _means(operator: Operator, node: _Pool) -> Pooled:
     """The elements of a window are added row by row; those of the padding do not count."""
     shape = operator.outputs[0].shape
     counts = node.counts((shape[1], shape[2]))
@@ -118,12 +120,11 @@ def _l2_pool_2d(operator: Operator) -> Emission:
     node, shape = _pool(operator), operator.outputs[0].shape
     means = _means(operator, node)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        image, s = emitter.value(node.data), F32Builder(emitter, shape)
+    def roots(emitter: Emitter, image: ir.Value) -> ir.Value:
         squares = F32Builder(emitter, node.data.shape)("mulf", image, image)
-        return s.clamp(s("sqrt", means(emitter, squares)), node.activation)
+        return F32Builder(emitter, shape)("sqrt", means(emitter, squares))
 
-    return emit
+    return _clamped(operator, node, roots)
 
 
 @imports_f32("TRANSPOSE_CONV")
