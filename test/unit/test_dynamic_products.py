@@ -139,9 +139,7 @@ def test_threads_compute_the_same() -> None:
 @pytest.mark.parametrize(
     ("data", "rows"), [((37, 64), ()), ((37, 68), (37, 1)), ((2, 5, 17, 64), (2, 5, 17, 1)), ((1, 49, 72), (1, 49, 1))]
 )
-def test_matrix_tiles_have_parameters_by_row(
-    data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool
-) -> None:
+def test_matrix_tiles_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
     product = Product(DynamicDenseOp, data, (40, data[-1]), "i8", weight_points=weight_points, rows=rows)
     assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
     for threads in (1, 2):

@@ -76,7 +76,12 @@ class Stages:
         return [one.operand(kernel, buffer, segment, first + i) for i, (one, buffer) in enumerate(pairs)]
 
     def row_operands_from(
-        self, kernel: Kernel, pixels: Sequence[Axis], loops: Sequence[str], first: int, start: Callable[[int, int], Value]
+        self,
+        kernel: Kernel,
+        pixels: Sequence[Axis],
+        loops: Sequence[str],
+        first: int,
+        start: Callable[[int, int], Value],
     ) -> list[Operand]:
         """The parameters by row of `pixels` along `loops`, among whose operands they are those from `first` on.
 
