@@ -93,7 +93,9 @@ class VectorLoop(BareLoop):
                     f"{new} = llvm.extractvalue {new}_both[0] : {pair}",
                 ]
             last = after
-        total = [f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)]
+        total = [
+            f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)
+        ]
         types = f"i64, {', '.join([type_] * _CHAINS)}"
         lines = "\n  ".join
         return f"""

@@ -12,8 +12,11 @@ from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.target import resolve
 
 Array = NDArray[Any]
 TARGETS = ("generic", "host")
@@ -130,6 +133,23 @@ def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -
 
 def test_threads_compute_the_same() -> None:
     Product(DynamicDenseOp, (64, 96), (80, 96), rows=(64, 1)).check("host", threads=2)
+
+
+@pytest.mark.parametrize("weight_points", [False, True])
+@pytest.mark.parametrize(
+    ("data", "rows"), [((37, 64), ()), ((37, 68), (37, 1)), ((2, 5, 17, 64), (2, 5, 17, 1)), ((1, 49, 72), (1, 49, 1))]
+)
+def test_matrix_tiles_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
+    product = Product(DynamicDenseOp, data, (40, data[-1]), "i8", weight_points=weight_points, rows=rows)
+    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
+    for threads in (1, 2):
+        product.check("amxint8,portable", threads)
+
+
+def test_a_convolution_in_matrix_tiles_has_run_time_parameters() -> None:
+    product = Product(DynamicConv2DOp, (2, 9, 21, 64), (40, 3, 3, 64), strides=(1, 2))
+    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
+    product.check("amxint8,portable")
 
 
 def test_an_infinite_bias_is_refused() -> None:

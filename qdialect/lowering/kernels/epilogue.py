@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from qdialect.lowering import stages
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.stages.stage_kernel import (
     STAGE_KERNELS,
@@ -73,6 +74,24 @@ class Stages:
         """The parameters by row of a segment's pixels, among whose operands they are those from `first` on."""
         pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
         return [one.operand(kernel, buffer, segment, first + i) for i, (one, buffer) in enumerate(pairs)]
+
+    def row_operands_from(
+        self,
+        kernel: Kernel,
+        pixels: Sequence[Axis],
+        loops: Sequence[str],
+        first: int,
+        start: Callable[[int, int], Value],
+    ) -> list[Operand]:
+        """The parameters by row of `pixels` along `loops`, among whose operands they are those from `first` on.
+
+        `start` gives where the pixels begin for an operand whose first element stands at an offset.
+        """
+        found: list[Operand] = []
+        for index, (one, buffer) in enumerate(zip(self.epilogue.row_parameters(), self.rows, strict=True), first):
+            begin = start(index, one.slot.storage.origin)
+            found.append(one.operand_from(kernel, buffer, pixels, loops, index, begin))
+        return found
 
     def single_operands(self, kernel: Kernel) -> list[Operand]:
         """The parameters by row where each is one number for all pixels."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.lowering.kernels.segments import Segment
-from qdialect.lowering.memory.views import View
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Operand
+from qdialect.lowering.text.scalar_body import Value
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,24 @@ class RowParameter:
 
     def operand(self, kernel: Kernel, buffer: Buffer, segment: Segment, index: int) -> Operand:
         """The numbers of a segment's pixels, among whose operands it has this `index`."""
-        pairs = zip(segment.pixels, segment.loops, strict=True)
-        moving = [(axis, loop) for axis, loop in pairs if axis.strides[index]]
-        sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
-        view = View(sizes, strides, self.slot.storage.origin + segment.offsets[index])
-        return Operand(kernel.read(buffer, view), tuple(loop for _, loop in moving))
+        view, loops = _moving(segment.pixels, segment.loops, index, self.slot.storage.origin + segment.offsets[index])
+        return Operand(kernel.read(buffer, view), loops)
+
+    def operand_from(
+        self, kernel: Kernel, buffer: Buffer, pixels: Sequence[Axis], loops: Sequence[str], index: int, start: Value
+    ) -> Operand:
+        """The numbers of `pixels` along `loops`, the first of which stands at `start`."""
+        view, moving = _moving(pixels, loops, index, 0)
+        return Operand(kernel.read(buffer, view, start), moving)
 
     def single(self, kernel: Kernel, buffer: Buffer) -> Operand:
         """The one number of all pixels."""
         assert not any(self.steps), "there is one number for all pixels"
         return Operand(kernel.read(buffer, View((), (), self.slot.storage.origin)), ())
+
+
+def _moving(pixels: Sequence[Axis], loops: Sequence[str], index: int, offset: int) -> tuple[View, tuple[str, ...]]:
+    """The axes of `pixels` along which operand `index` moves, and their loops."""
+    moving = [(axis, loop) for axis, loop in zip(pixels, loops, strict=True) if axis.strides[index]]
+    sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
+    return View(sizes, strides, offset), tuple(loop for _, loop in moving)

@@ -40,10 +40,10 @@ _VECTORS = 8
 def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> ReductionAxes | None:
     """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
 
-    Weights must be constant bytes of one block of channels, and all of the epilogue must be able to follow a tile.
-    Zero points of weights need the `sums` of the windows, computed before; tiles that reach behind a window, memory.
+    Weights must be constant bytes of one block of channels.  Zero points of weights need the `sums` of the windows,
+    computed before; tiles that reach behind a window, memory.
     """
-    if not isinstance(columns, ConstantColumns) or group.count > 1 or op.epilogue.row_parameters():
+    if not isinstance(columns, ConstantColumns) or group.count > 1:
         return None
     axes = op.reduction_axes(group)
     k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
@@ -197,6 +197,7 @@ class TileMicroKernel(ContractionMicroKernel):
             inputs.append(Operand(kernel.read(self.sums, view, iteration.start(-1, 0)), _PIXELS))
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel))
+        inputs += self.stages.row_operands_from(kernel, iteration.block.pixels, _PIXELS, len(buffers), iteration.start)
         destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
         body = kernel.body(inputs)
         value = self._value(body, with_residual=len(buffers) > 2)
@@ -223,4 +224,5 @@ class TileMicroKernel(ContractionMicroKernel):
         if self.zero_points:
             zero_point, window_sum, *rest = rest
             value = body.subtract(value, body.multiply(zero_point, window_sum))
-        return self.stages.emit(body, value, parameters, rest[0] if with_residual else None)
+        residual = rest[0] if with_residual else None
+        return self.stages.emit(body, value, parameters, residual, rest[int(with_residual) :])
