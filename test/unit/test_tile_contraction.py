@@ -14,10 +14,12 @@ from vector_programs import module_of
 
 from qdialect._mlir import ir
 from qdialect.context import parse
+from qdialect.lowering.kernels import tile_contraction
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, k_tile, tile_blocks
+from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, k_tile, meets_pixels_first, tile_blocks
+from qdialect.lowering.tiling.strategy import Swept
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.lowering.upstream import load_kernel_dialects
@@ -89,6 +91,34 @@ def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
     for threads in (1, 2):
         found = compile_module(module, target="amxint8,portable", threads=threads)(image)
         np.testing.assert_array_equal(found, wanted)
+
+
+def always(near_bytes: int, weights: Swept, data: Swept) -> bool:
+    del near_bytes, weights, data
+    return True
+
+
+def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tile_contraction, "meets_pixels_first", always)
+    drawn = network(13, (1, 5, 19, 68), (72, 1, 1), (40, 3, 1))
+    module = parse(drawn.text())
+    assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
+    image = drawn.rng.integers(0, 256, (1, 5, 19, 68)).astype(np.uint8)
+    wanted = run(module, [image])[0]
+    for threads in (1, 2):
+        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_large_weights_are_fetched_once() -> None:
+    near, small, large = 1 << 20, Swept(1 << 16, 4), Swept(1 << 21, 32)
+    assert meets_pixels_first(near, large, small)
+    assert not meets_pixels_first(near, small, large)
+    assert not meets_pixels_first(near, small, small)
+    # One block of pixels fetches all weights once in either order.
+    assert not meets_pixels_first(near, large, Swept(1 << 16, 1))
 
 
 @pytest.mark.parametrize("is_portable", [True, pytest.param(False, marks=with_tiles)])
