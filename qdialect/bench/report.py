@@ -54,7 +54,9 @@ def _machine(results: Results) -> Iterator[str]:
     rates = {f"reads from {level}": f"{rate * 1e-9:.1f} GB/s" for level, rate in results.limits.items()}
     peaks = sorted({m.threads for m in results.measurements if m.peak})
     for threads in peaks:
-        rates[f"peak, {_threads(threads)}"] = f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s, bare {results.loop}"
+        rates[f"peak, {_threads(threads)}"] = (
+            f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s, bare {results.loop}"
+        )
     facts = {**results.machine, **rates, **results.versions, **results.settings}
     yield _table(("what", "value"), list(facts.items()))
 
