@@ -209,7 +209,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
     tiles = [math.prod(extents[loop] for loop in loops if loop in result[:-2]) for loops in (result, data, weights)]
-    # Where each tile of data meets one of weights, it may make room for the next.
+    # Where each tile of data meets one of weights, the next may take its register.
     if tiles[0] > _COUNTS[0] or tiles[2] > _COUNTS[2] or (tiles[1] > _COUNTS[1] and tiles[2] > 1):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
