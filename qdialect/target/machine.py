@@ -57,8 +57,8 @@ _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
 _SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
-# All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, 16 to 17 cycles pass from a
-# product of tiles to the next.
+# All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, 16 to 17 cycles pass from
+# a product of tiles to the next.
 _SAPPHIRE_RAPIDS = replace(_ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=48, tile_product_cycles=16)
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
