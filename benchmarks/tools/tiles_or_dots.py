@@ -1,4 +1,4 @@
-"""How long contractions take in matrix tiles and as dot products, beside what the cost model takes them to need.
+"""How long contractions take in matrix tiles and as dot products, and whether the cost model chooses the faster form.
 
     python benchmarks/tools/tiles_or_dots.py mobilenet_v2.tflite resnet18.onnx
     python benchmarks/tools/tiles_or_dots.py --layers
@@ -7,7 +7,7 @@ Both forms of a network are called in turns on this machine, and each kernel is 
 
 - of a kernel: its pixels, channels and taps;
 - tiles, dots: microseconds of its calls, the median of several rounds;
-- ratio: tiles over dots, and as the model predicts what tells them apart;
+- ratio: tiles over dots;
 - chosen: what the model chooses, and what that loses where it is the slower one.
 
 `--layers` measures drawn layers, in which pixels, channels and taps vary one by one.

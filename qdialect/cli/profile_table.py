@@ -25,7 +25,9 @@ def profile_table(profile: Profile) -> str:
     for loop, rate in profile.other_loops.items():
         lines.append(f"peak of kernels that multiply by {loop}: that bare loop's {rate * 1e-9:.4g} GMAC/s")
     if profile.bound is not None:
-        lines.append("bound: what the instructions need at least on the core's busiest port, at the clock of that loop")
+        lines.append(
+            "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products"
+        )
     if profile.model_error is not None:
         median, weighted = (100 * share for share in (profile.model_error.median, profile.model_error.weighted))
         lines.append(

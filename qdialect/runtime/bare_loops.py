@@ -40,10 +40,6 @@ class BareLoop(ABC):
         """Multiply-accumulates of an iteration."""
 
     @abstractmethod
-    def products_per_cycle(self, machine: Machine) -> float:
-        """Multiply-accumulates that `machine` starts in a cycle."""
-
-    @abstractmethod
     def memory(self) -> NDArray[np.uint8]:
         """What the function reads and writes."""
 
@@ -70,6 +66,7 @@ class VectorLoop(BareLoop):
         return _REPEATS * _CHAINS * self.lanes * self.taps
 
     def products_per_cycle(self, machine: Machine) -> float:
+        """Multiply-accumulates that `machine` starts in a cycle."""
         # An addition goes with each product of words.
         dots = machine.dot_products if self.taps > 2 else min(machine.dot_products, machine.vector_instructions / 2)
         return dots * self.lanes * self.taps
@@ -132,9 +129,6 @@ class TileLoop(BareLoop):
     @property
     def products(self) -> int:
         return _REPEATS * _TILE_SUMS * ROWS * ROWS * ROW_BYTES
-
-    def products_per_cycle(self, machine: Machine) -> float:
-        return ROWS * ROWS * ROW_BYTES / machine.tile_product_cycles
 
     def memory(self) -> NDArray[np.uint8]:
         """A configuration, and a tile of factors."""

@@ -53,8 +53,11 @@ def bare_vector_bits(target: Target) -> int:
 
 
 def products_per_cycle(target: Target, machine: Machine) -> float:
-    """Multiply-accumulates that the fastest loop does in a cycle of `machine`; raises `CompileError` without one."""
-    return _known_loop(target, Dots.FASTEST).products_per_cycle(machine)
+    """Multiply-accumulates that the loop of vectors does in a cycle of `machine`; raises `CompileError` without one."""
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        raise _without_dots(target)
+    return _vector_loop(target, instructions).products_per_cycle(machine)
 
 
 def _known_loop(target: Target, dots: Dots) -> BareLoop:
@@ -96,6 +99,10 @@ def _loop_of(target: Target, dots: Dots) -> BareLoop | None:
         return TileLoop()
     if dots is Dots.PAIRS:
         return _pairs_loop(target, instructions)
+    return _vector_loop(target, instructions)
+
+
+def _vector_loop(target: Target, instructions: InstructionSet) -> VectorLoop:
     if not instructions.multiplies_words:
         prefix = "" if target.kind.has_vnni else "{vex} "
         return VectorLoop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)

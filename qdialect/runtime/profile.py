@@ -104,7 +104,7 @@ class Profile:
     loop: str | None = "vpdpbusd"
     """The instructions of that loop."""
     frequency: float | None = None
-    """Cycles a second of the core while that loop ran; None where the core is not known."""
+    """Cycles a second of the core while the loop of vectors ran; None where the core is not known."""
     other_loops: Mapping[str, float] = field(default_factory=dict[str, float])
     """Loops and rates that kernels are compared with which multiply by other instructions than the fastest."""
 
@@ -173,7 +173,7 @@ def profile_ops(
     peak = peaks[title] if title else None
     times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
     pairs = [(call, float(one)) for call, one in zip(executable.calls, times, strict=True)]
-    model = _model(module, targets.resolve(target), peak)
+    model = _model(module, targets.resolve(target), peaks.get(loops.get(Dots.VECTORS, "")))
     if model is None:
         return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
     used = [loops[model.dots_of(call)] for call, _ in pairs]
@@ -209,13 +209,13 @@ class _Model:
         return found.bound / self.frequency, predicted / self.frequency
 
 
-def _model(module: ir.Module, target: Target, peak: float | None) -> _Model | None:
+def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
     """What the kernels need; None where the clock's rate or the code is not known."""
-    if peak is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
+    if vector_rate is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return None
     machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
     code = lower(module, target, Phase.X86).module
-    rate = peak / products_per_cycle(target, machine)
+    rate = vector_rate / products_per_cycle(target, machine)
     return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code), kernels_of_tiles(code))
 
 

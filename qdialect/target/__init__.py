@@ -136,8 +136,8 @@ def host() -> Target:
     found = host_features()
     if not found:
         return GENERIC
-    kind, cpu = kind_of(found), host_cpu()
-    if cpu is None or cpu not in MACHINES or cpu not in CPUS or MACHINES[cpu] == kind.machine:
+    kind, cpu = kind_of(found), host_cpu(found)
+    if cpu is None or cpu not in MACHINES or MACHINES[cpu] == kind.machine:
         return kind
     # A virtual machine may hide what its CPU has.
     return _tuned_for(kind, cpu) if kind_of(CPUS[cpu]) is kind else kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from qdialect.target.cpu_names import CPUS
 from qdialect.target.machine import Machine, machine_of
 
 # Vendor, family and the models from one to another one; what the kernel shows of CPUID's leaf 1.
@@ -33,6 +34,7 @@ _MODELS: tuple[tuple[str, int, int, int, str], ...] = (
     (_INTEL, 6, 0x8F, 0x8F, "sapphirerapids"),
     (_INTEL, 6, 0x97, 0x97, "alderlake"),
     (_INTEL, 6, 0x9A, 0x9A, "alderlake"),
+    (_INTEL, 6, 0xA7, 0xA7, "rocketlake"),
     (_INTEL, 6, 0xAD, 0xAE, "graniterapids"),
     (_INTEL, 6, 0xB7, 0xB7, "raptorlake"),
     (_INTEL, 6, 0xBA, 0xBA, "raptorlake"),
@@ -44,8 +46,16 @@ _MODELS: tuple[tuple[str, int, int, int, str], ...] = (
 _SKYLAKE_X_MODEL, _COOPER_LAKE_STEPPING = 0x55, 10
 
 
-def host_cpu() -> str | None:
-    """LLVM's name of this machine's CPU; None where it is not known."""
+def host_cpu(features: frozenset[str]) -> str | None:
+    """LLVM's name of this machine's CPU; None where it is not known, or has more `features` than a CPU of that name.
+
+    A virtual machine may tell another model than that of the CPU that it runs on.
+    """
+    name = _named_by_model()
+    return name if name and features <= CPUS[name] else None
+
+
+def _named_by_model() -> str | None:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -71,4 +81,4 @@ def cpu_by_model(vendor: str, family: int, model: int, stepping: int) -> str | N
 
 def host_machine(features: frozenset[str]) -> Machine:
     """This machine's core; of a CPU of which no more is known, the one that is like it in its `features`."""
-    return machine_of(host_cpu() or "", features)
+    return machine_of(host_cpu(features) or "", features)

@@ -113,7 +113,7 @@ def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
         "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
-        "bound: what the instructions need at least on the core's busiest port, at the clock of that loop",
+        "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products",
         "predicted: the cost model's cycles, off by 10.0 % (median of the calls), 10.0 % (weighted by time)",
     ]
 

@@ -6,8 +6,10 @@ import pytest
 
 from qdialect.diagnostics import CompileError
 from qdialect.target import TARGETS, Target, cpu_features, host, host_features, named, resolve
+from qdialect.target.host_cpu import host_cpu, host_machine
 from qdialect.target.machine import MACHINES
 
+AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx_vnni amx_tile amx_int8"
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
 CPUS = {
     "everything": (f"{VNNI} avx512vbmi avx512_vbmi2", "avx512vbmi"),
@@ -161,6 +163,19 @@ def test_tiles_of_another_core_change_nothing_else() -> None:
 def test_a_host_that_lacks_features_of_its_cpu_has_the_tiles_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "x86_64", ZEN_5 + cpuinfo(CPUS["avx2"][0]))
     assert host() is TARGETS["avx2"]
+
+
+def test_a_host_with_more_than_its_model_has_is_taken_by_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A virtual machine that tells the model of a Rocket Lake, on a CPU with matrix tiles.
+    rocket_lake = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 167\nstepping\t: 1\n"
+    pretend(monkeypatch, "x86_64", rocket_lake + cpuinfo(AMX))
+    monkeypatch.setattr(cpu_features, "may_use_tiles", lambda: True)
+    features = host_features()
+    assert host_cpu(features) is None
+    assert host() is TARGETS["amxint8"]
+    assert host_machine(features) == MACHINES["sapphirerapids"]
+    fewer = resolve("rocketlake").features
+    assert (host_cpu(fewer), host_machine(fewer)) == ("rocketlake", MACHINES["rocketlake"])
 
 
 @pytest.mark.parametrize("name", ["znver5,-avx512f", "avx2,tune=znver5", "haswell,tune=sapphirerapids"])

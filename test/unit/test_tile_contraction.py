@@ -50,11 +50,11 @@ def network(seed: int, shape: tuple[int, ...], *layers: tuple[int, int, int]) ->
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
     # What is left of pixels, channels and K groups is narrower tiles; weights of nine bits and zero points too.
-    drawn = Network(5, (1, 2, 17, 68))
+    drawn = Network(5, (1, 4, 33, 68))
     drawn.convolution(36, 1)
     module = parse(drawn.text())
     assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
-    image = drawn.rng.integers(0, 256, (1, 2, 17, 68)).astype(np.uint8)
+    image = drawn.rng.integers(0, 256, (1, 4, 33, 68)).astype(np.uint8)
     wanted = run(module, [image])[0]
     for threads in (1, 2):
         found = compile_module(module, target="amxint8,portable", threads=threads)(image)
@@ -189,10 +189,17 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
         assert "vpdpbusd" in text
         assert "x86.tdpbusd" not in text
     rows, row = [Axis(100, (64, 64))], [Axis(1, (64, 64))]
-    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16))
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1))
-    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16))
-    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16))
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16), 64)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1), 64)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16), 64)
+    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16), 64)
+    # One row of few channels waits for its dot products, one of many for its weights.
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 144), 16)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 320), 1001)
+    # Tiles of two shapes are configured for each: what is left of 196 pixels, and of 24 channels.
+    even, uneven = [Axis(784, (64, 64))], [Axis(196, (64, 64))]
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(even), (1, 7), 16)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(uneven), (1, 7), 24)
 
 
 @pytest.mark.parametrize(

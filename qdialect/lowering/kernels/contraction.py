@@ -125,7 +125,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     tiled = tile_blocks(with_sums(pixels))
     for group in op.channel_groups():
         wide = tiled_axes(op, columns, group, summed)
-        if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups)):
+        if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups), group.lanes):
             scratch = sums_scratch(kernel, group)
             for block in channel_blocks(group.lanes, tiled):
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)

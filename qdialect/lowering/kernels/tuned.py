@@ -79,7 +79,7 @@ def _shape(program: Program, op: Contraction) -> ContractionShape:
         axes.taps,
         tuple(axis.size for axis in pixels),
         op.sums_pairs(program.strategy, group),
-        are_faster(program.strategy.matrix_machine, tile_blocks(pixels), (*axes.sizes, axes.k_groups)),
+        are_faster(program.strategy.matrix_machine, tile_blocks(pixels), (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
     )
 

@@ -9,17 +9,23 @@ products need four loads of 16 rows:
 
 so that products bound the loop.  One tile of weights with four of data takes five loads for four products, and fetches
 the weights of a small plane once.  Beside the products stand, for each tile of sums, its zeros, its way through memory
-(16 stores and as many loads) and the bias.  A contraction gets tiles where all of that is less than its dot products
-take:
+(16 stores and as many loads) and the bias; and for each kind of tile a configuration of the registers, which is loaded
+and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
 
-  tiles      (16 K tiles + 48) cycles for each tile of sums, where K tiles count those of all taps
-  dots       pixels * vectors * K groups / dot products a cycle
+  tiles      (16 K tiles + 30) cycles for each tile of sums, where K tiles count those of all taps,
+             + 200 for each configuration
+  dots       pixels * vectors * K groups / dot products a cycle, but the latency of a dot product for each K group at
+             least, of whole vectors and of narrower ones
+
+and no less than its weights take to come from the second level, where they exceed the first one: that is why dense
+layers of one row stay dot products.
 
 On a Xeon of the fourth generation or later, with everything in the first-level cache, bare loops took 16 cycles for a
 product, 7.5 for a load of 16 whole lines, 31 for one of 16 rows that lie in two lines each (see `aligned_data`), 15 for
-a store, and 28 for a store whose sums are read again.  Four loads and four products together took 71 to 77 cycles, not
-64, and more where weights come from the second level: 1900 to 2000 of 3130 billion products a second.  The 48 cycles
-are these 28 and an estimate of the wait for the last products, which was not measured by itself.
+a store, 28 for a store whose sums are read again, and 200 for a configuration with its release.  Four loads and four
+products together took 71 to 77 cycles, not 64, and more where weights come from the second level: 1900 to 2000 of 3130
+billion products a second.  With 30 cycles around a tile of sums the model chooses well among 150 drawn layers that
+were measured in both forms by `benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time is lost to the slower form.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.tiling.strategy import ChannelBlock, Swept
@@ -39,7 +46,8 @@ LANES = 16
 SUMS, SIDE = 4, 2
 """Most tiles of sums, and most of data and of weights that are multiplied with each other."""
 # Zeros, stores, loads, the bias, and the wait for the last products.
-_AROUND_CYCLES = 48
+_AROUND_CYCLES = 30
+_CONFIGURATION_CYCLES = 200
 
 
 @dataclass(frozen=True)
@@ -136,19 +144,38 @@ def _row_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
     return found + (_paired(outer, Axis(rest, last.strides), _moved(last, count * rows)) if rest else [])
 
 
-def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: Sequence[int]) -> bool:
-    """Whether tiles take fewer cycles than dot products of whole vectors, for each vector of channels.
+def are_faster(machine: Machine | None, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int) -> bool:
+    """Whether tiles take fewer cycles than dot products, for channels of so many `lanes`.
 
     `k_groups` are the extents of a channel's taps, the last one in K groups.
     """
     if machine is None or not machine.tile_product_cycles:
         return False
+    weights = 4 * math.prod(k_groups) * lanes
+    least = weights / machine.l2_bandwidth if weights > machine.l1_bytes else 0.0
+    products, around = _tile_cycles(machine, blocks, k_groups, lanes)
+    return max(products, least) + around < max(_dot_cycles(machine, blocks, k_groups, lanes), least)
+
+
+def _tile_cycles(
+    machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int
+) -> tuple[float, float]:
+    """Cycles of products of tiles, and of what stands around them."""
     *outer, inner = k_groups
-    taps = math.prod(outer)
-    tiles = machine.tile_product_cycles * taps * -(-inner // LANES) + _AROUND_CYCLES
-    sums = sum(block.sums for block in blocks)
-    pixels = sum(block.pixel_count for block in blocks)
-    return sums * tiles < pixels * taps * inner / machine.dot_products
+    channels = channel_blocks(lanes, blocks)
+    sums = sum(block.sums for block in blocks) * sum(own.tiles * own.vectors for own in channels)
+    kinds = [(block.rows.size, own.lanes) for own in channels for block in blocks]
+    configurations = 1 + sum(kind != before for before, kind in pairwise(kinds))
+    products = sums * machine.tile_product_cycles * math.prod(outer) * -(-inner // LANES)
+    return products, sums * _AROUND_CYCLES + configurations * _CONFIGURATION_CYCLES
+
+
+def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int) -> float:
+    """Cycles of dot products of whole vectors, and of those of the lanes that are left."""
+    pixels, whole = sum(block.pixel_count for block in blocks), lanes // LANES
+    parts = [vectors for vectors in (whole, 1 if lanes % LANES else 0) if vectors]
+    rate, latency = machine.dot_products, machine.dot_latency
+    return math.prod(k_groups) * sum(max(pixels * vectors / rate, latency) for vectors in parts)
 
 
 def meets_pixels_first(near_bytes: int, weights: Swept, data: Swept) -> bool:
@@ -172,7 +199,8 @@ def explained(machine: Machine) -> str:
         [
             f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
             f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} {parts}",
-            f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside",
+            f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside, "
+            f"{_CONFIGURATION_CYCLES} for each configuration",
         ]
     )
 
