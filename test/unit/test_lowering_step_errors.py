@@ -128,7 +128,7 @@ def test_a_parallel_region_has_a_record_in_the_memory(memory: str, record: str) 
   }} {record}
   return
 }}"""
-    wanted = "must be an offset of 24 bytes in the last argument of main, a multiple of 8"
+    wanted = "must be an offset of 32 bytes in the last argument of main, a multiple of 8"
     assert failure(to_llvm, text) == (3, f"'omp.parallel' op qnn.record {wanted}")
 
 

@@ -1,34 +1,42 @@
 """The entry of a network on several threads, as text of the LLVM dialect: how many threads a call gets, and its start.
 
 Where other programs keep the cores busy, several threads can be slower than one: each waits for those that do not run.
-A call notes what its threads lost in that way, beyond what they gained. Once a workspace's calls have lost more than
-they had gained before, the calls that follow run on one thread, for as long as was lost, and for twice as long each
-time that it happens again. The record lies at the end of the workspace. Whatever is found there at first is as good:
-results are the same for every number of threads.
+So a call is compared with one on one thread. Once a workspace's calls have lost more than they had gained before, those
+that follow run on one thread, for a multiple of what was lost beyond that; then a call on several threads shows whether
+the cores are still busy. Such calls cost a small share of the time.
+
+How long one thread takes is not known before a call has run on one. The first call that had to wait long for its
+threads makes the next one do so. Until then, and at most: with n threads that took T in all, and waited for each other
+for L of it, one thread takes n (T - L), as if all had computed in the rest.
+
+The record of the calls lies at the end of the workspace. It begins with the address of the network's code: whatever
+else lies there at first, such as what another network has written, is no record.
 """
 
 from __future__ import annotations
 
 from qdialect.lowering.threads.barrier import TEAM, TEAM_BYTES
 
-RECORD_BYTES = 24
-"""Of the workspace: until when calls run on one thread, how many times what was lost that is, and what was gained."""
+RECORD_BYTES = 32
+"""Of the workspace: whose record it is; in cycles, how long calls run on one thread yet, what was gained, and how long
+one thread takes, 0 where that is not known."""
 
 TASK = "main_of_thread"
 
 MIN_LOSS = 250_000
-"""Cycles that do not count: about what waking a thread takes."""
+"""Cycles of waiting that are none of other programs' doing: about what waking a thread takes."""
 
-LAST_PAUSE = 64
-"""How many times what was lost the longest pause is; the first one is as long."""
+PAUSE = 16
+"""How many times what was lost calls run on one thread: several threads cost at most a sixteenth of the time."""
 
 _MAX_GAIN = 1 << 26
 """Cycles, some 25 ms: what may be lost at once when another program begins."""
 
-_MAX_PAUSE = 1 << 33
-"""Cycles, some seconds: whatever lies further in the future has not been noted by a call."""
+_SHORT = 1 << 28
+"""Cycles, some 0.1 s: calls run on one thread no longer, but for `PAUSE` calls that take longer. So idle cores are soon
+noticed, also where one call has lost much because the whole machine stood still."""
 
-_RECORD = "!llvm.struct<(i64, i64, i64)>"
+_RECORD = "!llvm.struct<(i64, i64, i64, i64)>"
 
 
 def team_entry(count: int, threads: int, record: int) -> str:
@@ -74,24 +82,49 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   llvm.store %cleared, %team : {TEAM}, !llvm.ptr
   {lines([*slots, *stores])}
   %task = llvm.mlir.addressof @task : !llvm.ptr
-  %until_at = llvm.getelementptr %a{count - 1}[{record}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %factor_at = llvm.getelementptr %until_at[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
-  %gain_at = llvm.getelementptr %until_at[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
-  %start = llvm.call_intrinsic "llvm.readcyclecounter"() : () -> i64
-  %until = llvm.load %until_at : !llvm.ptr -> i64
-  %ahead = llvm.sub %until, %start : i64
-  %longest = llvm.mlir.constant({_MAX_PAUSE} : i64) : i64
-  %is_pause = llvm.icmp "ult" %ahead, %longest : i64
+  %record = llvm.getelementptr %a{count - 1}[{record}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %left_at = llvm.getelementptr %record[0, 1] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
+  %gain_at = llvm.getelementptr %record[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
+  %alone_at = llvm.getelementptr %record[0, 3] : (!llvm.ptr) -> !llvm.ptr, {_RECORD}
+  %code = llvm.ptrtoint %task : !llvm.ptr to i64
+  %owner = llvm.load %record : !llvm.ptr -> i64
+  %is_ours = llvm.icmp "eq" %owner, %code : i64
+  llvm.cond_br %is_ours, ^start, ^begin
+^begin:
+  %none = llvm.mlir.zero : {_RECORD}
+  llvm.store %none, %record : {_RECORD}, !llvm.ptr
+  llvm.store %code, %record : i64, !llvm.ptr
+  llvm.br ^start
+^start:
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %left = llvm.load %left_at : !llvm.ptr -> i64
+  %is_pause = llvm.icmp "ne" %left, %zero : i64
   %wanted = llvm.mlir.constant({threads} : i32) : i32
   %allowed = llvm.load %limit : !llvm.ptr -> i32
   %possible = llvm.intr.smin(%wanted, %allowed) : (i32, i32) -> i32
   %threads = llvm.select %is_pause, %one, %possible : i1, i32
   %flags = llvm.mlir.constant(0 : i32) : i32
+  %start = llvm.call_intrinsic "llvm.readcyclecounter"() : () -> i64
   llvm.call @GOMP_parallel(%task, %block, %threads, %flags) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
-  %is_alone = llvm.icmp "sle" %threads, %one : i32
-  llvm.cond_br %is_alone, ^end, ^note
-^note:
   %end = llvm.call_intrinsic "llvm.readcyclecounter"() : () -> i64
+  %total = llvm.sub %end, %start : i64
+  %alone = llvm.load %alone_at : !llvm.ptr -> i64
+  %is_known = llvm.icmp "ne" %alone, %zero : i64
+  %is_alone = llvm.icmp "sle" %threads, %one : i32
+  llvm.cond_br %is_alone, ^alone, ^several
+^alone:
+  // The fastest call counts: others have been held up. One that was noted long ago may have had a faster core.
+  %four = llvm.mlir.constant(4 : i64) : i64
+  %quarter = llvm.udiv %alone, %four : i64
+  %slower = llvm.add %alone, %quarter : i64
+  %at_most_slower = llvm.intr.umin(%total, %slower) : (i64, i64) -> i64
+  %measured = llvm.select %is_known, %at_most_slower, %total : i1, i64
+  llvm.store %measured, %alone_at : i64, !llvm.ptr
+  %served = llvm.intr.umin(%left, %total) : (i64, i64) -> i64
+  %left_after = llvm.sub %left, %served : i64
+  llvm.store %left_after, %left_at : i64, !llvm.ptr
+  llvm.br ^end
+^several:
   %lost_at = llvm.getelementptr %team[0, 2] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
   %done_at = llvm.getelementptr %team[0, 3] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
   %asleep = llvm.load %lost_at : !llvm.ptr -> i64
@@ -100,41 +133,37 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %waiting = llvm.zext %others : i32 to i64
   %after = llvm.sub %end, %done : i64
   %after_all = llvm.mul %after, %waiting : i64
-  %lost_by_all = llvm.add %asleep, %after_all : i64
-  %lost = llvm.udiv %lost_by_all, %waiting : i64
-  %total = llvm.sub %end, %start : i64
+  %waited_by_all = llvm.add %asleep, %after_all : i64
+  %waited_by_each = llvm.udiv %waited_by_all, %waiting : i64
+  %waited = llvm.intr.umin(%waited_by_each, %total) : (i64, i64) -> i64
   %all = llvm.zext %threads : i32 to i64
-  %lost_times = llvm.mul %lost, %all : i64
-  %gained = llvm.mul %total, %waiting : i64
-  %net_loss = llvm.sub %lost_times, %gained : i64
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  %ignored = llvm.mlir.constant({MIN_LOSS} : i64) : i64
-  %is_little = llvm.icmp "ult" %lost, %ignored : i64
+  %together = llvm.sub %total, %waited : i64
+  %estimated = llvm.mul %together, %all : i64
+  %less = llvm.intr.umin(%alone, %estimated) : (i64, i64) -> i64
+  %expected = llvm.select %is_known, %less, %estimated : i1, i64
+  %net_loss = llvm.sub %total, %expected : i64
   %no_loss = llvm.intr.smin(%net_loss, %zero) : (i64, i64) -> i64
-  %counted = llvm.select %is_little, %no_loss, %net_loss : i1, i64
+  %counted = llvm.select %is_known, %net_loss, %no_loss : i1, i64
   %gain = llvm.load %gain_at : !llvm.ptr -> i64
   %most = llvm.mlir.constant({_MAX_GAIN} : i64) : i64
-  %at_most = llvm.intr.umin(%gain, %most) : (i64, i64) -> i64
-  %balance = llvm.sub %at_most, %counted : i64
-  %is_bad = llvm.icmp "slt" %balance, %zero : i64
-  %left = llvm.intr.smax(%balance, %zero) : (i64, i64) -> i64
-  llvm.store %left, %gain_at : i64, !llvm.ptr
-  %factor = llvm.load %factor_at : !llvm.ptr -> i64
-  %first = llvm.mlir.constant(1 : i64) : i64
-  %two = llvm.mlir.constant(2 : i64) : i64
-  %last = llvm.mlir.constant({LAST_PAUSE} : i64) : i64
-  %at_least = llvm.intr.umax(%factor, %first) : (i64, i64) -> i64
-  %known = llvm.intr.umin(%at_least, %last) : (i64, i64) -> i64
-  %double = llvm.mul %known, %two : i64
-  %half = llvm.udiv %known, %two : i64
-  %next = llvm.select %is_bad, %double, %half : i1, i64
-  llvm.store %next, %factor_at : i64, !llvm.ptr
-  %debt = llvm.sub %zero, %balance : i64
-  %product = llvm.mul %debt, %known : i64
-  %pause = llvm.intr.umin(%product, %longest) : (i64, i64) -> i64
-  %resumed = llvm.add %end, %pause : i64
-  %noted = llvm.select %is_bad, %resumed, %end : i1, i64
-  llvm.store %noted, %until_at : i64, !llvm.ptr
+  %balance = llvm.sub %gain, %counted : i64
+  %balance_at_most = llvm.intr.smin(%balance, %most) : (i64, i64) -> i64
+  %gained = llvm.intr.smax(%balance_at_most, %zero) : (i64, i64) -> i64
+  llvm.store %gained, %gain_at : i64, !llvm.ptr
+  %shortfall = llvm.sub %zero, %balance : i64
+  %debt = llvm.intr.smax(%shortfall, %zero) : (i64, i64) -> i64
+  %times = llvm.mlir.constant({PAUSE} : i64) : i64
+  %repaid = llvm.mul %debt, %times : i64
+  %calls = llvm.mul %expected, %times : i64
+  %short = llvm.mlir.constant({_SHORT} : i64) : i64
+  %most_pause = llvm.intr.umax(%calls, %short) : (i64, i64) -> i64
+  %pause = llvm.intr.umin(%repaid, %most_pause) : (i64, i64) -> i64
+  %ignored = llvm.mlir.constant({MIN_LOSS} : i64) : i64
+  %is_long = llvm.icmp "uge" %waited, %ignored : i64
+  %once = llvm.mlir.constant(1 : i64) : i64
+  %doubt = llvm.select %is_long, %once, %zero : i1, i64
+  %noted = llvm.select %is_known, %pause, %doubt : i1, i64
+  llvm.store %noted, %left_at : i64, !llvm.ptr
   llvm.br ^end
 ^end:
   llvm.return

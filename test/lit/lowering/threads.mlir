@@ -58,7 +58,7 @@
 // CHECK: omp.terminator
 
 // The region is a function that the runtime calls. Threads that wait for each other look at a counter of the call, and then
-// sleep. Where that took most of a call, those that follow ask for one thread.
+// sleep. The record in the workspace begins with the address of the code, and says for how long calls ask for one thread.
 // LLVM: llvm.func @main_of_thread(
 // LLVM: %[[FIRST:.*]] = llvm.mlir.constant(1 : i32) : i32
 // LLVM: llvm.call @wait_for_threads(%arg4, %[[FIRST]])
@@ -67,7 +67,9 @@
 // LLVM: llvm.inline_asm has_side_effects "pause"
 // LLVM: llvm.inline_asm has_side_effects "syscall"
 // LLVM: llvm.func @main(
-// LLVM: %[[PAUSE:.*]] = llvm.icmp "ult"
+// LLVM: llvm.icmp "eq"
+// LLVM: %[[LEFT:.*]] = llvm.load
+// LLVM: %[[PAUSE:.*]] = llvm.icmp "ne" %[[LEFT]]
 // LLVM: %[[COUNT:.*]] = llvm.select %[[PAUSE]]
 // LLVM: llvm.call @GOMP_parallel(%{{.*}}, %{{.*}}, %[[COUNT]],
 
