@@ -82,13 +82,17 @@ def state_of(target: Target) -> int:
 def target_of_cpu(name: str) -> Target:
     """The kind of code for a CPU's name, with features as `resolve` takes them; ``host`` is this machine.
 
+    It has the tiles of the core that ``tune=`` among the features names, and else of the kind's typical CPU.
     Raises `CompileError` for an unknown name.
     """
     if name.partition(",")[0] not in ("host", *KNOWN):
         hint = did_you_mean(name, KNOWN)
         raise CompileError(f"CPU must be one of host, {', '.join(KNOWN)}, but got '{name}'{hint}")
     found = targets.resolve(name)
-    return found if name == "host" else found.kind
+    if name == "host":
+        return found
+    tuned = [attribute for attribute in name.split(",") if attribute.startswith(targets.TUNE)]
+    return targets.resolve(",".join([found.kind.name, *tuned[-1:]]))
 
 
 def versions_of(names: Sequence[str]) -> tuple[Target, ...]:

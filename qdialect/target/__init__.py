@@ -35,7 +35,7 @@ from qdialect.target.cpu_names import CPUS
 from qdialect.target.host_cpu import host_cpu
 from qdialect.target.machine import MACHINES, Machine, machine_of
 
-__all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "named", "resolve"]
+__all__ = ["GENERIC", "TARGETS", "TUNE", "Target", "host", "host_features", "kind_of", "named", "resolve"]
 
 _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}
@@ -43,7 +43,8 @@ _VBMI = _VNNI | {"avx512vbmi"}
 _AMX = _VBMI | {"amx-tile", "amx-int8"}
 _GENERIC = "generic"
 _PORTABLE = "portable"
-_TUNE = "tune="
+TUNE = "tune="
+"""Before the CPU whose core tiles are chosen for, among a target's features."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,8 @@ def named(cpu: str, attributes: str = "") -> Target:
         if attribute == _PORTABLE:
             found = replace(found, name=f"{found.name},{attribute}", is_portable=True)
             continue
-        if attribute.startswith(_TUNE):
-            found = _tuned_for(found, attribute.removeprefix(_TUNE))
+        if attribute.startswith(TUNE):
+            found = _tuned_for(found, attribute.removeprefix(TUNE))
             continue
         sign, feature = attribute[:1], attribute[1:]
         if sign not in ("+", "-") or feature not in NEEDS:
@@ -178,8 +179,8 @@ def _tuned_for(target: Target, cpu: str) -> Target:
     """`target` with tiles for the core of `cpu`; raises `CompileError` for a CPU that is not known."""
     if cpu not in CPUS:
         hint = did_you_mean(cpu, CPUS)
-        raise CompileError(f"{_TUNE} must be followed by a CPU that --print-targets lists, but got '{cpu}'{hint}")
-    return replace(target, name=f"{target.name},{_TUNE}{cpu}", features=target.code_features, cpu=cpu)
+        raise CompileError(f"{TUNE} must be followed by a CPU that --print-targets lists, but got '{cpu}'{hint}")
+    return replace(target, name=f"{target.name},{TUNE}{cpu}", features=target.code_features, cpu=cpu)
 
 
 def _by_name(name: str) -> Target:

@@ -17,8 +17,8 @@ class Machine:
 
     Rates are of instructions on whole vectors of `vector_bits`: a dot product is `vpdpbusd` where the CPU has it,
     `vpmaddwd` elsewhere.  Figures are approximate: they follow Intel's and AMD's optimization manuals and Fog,
-    "Instruction tables", and are good enough to rank tiles.  Only those of Zen 4 and
-    of Sapphire Rapids were compared with measurements.
+    "Instruction tables", and are good enough to rank tiles.  Only those of Zen 4 and Sapphire Rapids were compared with
+    measurements.
     """
 
     vector_bits: int
@@ -38,11 +38,18 @@ class Machine:
     """Bytes that arrive from the second level in a cycle, while loads go on."""
     tile_product_cycles: int = 0
     """Cycles from the start of a product of whole tiles to that of the next; 0 where the core has no tiles."""
+    fetched_weights: int = 0
+    """Bytes of weights from which on they are fetched ahead; 0 where that is the length of a long stream."""
 
     @property
     def long_stream(self) -> int:
         """Bytes of weights that do not stay in the second level: a quarter of it is taken to be free for them."""
         return self.l2_bytes // 4
+
+    @property
+    def fetched_stream(self) -> int:
+        """Bytes of weights that are fetched ahead: what a network's other layers have displaced between two calls."""
+        return self.fetched_weights or self.long_stream
 
     @property
     def fetch_distance(self) -> int:
@@ -57,9 +64,12 @@ _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
 _SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
-# All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, 16 to 17 cycles pass from
-# a product of tiles to the next.
-_SAPPHIRE_RAPIDS = replace(_ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=48, tile_product_cycles=16)
+# All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, and tiles that take more
+# than 20 of them wait; 16 to 17 cycles pass from a product of tiles to the next. The third level delivers 9 bytes a
+# cycle, and late: short streams from there are fetched ahead, too.
+_SAPPHIRE_RAPIDS = replace(
+    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB
+)
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2)

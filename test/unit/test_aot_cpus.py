@@ -176,6 +176,13 @@ def test_host_is_the_machine_that_compiles() -> None:
     assert target_of_cpu("host") == target.host()
 
 
+def test_a_version_has_the_tiles_of_the_core_that_tune_names() -> None:
+    (found,) = versions_of(["avx512vbmi,tune=graniterapids"])
+    assert found == target.resolve("avx512vbmi,tune=graniterapids")
+    assert found.machine != target.resolve("avx512vbmi").machine
+    assert target_of_cpu("znver5,-avx512f,tune=haswell").name == "avxvnni,tune=haswell"
+
+
 def test_an_unknown_cpu_is_an_error_that_names_the_known() -> None:
     with pytest.raises(CompileError) as error:
         target_of_cpu("znver44")

@@ -188,6 +188,17 @@ def test_what_is_fetched_ahead_on_zen_4() -> None:
     assert (machine.long_stream, machine.fetch_distance) == (1 << 18, 1 << 13)
 
 
+def test_sapphire_rapids_takes_tall_tiles_of_weights_beyond_its_first_level_and_fetches_short_streams() -> None:
+    rapids = resolve("sapphirerapids")
+    assert [(tiles.rows, tiles.size) for tiles in strategy_of(rapids).tiles[2:4]] == [
+        ({4: 6, 3: 9, 2: 14, 1: 16}, 1 << 15),
+        ({2: 14, 1: 16}, 1 << 19),
+    ]
+    assert rapids.machine.fetched_stream == 1 << 15 < rapids.machine.long_stream
+    zen_4 = resolve("znver4").machine
+    assert zen_4.fetched_stream == zen_4.long_stream
+
+
 def test_register_tiles_of_words() -> None:
     haswell = strategy_of(resolve("haswell"))
     assert (haswell.lanes, haswell.multiplies_words, haswell.f32_lanes) == (8, True, 16)

@@ -148,7 +148,10 @@ class TileModel:
             accumulators = self._in_flight * 2
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
             yield self._choice("short", second, accumulators, _SHORT)
-        yield self._choice("weights in L2", second, size=far)
+        in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
+        if self.products is Products.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
+            yield in_l1
+        yield in_l2
         yield self._choice("weights beyond", beyond)
 
     def possible_tiles(self) -> Iterator[tuple[int, int]]:

@@ -213,7 +213,7 @@ def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     if (
         len(weights.shape) < _VECTOR
         or len(weights.indices) == _VECTOR
-        or size * math.prod(b.shape_of(weights.buffer)) < machine.long_stream
+        or size * math.prod(b.shape_of(weights.buffer)) < machine.fetched_stream
     ):
         return
     vectors = weights.shape[-_VECTOR]
