@@ -173,11 +173,8 @@ class _Windows:
 
     def of(self, channels: NDArray[np.intp]) -> _Windows:
         """The windows of these channels."""
-        return _Windows(
-            *(values[channels] for values in (self.slope, self.shift, self.low, self.high)),
-            self.minimum[:, channels],
-            self.end[:, channels],
-        )
+        slope, shift, low, high = self.slope[channels], self.shift[channels], self.low[channels], self.high[channels]
+        return _Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
 
 
 def _windows(steps: Thresholds, slope: IntArray, shift: IntArray) -> _Windows:

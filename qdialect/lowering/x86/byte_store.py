@@ -15,13 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import mul
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
+from qdialect.lowering.x86.flat_place import flat_place
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.packs import PACK_BYTES, PACK_WORDS
@@ -104,30 +107,23 @@ class ByteStore(InstructionPattern[_Store]):
     def rewrite(self, op: ir.Operation, match: _Store) -> None:
         integers, is_unpacked, lanes = match.bytes.integers, match.is_unpacked, self._instructions.lanes
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
-        flat = match.buffer if is_unpacked else b.collapse_inner(match.buffer, 2)
+        strides = static_strides(ir.MemRefType(match.buffer.type)) or ()
+        inner = self._tile.rank if is_unpacked else 2
+        place = flat_place(match.buffer, match.indices)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
             packed = _pack([b.extract(integers, position) for position in group], lanes)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
-                _store_tile(packed, flat, match.indices, group[0][:-1], self._tile)
+                self._tile.store(packed, match.buffer, place.further(_distance(group[0][:-1], strides[:-inner])))
                 continue
             for row, start, part in _by_row(group, packed, lanes):
-                _store(part, flat, match.indices[:-2], row, start)
+                place.further(_distance(row, strides[:-inner]) + start).store(part)
 
 
-def _store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, tile: Tile) -> None:
-    """Store the tile at `row` of the tiles at `indices`."""
-    outer = [0] * (len(indices) - tile.rank - len(row))
-    tile.store(value, buffer, b.shifted(indices, [*outer, *row, *[0] * tile.rank]))
-
-
-def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, start: int) -> None:
-    """Store bytes of the row at `row` of the tile at `indices`, from byte `start` of it on."""
-    outer = [0] * (len(indices) - len(row))
-    index = ir.IndexType.get()
-    inner = [arith.constant(index, 0)] * (ir.MemRefType(buffer.type).rank - len(indices) - 1)
-    vector.store(part, buffer, [*b.shifted(indices, [*outer, *row]), *inner, arith.constant(index, start)])
+def _distance(row: Position, strides: Sequence[int]) -> int:
+    """Elements between a tile's first row and `row`, the innermost of dimensions with `strides`."""
+    return sum(map(mul, reversed(row), reversed(strides)))
 
 
 def _by_row(group: list[Position], packed: ir.Value, lanes: int) -> Iterator[tuple[Position, int, ir.Value]]:

@@ -8,11 +8,14 @@ operands are cast the other way, or are read flat at once where they lie so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.flat_place import flat_place
 from qdialect.lowering.x86.memory import transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import Tile
 
@@ -133,9 +136,10 @@ def _read_flat(
 
 def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], tile: Tile) -> ir.Value:
     result = b.splat(type_, 0)
-    outer = [0] * (len(indices) - type_.rank - tile.rank + 2)
+    place = flat_place(buffer, indices)
+    strides = (static_strides(ir.MemRefType(buffer.type)) or ())[: -tile.rank]
     for position in np.ndindex(*list(type_.shape)[:-2]):
-        steps = [*outer, *position, *[0] * tile.rank]
-        loaded = tile.permuted(tile.load(buffer, b.shifted(indices, steps)))
+        distance = sum(map(mul, reversed(position), reversed(strides)))
+        loaded = tile.permuted(tile.load(buffer, place.further(distance)))
         result = b.insert(loaded, result, position)
     return result

@@ -123,7 +123,6 @@ class _Dots:
 
     def __init__(self, op: ir.Operation, match: _Interleaved, tile: Tile, dot: EmitDot) -> None:
         found = match.found
-        self.op = op
         self.tile = tile
         self.dot = dot
         self.type = ir.VectorType(found.start.type)
@@ -134,6 +133,12 @@ class _Dots:
         self.taps = match.taps
         flat = ir.VectorType.get([*list(self.type.shape)[: -tile.rank], *tile.flat], self.type.element_type)
         self.acc = vector.shape_cast(flat, found.start)
+        # Once for all loads: each looks at what lies between the read and the contraction.
+        self.data_loads, self.weight_loads = found.data.read.before(op), found.weights.read.before(op)
+        with self.data_loads:
+            self.data_place = found.data.read.flat()
+        with self.weight_loads:
+            self.weight_place = found.weights.read.flat()
 
     def emit(self) -> ir.Value:
         """The accumulators with all products added."""
@@ -162,20 +167,19 @@ class _Dots:
         if offset not in columns:
             high, low = self.data.loops[-self.tile.rank : 2 - self.tile.rank]
             quarters = [{**point, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
-            read = self.weights.read
-            with read.before(self.op):
+            with self.weight_loads:
                 columns[offset] = [
-                    b.load(self.tile.size, read.buffer, read.position(at(quarter, self.weights.loops)))
+                    self.weight_place.further(_offset(self.weights, quarter)).load(self.tile.size)
                     for quarter in quarters
                 ]
         return (((*pixel, quarter), column) for quarter, column in enumerate(columns[offset]))
 
     def _interleaved(self, point: Mapping[int, int]) -> list[ir.Value]:
         """The four vectors of a row."""
-        read, size = self.data.read, self.tile.size
-        with read.before(self.op):
+        buffer, size = self.data.read.buffer, self.tile.size
+        with self.data_loads:
             bytes_ = [
-                self.tile.load(read.buffer, read.position(at({**point, **tap}, self.data.loops)))
+                self.tile.load(buffer, self.data_place.further(_offset(self.data, {**point, **tap})))
                 for tap in self.loops.points(self.taps)
             ]
         zero, words = b.splat(b.vector_type(size, 8), 0), b.vector_type(size // 2, 16)

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.flat_place import FlatPlace, flat_place
 from qdialect.passes.pattern import MatchFailure
 
 _BYTE = 8
-_PURE_DIALECTS = ("arith", "math", "index", "ub")
+_PURE_DIALECTS = ("affine", "arith", "math", "index", "ub")
 _READING_OPS = (
     *("vector.transfer_read", "vector.load", "vector.gather", "vector.maskedload", "vector.expandload"),
     *("vector.broadcast", "vector.shape_cast", "vector.bitcast", "vector.shuffle", "vector.contract"),
     *("vector.extract", "vector.insert", "vector.extract_strided_slice", "vector.insert_strided_slice"),
     *("memref.load", "memref.prefetch", "memref.reinterpret_cast", "memref.cast", "memref.subview"),
-    *("memref.collapse_shape", "memref.expand_shape", "memref.view"),
+    *("memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.extract_strided_metadata"),
 )
 _VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 
@@ -41,6 +42,10 @@ class Read:
     def position(self, steps: Sequence[int]) -> list[ir.Value]:
         """Its indices plus `steps` along the innermost dimensions."""
         return b.shifted(self.indices, [*[0] * (len(self.indices) - len(steps)), *steps])
+
+    def flat(self) -> FlatPlace:
+        """Where it begins."""
+        return flat_place(self.buffer, self.indices)
 
     def before(self, user: ir.Operation) -> ir.InsertionPoint:
         """Where loads find what it reads: before `user`, or at itself where memory may be written in between."""
