@@ -10,7 +10,7 @@
 // TABLE: kernel model's choice us tried chosen won
 // TABLE: 16 pixels, 32 channels, 16 taps #{{[0-9a-f]+}} {{[0-9]+}} rows x 2 vectors
 // TABLE: 1 kernel measured,
-// NOTE: qnn.tuning = {target = "avx512vbmi{{[^"]*}}", variants = {
+// NOTE: qnn.tuning = {target = "{{avx512vbmi|amxint8}}{{[^"]*}}", variants = {
 // AGAIN: 1 kernel measured (1 of them before),
 // AGAIN: tunable = {candidates = ["{{[0-9]+}} rows x
 // PHASE: error: module must be at phase qnn or fused, but is at linalg
