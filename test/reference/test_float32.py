@@ -133,15 +133,17 @@ def test_tanh_is_made_of_what_the_tool_derives() -> None:
     np.testing.assert_array_equal(np.array(ROWS, F32), np.array(float_tanh.rows(), F32))
 
 
-@pytest.mark.parametrize("wanted", [*pieces(), float_tanh.PIECES], ids=lambda wanted: wanted.name)
-def test_every_piece_is_within_one_unit_of_the_last_place(wanted: Piecewise) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "limit"), [(*pieces(), 0.85), (float_tanh.PIECES, 1)], ids=lambda wanted: getattr(wanted, "name", None)
+)
+def test_every_piece_is_within_one_unit_of_the_last_place(wanted: Piecewise, limit: float) -> None:
     """Both ends of each piece, and numbers between them."""
     ends = np.array([2.0**-13, *map(float, wanted.edges()[1:])], F32).view(np.int32)
     near = ends[:, None] + np.arange(-200, 201)
     inside = np.random.default_rng(5).integers(ends[0], ends[-1], 60_000)
     x = np.concatenate([near.reshape(-1), inside]).astype(np.int32).view(F32)
     name = wanted.name.lower()
-    assert errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64))).max() <= 1
+    assert errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64))).max() <= limit
 
 
 def test_anchors_of_pieces_tell_the_first_piece() -> None:
