@@ -1,7 +1,8 @@
 """About how many cycles ops of the vector phase take on a CPU with vectors of 64 bytes.
 
 Only the shares of micro-kernels count: threads get parts of equal cost. A vector op takes a cycle for every 64 bytes it
-computes, a contraction one for every 64 products of bytes or 16 of wider numbers.
+computes, a contraction one for every 64 products of bytes or 16 of wider numbers. Several K groups at once are matrix
+tiles, which take as long for few products as for many.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from qdialect.lowering.threads.accesses import bounds
 _VECTOR_BITS = 512
 _WIDEST = 64
 _BYTE_PRODUCTS, _WIDE_PRODUCTS = 64, 16
+_K_GROUP, _TILE_CYCLES = 4, 16
 # What a sum waits for the one before it.
 _LATENCY = 4
 _UNKNOWN_STEPS = 16
 # Vectors of the lanes' own addresses, constants and casts between forms of a vector are no instructions.
 _FREE = ("arith.constant", "arith.index_cast", "vector.broadcast", "vector.shape_cast", "vector.create_mask")
+_WIDENING = ("arith.extui", "arith.extsi")
 _SLOW = {"arith.divf": 16, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "math.sqrt": 16}
 
 
@@ -30,7 +33,14 @@ def cycles(op: ir.Operation) -> float:
         return (found[2] if found else _UNKNOWN_STEPS) * (1 + _inside(op))
     if op.name == "vector.contract":
         return _contraction(op)
-    return _inside(op) + (0 if op.name in _FREE or op.name.startswith("memref.reinter") else _own(op))
+    return _inside(op) + (0 if _is_free(op) else _own(op))
+
+
+def _is_free(op: ir.Operation) -> bool:
+    if op.name in _FREE or op.name.startswith("memref.reinter"):
+        return True
+    # Tiles are bytes.
+    return op.name in _WIDENING and any(_is_in_tiles(use.owner.operation) for use in op.results[0].uses)
 
 
 def _inside(op: ir.Operation) -> float:
@@ -54,14 +64,25 @@ def _bits(element: ir.Type) -> int:
 
 
 def _contraction(op: ir.Operation) -> float:
-    products = math.prod(contraction_of(op).extents)
-    return max(products / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
+    found = contraction_of(op)
+    if _is_in_tiles(op):
+        *tiles, _, _ = found.result
+        return _TILE_CYCLES * found.terms(tiles)
+    return max(math.prod(found.extents) / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
+
+
+def _is_in_tiles(op: ir.Operation) -> bool:
+    """Whether `op` multiplies several K groups of bytes at once."""
+    if op.name != "vector.contract" or not _is_of_bytes(op):
+        return False
+    found = contraction_of(op)
+    return found.terms(found.reduced) > _K_GROUP
 
 
 def _is_of_bytes(op: ir.Operation) -> bool:
     return all(
         not isinstance(value.owner, ir.Block)
-        and value.owner.name in ("arith.extui", "arith.extsi")
+        and value.owner.name in _WIDENING
         and _bits(ir.VectorType(value.owner.operands[0].type).element_type) == 8
         for value in list(op.operands)[:2]
     )
