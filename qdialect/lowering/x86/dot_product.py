@@ -35,6 +35,7 @@ from qdialect.lowering.x86.narrow_contraction import (
     factors_of,
     narrow_contraction,
 )
+from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
 from qdialect.passes.pattern import MatchFailure
 from qdialect.target.machine import Machine
 
@@ -43,7 +44,6 @@ _PAIR = 2
 _INNER = 2
 # The dimension of the weights that counts a step's vectors, before lanes and taps.
 _VECTOR = 3
-_FIRST_LEVEL, _SECOND_LEVEL = 3, 2
 # A loop so short is at its end before anything arrives.
 _FEW_STEPS = 32
 
@@ -205,7 +205,7 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
     indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
-    _prefetch(read.buffer, indices, _FIRST_LEVEL)
+    prefetch(read.buffer, indices, FIRST_LEVEL)
 
 
 def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
@@ -222,7 +222,7 @@ def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(machine.fetch_distance // (vectors * line)))
     for vector_index in range(vectors):
         indices[-_VECTOR] = _index(vector_index)
-        _prefetch(weights.buffer, indices, _SECOND_LEVEL)
+        prefetch(weights.buffer, indices, SECOND_LEVEL)
 
 
 def _tile_axis(read: Read) -> int | None:
@@ -244,10 +244,3 @@ def _tile_size(read: Read, axis: int) -> int:
 
 def _index(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
-
-
-def _prefetch(buffer: ir.Value, indices: list[ir.Value], level: int) -> None:
-    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), level)
-    yes, no = ir.BoolAttr.get(True), ir.BoolAttr.get(False)
-    attributes = {"isWrite": no, "localityHint": hint, "isDataCache": yes}
-    ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)

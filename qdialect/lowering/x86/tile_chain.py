@@ -35,8 +35,10 @@ from qdialect.lowering.x86.instructions.tiles import (
 )
 from qdialect.lowering.x86.memory import buffer_problem, transfer_problem
 from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.prefetch import FIRST_LEVEL, prefetch
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
 from qdialect.target import Target
+from qdialect.target.machine import Machine
 
 _NAME = "tile-chain"
 _TAPS = 4
@@ -62,7 +64,7 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
         if chains:
             block = function.regions[0].blocks[0]
             registers = PortableRegisters(block) if target.is_portable else AmxRegisters()
-            _emit(block, chains, _Emission(registers))
+            _emit(block, chains, _Emission(registers, instructions.machine))
             with ir.InsertionPoint(list(block.operations)[-1]):
                 registers.release()
 
@@ -245,6 +247,7 @@ class _Emission:
     """Emits chains of one function."""
 
     registers: TileRegisters
+    machine: Machine
 
     def write(self, write: ir.Operation) -> None:
         """Emit a chain, and write its tiles."""
@@ -298,20 +301,36 @@ class _Emission:
         found = narrow_contraction(op)
         assert isinstance(found, NarrowContraction), "it was checked"
         loops, data, weights = found.loops, found.data, found.weights
+        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
         (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
         with ir.InsertionPoint(op), op.location:
             for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
                 a = _Factor(self.registers, _FIRST_DATA, data, row, (k_group, tap))
-                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, (lane, tap))
+                columns = lane, tap
+                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, columns, is_fetched=is_long)
                 for register, point in enumerate(loops.points(loops.result[:-2])):
                     step = {**point, **term}
                     self.registers.multiply(register, a.at(step), matrix.at(step))
 
 
 class _Factor:
-    """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns."""
+    """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns.
 
-    def __init__(self, registers: TileRegisters, first: int, side: Side, rows: int, columns: tuple[int, int]) -> None:
+    Where it `is_fetched`, the tile that follows along `rows` in memory is prefetched: the next step loads it.
+    """
+
+    def __init__(
+        self,
+        registers: TileRegisters,
+        first: int,
+        side: Side,
+        rows: int,
+        columns: tuple[int, int],
+        *,
+        is_fetched: bool = False,
+    ) -> None:
+        count = side.read.shape[side.loops.index(rows)]
+        self._fetched = range(count, 2 * count) if is_fetched else range(0)
         self._registers, self._first, self._side = registers, first, side
         self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
         self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
@@ -322,7 +341,10 @@ class _Factor:
         position = at(step, self._outer)
         if position not in self._loaded:
             self._loaded[position] = self._first + len(self._loaded) % _FACTORS
-            self._registers.load(self._loaded[position], self._memory(step))
+            memory = self._memory(step)
+            self._registers.load(self._loaded[position], memory)
+            for row in self._fetched:
+                _fetch(memory, row)
         return self._loaded[position]
 
     def _memory(self, step: Point) -> TileMemory:
@@ -331,6 +353,13 @@ class _Factor:
         *outer, k_group, _ = read.position(at(step, inside))
         column = arith.muli(k_group, b.index(_TAPS))
         return TileMemory(b.collapse_inner(read.buffer, 2), [*outer, column], self._axis, read.strides[self._axis])
+
+
+def _fetch(memory: TileMemory, row: int) -> None:
+    """Prefetch a row of a tile, or one behind it."""
+    indices = list(memory.indices)
+    indices[memory.row_axis] = arith.addi(indices[memory.row_axis], b.index(row))
+    prefetch(memory.buffer, indices, FIRST_LEVEL)
 
 
 def _erase_unused(value: ir.Value) -> None:
