@@ -169,6 +169,22 @@ def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_produc
     assert products / (products + STORE_CYCLES * around["tilestored"] + around["tilezero"]) >= 0.75
 
 
+@pytest.mark.parametrize(
+    ("pixels", "taps", "channels", "near", "far"),
+    [
+        # Of 16 KB, nothing; of 128 KB, the 2 x 16 rows of the next step; of 1.25 MB, which meet four blocks of pixels,
+        # a fourth of the rows of the next channels too.
+        (64, 256, 64, 0, 0),
+        (64, 512, 256, 32, 0),
+        (128, 1024, 1280, 32, 8),
+    ],
+)
+def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:
+    drawn = network(8, (1, 1, pixels, taps), (channels, 1, 1))
+    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
+    assert (loop.count("prefetcht0"), loop.count("prefetcht1")) == (near, far)
+
+
 def test_state_of_tiles_is_released_where_it_was_configured() -> None:
     drawn = network(7, (1, 7, 35, 64), (40, 1, 1), (9, 1, 1))
     text = disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX))

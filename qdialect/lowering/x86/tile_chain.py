@@ -14,8 +14,9 @@ weights K groups, then lanes and four taps, which lie side by side.  A chain wit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from qdialect.lowering.x86.instructions.tiles import (
 )
 from qdialect.lowering.x86.memory import buffer_problem, transfer_problem
 from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
-from qdialect.lowering.x86.prefetch import FIRST_LEVEL, prefetch
+from qdialect.lowering.x86.tile_prefetch import fetch_weights
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
 from qdialect.target import Target
 from qdialect.target.machine import Machine
@@ -301,13 +302,13 @@ class _Emission:
         found = narrow_contraction(op)
         assert isinstance(found, NarrowContraction), "it was checked"
         loops, data, weights = found.loops, found.data, found.weights
-        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
         (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
+        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
+        fetch = partial(fetch_weights, rows=loops.extents[k_group], op=op) if is_long else None
         with ir.InsertionPoint(op), op.location:
             for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
                 a = _Factor(self.registers, _FIRST_DATA, data, row, (k_group, tap))
-                columns = lane, tap
-                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, columns, is_fetched=is_long)
+                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, (lane, tap), fetch)
                 for register, point in enumerate(loops.points(loops.result[:-2])):
                     step = {**point, **term}
                     self.registers.multiply(register, a.at(step), matrix.at(step))
@@ -316,7 +317,7 @@ class _Emission:
 class _Factor:
     """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns.
 
-    Where it `is_fetched`, the tile that follows along `rows` in memory is prefetched: the next step loads it.
+    `fetch` says what is fetched ahead where a tile is loaded.
     """
 
     def __init__(
@@ -326,11 +327,9 @@ class _Factor:
         side: Side,
         rows: int,
         columns: tuple[int, int],
-        *,
-        is_fetched: bool = False,
+        fetch: Callable[[TileMemory], None] | None = None,
     ) -> None:
-        count = side.read.shape[side.loops.index(rows)]
-        self._fetched = range(count, 2 * count) if is_fetched else range(0)
+        self._fetch = fetch
         self._registers, self._first, self._side = registers, first, side
         self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
         self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
@@ -343,8 +342,8 @@ class _Factor:
             self._loaded[position] = self._first + len(self._loaded) % _FACTORS
             memory = self._memory(step)
             self._registers.load(self._loaded[position], memory)
-            for row in self._fetched:
-                _fetch(memory, row)
+            if self._fetch:
+                self._fetch(memory)
         return self._loaded[position]
 
     def _memory(self, step: Point) -> TileMemory:
@@ -353,13 +352,6 @@ class _Factor:
         *outer, k_group, _ = read.position(at(step, inside))
         column = arith.muli(k_group, b.index(_TAPS))
         return TileMemory(b.collapse_inner(read.buffer, 2), [*outer, column], self._axis, read.strides[self._axis])
-
-
-def _fetch(memory: TileMemory, row: int) -> None:
-    """Prefetch a row of a tile, or one behind it."""
-    indices = list(memory.indices)
-    indices[memory.row_axis] = arith.addi(indices[memory.row_axis], b.index(row))
-    prefetch(memory.buffer, indices, FIRST_LEVEL)
 
 
 def _erase_unused(value: ir.Value) -> None:

@@ -1,0 +1,65 @@
+"""Prefetches of the weights that matrix tiles multiply.
+
+A tile is 16 rows, which the next step of the loop over K groups finds right behind those of this step: they are fetched
+to the first level, as products take less time than the second one needs to answer.
+
+    for column of channels:             weights[column]
+      for block of pixels:
+        for step:                       tile at weights[column, step]
+
+Where blocks of pixels follow each other like this, the next column's weights come from afar all at once. So each of n
+blocks fetches its part of them to the second level, one n-th of the rows of every tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect._mlir import arith, ir
+from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instructions.tiles import TileMemory
+from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
+
+
+def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation) -> None:
+    """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point."""
+    for row in range(rows, 2 * rows):
+        _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
+    loop = _pixel_loop(op, memory.indices)
+    first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
+    if loop is None or blocks <= 1 or (first, step) != (0, 1):
+        return
+    part, (column, *others) = -(-rows // blocks), memory.indices
+    start = arith.muli(_index_of(loop), b.index(part))
+    following = [arith.addi(column, b.index(1)), *others]
+    for row in range(part):
+        _fetch_row(memory, following, arith.addi(start, b.index(row)), SECOND_LEVEL)
+
+
+def _fetch_row(memory: TileMemory, indices: Sequence[ir.Value], row: ir.Value, level: int) -> None:
+    moved = list(indices)
+    moved[memory.row_axis] = arith.addi(moved[memory.row_axis], row)
+    prefetch(memory.buffer, moved, level)
+
+
+def _pixel_loop(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Operation | None:
+    """The innermost loop around `op`, inside of that over the first of `indices`, whose own index is none of them."""
+    found, loop = None, _loop_around(op)
+    while loop is not None and _index_of(loop) != indices[0]:
+        if found is None and _index_of(loop) not in indices:
+            found = loop
+        loop = _loop_around(loop)
+    return found if loop is not None else None
+
+
+def _loop_around(op: ir.Operation) -> ir.Operation | None:
+    """The innermost `scf.for` around `op`."""
+    parent = op.parent
+    while parent is not None and parent.name != "scf.for":
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+def _index_of(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]
