@@ -28,7 +28,7 @@ def costs(target: str) -> tuple[list[float], float]:
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "vector.contract":
             single.append(cycles(op))
-        if op.name == "scf.for" and op.parent.name == "func.func":
+        if op.name == "scf.for" and op.parent is not None and op.parent.name == "func.func":
             outermost.append(cycles(op))
         return ir.WalkResult.ADVANCE
 
