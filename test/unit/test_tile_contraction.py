@@ -61,8 +61,12 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("are_far", [False, True])
 @pytest.mark.parametrize("shape", [(1, 7, 7, 72), (1, 3, 3, 64), (1, 4, 6, 68), (1, 9, 9, 64)])
-def test_small_planes_have_the_bits_of_the_reference(shape: tuple[int, ...]) -> None:
+def test_small_planes_have_the_bits_of_the_reference(
+    shape: tuple[int, ...], are_far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tile_contraction, "tile_blocks", lambda pixels, **_: tile_blocks(pixels, are_far=are_far))
     drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
     module = parse(drawn.text())
     assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
@@ -223,11 +227,12 @@ def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
     [(1,), (16,), (17,), (49,), (61,), (62,), (112,), (3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)],
 )
 @pytest.mark.parametrize("halo", [0, 2])
-def test_blocks_have_every_pixel_once(extents: tuple[int, ...], halo: int) -> None:
+@pytest.mark.parametrize("are_far", [False, True])
+def test_blocks_have_every_pixel_once(extents: tuple[int, ...], halo: int, are_far: bool) -> None:
     found: list[tuple[int, int]] = []
     data = strides_of([extents[0], *(extent + halo for extent in extents[1:])])
     axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
-    for block in tile_blocks(axes):
+    for block in tile_blocks(axes, are_far=are_far):
         assert block.tiles.size <= 4
         assert block.rows.size <= 16
         loops = [(axis.size, axis.strides) for axis in block.axes]
@@ -265,7 +270,7 @@ def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...
 
 
 def test_blocks_have_every_channel_once() -> None:
-    rows, plane = tile_blocks([Axis(100, (64, 64))]), tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))])
+    rows, plane = tile_blocks([Axis(100, (64, 64))]), tile_blocks([Axis(49, (64, 64))])
     for lanes, tiled in itertools.product((4, 8, 16, 24, 32, 40, 72, 128), (rows, plane)):
         blocks = channel_blocks(lanes, tiled)
         assert [block.start for block in blocks] == np.cumsum([0, *(block.channels for block in blocks)])[:-1].tolist()
@@ -275,10 +280,23 @@ def test_blocks_have_every_channel_once() -> None:
 
 
 def test_a_small_plane_takes_as_few_tiles_as_its_rows_need() -> None:
-    (block,) = tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))])
+    (block,) = tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))], are_far=True)
     assert (block.tiles.size, block.rows.size, block.step) == (4, 16, 15)
     (block,) = tile_blocks([Axis(49, (64, 64))])
     assert (block.tiles.size, block.rows.size, block.step) == (4, 13, 12)
+
+
+def test_a_plane_of_near_weights_must_take_fewer_cycles_than_its_rows() -> None:
+    # 7 tiles of 9 cycles each, and 4 of 16; then 3 of 9, and 2 of 13.
+    blocks = tile_blocks([Axis(7, (9, 7)), Axis(7, (1, 1))])
+    assert [(block.sums, block.rows.size) for block in blocks] == [(6, 7), (1, 7)]
+    (block,) = tile_blocks([Axis(3, (9, 7)), Axis(7, (1, 1))])
+    assert (block.sums, block.rows.size) == (2, 13)
+
+
+def test_rows_that_are_no_plane_are_multiplied_in_pairs() -> None:
+    blocks = tile_blocks([Axis(7, (11, 7)), Axis(7, (1, 1))])
+    assert [(block.tiles.size, block.rows.size, block.iterations) for block in blocks] == [(2, 7, 3), (1, 7, 1)]
 
 
 CHAIN = """

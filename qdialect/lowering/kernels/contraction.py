@@ -25,7 +25,7 @@ from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
-from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, sums_scratch, tiled_axes
+from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, pixel_blocks, sums_scratch, tiled_axes
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
 from qdialect.lowering.memory.storage import Storage
@@ -33,7 +33,7 @@ from qdialect.lowering.memory.views import Axis, collapse
 from qdialect.lowering.operands.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.text.kernel_text import Buffer
-from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, tile_blocks
+from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks
 from qdialect.lowering.tiling.strategy import Strategy, row_tiles
 
 
@@ -122,7 +122,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     summed = kernel.slot("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
-    tiled = tile_blocks(with_sums(pixels))
+    tiled = pixel_blocks(op, program.strategy, with_sums(pixels))
     for group in op.channel_groups():
         wide = tiled_axes(op, columns, group, summed)
         if wide and are_faster(program.strategy.matrix_machine, tiled, (*wide.sizes, wide.k_groups), group.lanes):

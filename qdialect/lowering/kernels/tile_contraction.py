@@ -22,12 +22,20 @@ from qdialect.lowering.kernels.contraction_micro_kernel import (
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.memory.storage import Storage
-from qdialect.lowering.memory.views import View
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first
-from qdialect.lowering.tiling.strategy import Swept
+from qdialect.lowering.tiling.matrix_tiles import (
+    LANES,
+    ROWS,
+    SUMS,
+    TileBlock,
+    k_tile,
+    meets_pixels_first,
+    tile_blocks,
+)
+from qdialect.lowering.tiling.strategy import Strategy, Swept
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")
@@ -50,6 +58,11 @@ def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: B
     if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
         return None
     return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
+
+
+def pixel_blocks(op: SumOfProducts, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+    """The blocks of tiles of `pixels`, the output pixels of `op`."""
+    return tile_blocks(pixels, are_far=op.macs // op.pixel_count > strategy.near_bytes)
 
 
 def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:

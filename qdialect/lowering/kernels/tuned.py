@@ -12,8 +12,9 @@ from qdialect.interface import Tunable
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.depthwise_dot_product import calls_of
+from qdialect.lowering.kernels.tile_contraction import pixel_blocks
 from qdialect.lowering.program import Program
-from qdialect.lowering.tiling.matrix_tiles import are_faster, tile_blocks
+from qdialect.lowering.tiling.matrix_tiles import are_faster
 from qdialect.lowering.tiling.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
 
 
@@ -74,12 +75,13 @@ def _written_as(program: Program, tunable: Tunable) -> Generator[None]:
 def _shape(program: Program, op: Contraction) -> ContractionShape:
     group = op.channel_groups()[0]
     axes, pixels = op.reduction_axes(group), op.pixel_axes()
+    tiled = pixel_blocks(op, program.strategy, pixels)
     return ContractionShape(
         group.lanes,
         axes.taps,
         tuple(axis.size for axis in pixels),
         op.sums_pairs(program.strategy, group),
-        are_faster(program.strategy.matrix_machine, tile_blocks(pixels), (*axes.sizes, axes.k_groups), group.lanes),
+        are_faster(program.strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
     )
 

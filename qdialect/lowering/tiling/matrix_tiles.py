@@ -1,16 +1,17 @@
 """Contractions in matrix tiles of AMX: how pixels and channels are cut, and where that beats dot products.
 
 A product of tiles adds to 16 x 16 sums, each of 16 K groups: 16384 products of bytes.  It takes `tile_product_cycles`
-whatever the extents, so that narrow tiles waste what they leave out.  With two tiles of data and two of weights, four
-products need four loads of 16 rows:
+whatever K groups and channels there are, and a cycle less for each row of data less, down to 9.  With two tiles of data
+and two of weights, four products need four loads of 16 rows:
 
   products   4 * 16 cycles
   loads      4 * 16 / 2 cycles, with two loads of 64 bytes a cycle
 
 so that products bound the loop.  One tile of weights with four of data takes five loads for four products, and fetches
-the weights of a small plane once.  Beside the products stand, for each tile of sums, its zeros, its way through memory
-(16 stores and as many loads) and the bias; and for each kind of tile a configuration of the registers, which is loaded
-and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
+the weights of a small plane once: that is for weights that come from afar, as 7 tiles of a row of 7 pixels each take as
+long as 4 tiles of a plane with such rows.  Beside the products stand, for each tile of sums, its zeros, its way through
+memory (16 stores and as many loads) and the bias; and for each kind of tile a configuration of the registers, which is
+loaded and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
 
   tiles      (16 K tiles + 30) cycles for each tile of sums, where K tiles count those of all taps,
              + 200 for each configuration
@@ -21,11 +22,12 @@ and no less than its weights take to come from the second level, where they exce
 layers of one row stay dot products.
 
 On a Xeon of the fourth generation or later, with everything in the first-level cache, bare loops took 16 cycles for a
-product, 7.5 for a load of 16 whole lines, 31 for one of 16 rows that lie in two lines each (see `aligned_data`), 15 for
-a store, 28 for a store whose sums are read again, and 200 for a configuration with its release.  Four loads and four
-products together took 71 to 77 cycles, not 64, and more where weights come from the second level: 1900 to 2000 of 3130
-billion products a second.  With 30 cycles around a tile of sums the model chooses well among 150 drawn layers that
-were measured in both forms by `benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time is lost to the slower form.
+product, 9.4 for one of 7 rows or 4, 7.5 for a load of 16 whole lines, 31 for one of 16 rows that lie in two lines each
+(see `aligned_data`), 15 for a store, 28 for a store whose sums are read again, and 200 for a configuration with its
+release.  Four loads and four products together took 71 to 77 cycles, not 64, and more where weights come from the
+second level: 1900 to 2000 of 3130 billion products a second.  With 30 cycles around a tile of sums the model chooses
+well among 150 drawn layers that were measured in both forms by `benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time
+is lost to the slower form.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ LANES = 16
 """Most 32-bit columns of a tile: channels, or K groups of data."""
 SUMS, SIDE = 4, 2
 """Most tiles of sums, and most of data and of weights that are multiplied with each other."""
+# Fewer rows take no less time.
+_LEAST_ROWS = 9
 # Zeros, stores, loads, the bias, and the wait for the last products.
 _AROUND_CYCLES = 30
 _CONFIGURATION_CYCLES = 200
@@ -83,20 +87,29 @@ class TileBlock:
         return self.iterations * self.tiles.size
 
     @property
+    def product_cycles(self) -> int:
+        """Cycles of the products with one tile of weights, all iterations together."""
+        return self.sums * max(self.rows.size, _LEAST_ROWS)
+
+    @property
     def pixel_count(self) -> int:
         """Pixels of all iterations."""
         return self.iterations * math.prod(axis.size for axis in self.pixels)
 
 
-def tile_blocks(pixels: Sequence[Axis]) -> list[TileBlock]:
+def tile_blocks(pixels: Sequence[Axis], *, are_far: bool = False) -> list[TileBlock]:
     """The pixels along `pixels` as blocks of two tiles where there are two, each of at most 16 pixels of the last axis.
 
     The tiles of a long axis have the same size, but for the last one.  Where fewer tiles than these, or as many of one
-    kind, have all of a plane, that is a block.
+    kind, have all of a plane, that is a block, if it has no fewer of them; but one whose tiles run across rows must
+    take fewer cycles, unless the weights `are_far`.
     """
-    planes, rows = _plane_block(pixels), _row_blocks(pixels)
+    plane, rows = _plane_block(pixels), _row_blocks(pixels)
     count = sum(block.sums for block in rows) - (len(rows) == 1)
-    return [planes] if planes and planes.sums <= count else rows
+    if plane is None or plane.sums > count or plane.tiles.size < rows[0].tiles.size:
+        return rows
+    is_slow = plane.pixels[0].size > 1 and plane.product_cycles >= sum(block.product_cycles for block in rows)
+    return rows if is_slow and not are_far else [plane]
 
 
 def _plane_block(pixels: Sequence[Axis]) -> TileBlock | None:
