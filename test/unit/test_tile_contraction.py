@@ -14,12 +14,20 @@ from vector_programs import module_of
 
 from qdialect._mlir import ir
 from qdialect.context import parse
-from qdialect.lowering.kernels import tile_contraction
+from qdialect.lowering.kernels import contraction, tile_contraction
+from qdialect.lowering.kernels.contraction_micro_kernel import SumOfProducts
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks, k_tile, meets_pixels_first, tile_blocks
-from qdialect.lowering.tiling.strategy import Swept
+from qdialect.lowering.tiling.matrix_tiles import (
+    TileBlock,
+    are_faster,
+    channel_blocks,
+    k_tile,
+    meets_pixels_first,
+    tile_blocks,
+)
+from qdialect.lowering.tiling.strategy import Strategy, Swept
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.lowering.upstream import load_kernel_dialects
@@ -66,7 +74,12 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
 def test_small_planes_have_the_bits_of_the_reference(
     shape: tuple[int, ...], are_far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tile_contraction, "tile_blocks", lambda pixels, **_: tile_blocks(pixels, are_far=are_far))
+
+    def blocks(op: SumOfProducts, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+        del op, strategy
+        return tile_blocks(pixels, are_far=are_far)
+
+    monkeypatch.setattr(contraction, "pixel_blocks", blocks)
     drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
     module = parse(drawn.text())
     assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
