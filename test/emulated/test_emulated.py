@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from strategy_networks import Network, drawn, literal
+from tile_networks import in_tiles
 from vector_programs import module_of
 
 from qdialect._mlir import ir
@@ -90,7 +91,8 @@ class Case:
 
 
 def case_of(network: Network, shape: tuple[int, ...]) -> Case:
-    return Case(parse(network.text()), network.rng.integers(0, 256, shape).astype(np.uint8))
+    """`network` with matrix tiles wherever they can be, though it is small."""
+    return Case(parse(in_tiles(network.text())), network.rng.integers(0, 256, shape).astype(np.uint8))
 
 
 def assert_same(case: Case, target: str, model: str) -> Ran:

@@ -10,12 +10,11 @@ from drawn_ops import OTHERS
 from guarded import GuardedRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tile_networks import with_tiles
+from tile_networks import in_tiles, with_tiles
 
 from qdialect import target
 from qdialect.context import parse
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.tiling import variant_notes
 
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
@@ -92,21 +91,12 @@ def test_contractions_in_matrix_tiles_wherever_they_can_be(runner: GuardedRunner
     @FEW
     @given(CONTRACTIONS[kind], st.integers(0, 999), THREADS)
     def check(text: str, seed: int, threads: int) -> None:
-        tiled = _in_tiles(text)
+        tiled = in_tiles(text)
         _check(runner, tiled, "amxint8", seed, threads)
         used.append(tiled)
 
     check()
     assert any('tdpbusd"' in str(lower(parse(one), target.TARGETS["amxint8"], Phase.X86).module) for one in used)
-
-
-def _in_tiles(text: str) -> str:
-    """The module with matrix tiles in every kernel that can have them."""
-    amx, module = target.TARGETS["amxint8"], parse(text)
-    variant_notes.write(module, amx, {})
-    found = [call.tunable for call in lower(module, amx, Phase.LINALG).calls if call.tunable]
-    variant_notes.write(module, amx, {one.kernel: "tiles" for one in found if "tiles" in one.candidates})
-    return str(module)
 
 
 def _check_drawn(runner: GuardedRunner, texts: st.SearchStrategy[str], examples: settings) -> None:
