@@ -24,7 +24,7 @@ from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
-from qdialect.lowering.x86.flat_place import flat_place
+from qdialect.lowering.x86.flat_address import flat_address
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.packs import PACK_BYTES, PACK_WORDS
@@ -109,16 +109,16 @@ class ByteStore(InstructionPattern[_Store]):
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
         strides = static_strides(ir.MemRefType(match.buffer.type)) or ()
         inner = self._tile.rank if is_unpacked else 2
-        place = flat_place(match.buffer, match.indices)
+        address = flat_address(match.buffer, match.indices)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
             packed = _pack([b.extract(integers, position) for position in group], lanes)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
-                self._tile.store(packed, match.buffer, place.further(_distance(group[0][:-1], strides[:-inner])))
+                self._tile.store(packed, match.buffer, address.further(_distance(group[0][:-1], strides[:-inner])))
                 continue
             for row, start, part in _by_row(group, packed, lanes):
-                place.further(_distance(row, strides[:-inner]) + start).store(part)
+                address.further(_distance(row, strides[:-inner]) + start).store(part)
 
 
 def _distance(row: Position, strides: Sequence[int]) -> int:

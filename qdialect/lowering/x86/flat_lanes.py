@@ -15,7 +15,7 @@ import numpy as np
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.flat_place import flat_place
+from qdialect.lowering.x86.flat_address import flat_address
 from qdialect.lowering.x86.memory import transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import Tile
 
@@ -136,10 +136,10 @@ def _read_flat(
 
 def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], tile: Tile) -> ir.Value:
     result = b.splat(type_, 0)
-    place = flat_place(buffer, indices)
+    address = flat_address(buffer, indices)
     strides = (static_strides(ir.MemRefType(buffer.type)) or ())[: -tile.rank]
     for position in np.ndindex(*list(type_.shape)[:-2]):
         distance = sum(map(mul, reversed(position), reversed(strides)))
-        loaded = tile.permuted(tile.load(buffer, place.further(distance)))
+        loaded = tile.permuted(tile.load(buffer, address.further(distance)))
         result = b.insert(loaded, result, position)
     return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.flat_place import FlatPlace, flat_place
+from qdialect.lowering.x86.flat_address import FlatAddress, flat_address
 from qdialect.passes.pattern import MatchFailure
 
 _BYTE = 8
@@ -43,9 +43,9 @@ class Read:
         """Its indices plus `steps` along the innermost dimensions."""
         return b.shifted(self.indices, [*[0] * (len(self.indices) - len(steps)), *steps])
 
-    def flat(self) -> FlatPlace:
+    def flat(self) -> FlatAddress:
         """Where it begins."""
-        return flat_place(self.buffer, self.indices)
+        return flat_address(self.buffer, self.indices)
 
     def before(self, user: ir.Operation) -> ir.InsertionPoint:
         """Where loads find what it reads: before `user`, or at itself where memory may be written in between."""

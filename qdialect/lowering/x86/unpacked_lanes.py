@@ -16,7 +16,7 @@ import numpy as np
 from qdialect._mlir import ir, vector
 from qdialect.lowering.memory.strides import row_major, static_strides
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.flat_place import FlatPlace
+from qdialect.lowering.x86.flat_address import FlatAddress
 
 PART = 16
 """Bytes that are unpacked by themselves."""
@@ -81,31 +81,31 @@ class Tile:
         """Whether each position of a tile is a byte of its own."""
         return len(set(self._offsets(buffer))) == self.size
 
-    def load(self, buffer: ir.Value, place: FlatPlace) -> ir.Value:
-        """The bytes of `buffer` at `place`, each at its position."""
+    def load(self, buffer: ir.Value, address: FlatAddress) -> ir.Value:
+        """The bytes of `buffer` at `address`, each at its position."""
         offsets, size = self._offsets(buffer), self.size
         length = _contiguous_bytes(offsets)
         if length == size:
-            return place.load(size)
+            return address.load(size)
         if max(offsets) < size:
-            near = place.load(max(offsets) + 1)
+            near = address.load(max(offsets) + 1)
             return vector.shuffle(near, near, offsets)
         if max(offsets) < 2 * size:
-            return self._from_two(place, offsets)
-        parts = [place.further(offsets[start]).load(length) for start in range(0, size, length)]
+            return self._from_two(address, offsets)
+        parts = [address.further(offsets[start]).load(length) for start in range(0, size, length)]
         while len(parts) > 1:
             count = b.shape_of(parts[0])[0]
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [vector.shuffle(low, high, range(2 * count)) for low, high in pairs]
         return parts[0]
 
-    def store(self, value: ir.Value, buffer: ir.Value, place: FlatPlace) -> None:
-        """Store the bytes of a vector in `buffer` at `place`."""
+    def store(self, value: ir.Value, buffer: ir.Value, address: FlatAddress) -> None:
+        """Store the bytes of a vector in `buffer` at `address`."""
         offsets = self._offsets(buffer)
         length = _contiguous_bytes(offsets)
         for start in range(0, self.size, length):
             part = value if length == self.size else vector.shuffle(value, value, range(start, start + length))
-            place.further(offsets[start]).store(part)
+            address.further(offsets[start]).store(part)
 
     def permuted(self, value: ir.Value) -> ir.Value:
         """The bytes of a vector as [4, lanes], vector v and lane 4 l + i."""
@@ -113,11 +113,11 @@ class Tile:
         shuffled = vector.shuffle(value, value, [int(position) for position in order])
         return vector.shape_cast(ir.VectorType.get(self.flat, ir.VectorType(value.type).element_type), shuffled)
 
-    def _from_two(self, place: FlatPlace, offsets: Sequence[int]) -> ir.Value:
+    def _from_two(self, address: FlatAddress, offsets: Sequence[int]) -> ir.Value:
         """Bytes that lie within those of two vectors: from the first of them and from the last."""
         size = self.size
         last = max(offsets) + 1 - size
-        ends = [place.further(start).load(size) for start in (0, last)]
+        ends = [address.further(start).load(size) for start in (0, last)]
         return vector.shuffle(*ends, [position if position < size else position - last + size for position in offsets])
 
     def _offsets(self, buffer: ir.Value) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Elements of a buffer that is seen as one dimension.
 
 What is a constant distance from such an element takes one addition. By indices it takes an addition for each that
-differs, and all of their products with strides: in kernels that load hundreds of vectors from a few places, more than
+differs, and all of their products with strides: where kernels load hundreds of vectors from a few addresses, more than
 half of the ops were address arithmetic.
 """
 
@@ -17,16 +17,16 @@ from qdialect.lowering.x86 import building as b
 
 
 @dataclass(frozen=True)
-class FlatPlace:
+class FlatAddress:
     """What is `distance` away from an element of a buffer of one dimension."""
 
     buffer: ir.Value
     start: ir.Value
     distance: int = 0
 
-    def further(self, distance: int) -> FlatPlace:
+    def further(self, distance: int) -> FlatAddress:
         """The element `distance` away."""
-        return FlatPlace(self.buffer, self.start, self.distance + distance)
+        return FlatAddress(self.buffer, self.start, self.distance + distance)
 
     def load(self, lanes: int) -> ir.Value:
         """The 1-d vector of `lanes` elements that begins here."""
@@ -40,9 +40,9 @@ class FlatPlace:
         return b.shifted([self.start], [self.distance])
 
 
-def flat_place(buffer: ir.Value, indices: Sequence[ir.Value]) -> FlatPlace:
+def flat_address(buffer: ir.Value, indices: Sequence[ir.Value]) -> FlatAddress:
     """The element at `indices` of a memref with static strides that are not negative."""
-    return FlatPlace(_flat(buffer), _sum_of_products(indices, static_strides(ir.MemRefType(buffer.type)) or (), 0))
+    return FlatAddress(_flat(buffer), _sum_of_products(indices, static_strides(ir.MemRefType(buffer.type)) or (), 0))
 
 
 def _sum_of_products(values: Sequence[ir.Value], factors: Sequence[int], start: int) -> ir.Value:

@@ -8,7 +8,7 @@ from qdialect.context import make_context
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.x86 import building
-from qdialect.lowering.x86.flat_place import flat_place
+from qdialect.lowering.x86.flat_address import flat_address
 from qdialect.runtime.jit import MachineCode
 
 LANES = 4
@@ -55,5 +55,5 @@ def _copy(read: ir.Value, write: ir.Value, end: ir.OpView, rank: int, distance: 
     """Copy a vector from the indices 1, 2 ... and `distance` further on."""
     with ir.InsertionPoint(end):
         indices = [building.index(index) for index in range(1, 1 + rank)]
-        loaded = flat_place(read, indices).further(distance).load(LANES)
-        flat_place(write, indices).further(distance).store(loaded)
+        loaded = flat_address(read, indices).further(distance).load(LANES)
+        flat_address(write, indices).further(distance).store(loaded)
