@@ -162,6 +162,11 @@ class TileModel:
             yield from ((some, vectors) for some in sorted(rows, reverse=True) if some)
 
     @property
+    def sums_in_flight(self) -> int:
+        """Vectors of sums that a tile needs so that none waits for the last product; 0 where additions are short."""
+        return self._in_flight if self.products is Products.BYTES else 0
+
+    @property
     def _in_flight(self) -> int:
         """Products that start until the sums of the first one are there."""
         return math.ceil(self.machine.dot_latency * self.machine.dot_products)

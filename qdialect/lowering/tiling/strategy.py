@@ -189,12 +189,16 @@ class Strategy:
             blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], in_pairs))
         return blocks
 
-    def least_rows(self, block: ChannelBlock, *, stored_words: bool) -> int | None:
-        """The least of `rows_for` for tiles of `block`.
+    def least_rows(self, block: ChannelBlock, *, stored_words: bool = False) -> int:
+        """The least of `rows_for` for tiles of `block`, more than half of the most.
 
-        Words are twice the bytes of weights for as many products: short tiles wait for them.
+        Words are twice the bytes of weights for as many products: short tiles wait for them.  Dot products of bytes are
+        added up one after the other: tiles with fewer sums than are in flight wait for the first one.
         """
-        return -(-3 * block.rows // 4) if stored_words and self.stored_word_model else None
+        if stored_words and self.stored_word_model:
+            return -(-3 * block.rows // 4)
+        in_flight = self.model.sums_in_flight if self.model else 0
+        return min(block.rows, max(block.rows // 2 + 1, -(-in_flight // block.vectors)))
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, pixels per tile) of the parts of a row of pixels."""
