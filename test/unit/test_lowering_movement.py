@@ -72,6 +72,27 @@ def test_planes_become_pixels(planes: int, element: str) -> None:
     check(graph([tensor((2, planes, 5, 19), element)], body))
 
 
+@variants_together
+@pytest.mark.parametrize("element", EIGHT_BIT)
+@pytest.mark.parametrize(("channels", "height", "width"), [(3, 33, 1), (5, 1, 19), (17, 6, 7), (40, 3, 35)])
+def test_arrays_of_planes_are_transposed_where_they_lie(channels: int, height: int, width: int, element: str) -> None:
+    """Quantized values of `i8` are stored unsigned in between; one result is read by a second op, too."""
+    kernel: Attributes = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}
+    bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
+
+    def body(image: ir.Value) -> list[ir.Value]:
+        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
+        pooled = build(MaxPool2DOp, pixels, element=element, **kernel, **bounds).output
+        planes = build(TransposeOp, pooled, element=element, permutation=(0, 3, 1, 2)).output
+        looked_up = build(LutOp, planes, element=element, table=TABLE, **quantization(element, element)).output
+        return [planes, looked_up]
+
+    module = graph([tensor((2, channels, height, width), element)], body)
+    check(module)
+    labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
+    assert [label for label in labels if label.startswith(("input", "output"))] == []
+
+
 def test_constants_are_read_where_they_lie() -> None:
     """With a border of their own for each consumer that wants one; no call stores or copies them."""
     values = np.random.default_rng(5).integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)

@@ -272,6 +272,17 @@ def test_rows_for(extent: int, maximum: int, rows: int) -> None:
     assert rows_for(extent, maximum) == rows
 
 
+@pytest.mark.parametrize(
+    ("cpu", "channels", "rows"),
+    [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
+)
+def test_no_register_tile_waits_for_its_own_sums(cpu: str, channels: int, rows: int) -> None:
+    # Two products a cycle, each five cycles late, keep ten sums busy: 6 rows of 2 vectors are enough, 4 are not.
+    strategy = strategy_of(resolve(cpu))
+    block = strategy.channel_blocks(channels, 300)[0]
+    assert rows_for(28, block.rows, strategy.least_rows(block)) == rows
+
+
 @given(CHANNELS, st.integers(1, 30), st.booleans(), st.sampled_from([64, 32, 16]))
 def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool, vector: int) -> None:
     blocks = lane_blocks(lanes, width, merge=merge, vector=vector)

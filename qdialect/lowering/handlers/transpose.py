@@ -11,7 +11,7 @@ from qdialect.lowering.operands.transposed_operands import is_read_through
 from qdialect.lowering.program import Kernel
 
 
-@lowers(TransposeOp)
+@lowers(TransposeOp, takes_arrays=True)
 def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
     if not is_read_through(op):
         store_transposed(lowering, op)

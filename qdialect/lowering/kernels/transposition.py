@@ -1,5 +1,7 @@
 """Copies that change the order of dimensions: squares, read along one dimension and written along another.
 
+Either side may be a user's array: bytes of `i8` are made signed or unsigned on the way, as the other side has them.
+
 Planes of bytes that become pixels of up to four are put together as 32-bit numbers, a vector of pixels at a time.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, declare_operand, emit_map, flipped
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
@@ -24,21 +26,33 @@ _PIXEL = 4
 
 def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand) -> None:
     """Copy every element of `shape`, the target's order of dimensions; each side has a dimension of stride 1."""
+    stored = _stored_as(source, target)
     axes = collapse([Axis(n, (source.strides[i], target.strides[i])) for i, n in enumerate(shape)])
     contiguous = [axis for axis in axes if axis.strides[0] == 1]
     if len(axes) < 2 or not contiguous or axes[-1].strides[1] != 1 or contiguous[0] is axes[-1]:
-        emit_map(kernel, shape, [source], target, lambda _, values: values[0])
+        emit_map(kernel, shape, [source], target, stored)
         return
     pixels = _pixels(target, axes)
     if pixels is not None:
-        _emit_packing(kernel, axes, source, pixels)
+        _emit_packing(kernel, axes, source, pixels, stored)
         return
     declared = [declare_operand(kernel, "source", source), declare_operand(kernel, "target", target)]
     buffers = (declared[0].buffer, declared[1].buffer)
     along = axes.index(contiguous[0])
     for row in split(axes[along].size, min(SQUARE, axes[along].size)):
         for column in split(axes[-1].size, min(SQUARE, axes[-1].size)):
-            _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset))
+            _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset), stored)
+
+
+def _stored_as(source: MapOperand, target: MapOperand) -> Emit:
+    """An element of the source as the target stores it."""
+    sides = [side.source for side in (source, target)]
+    signed = {slot.signed for slot in sides if isinstance(slot, BufferSlot)}
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        return flipped(body, values[0]) if len(signed) > 1 else values[0]
+
+    return emit
 
 
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
@@ -54,14 +68,16 @@ def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
 
 
-def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand) -> None:
+def _emit_packing(
+    kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit
+) -> None:
     """The last axis is the planes; a pixel's first byte is its lowest, those beyond the planes are zero."""
     *outer, planes = axes
     buffer, steps = declare_operand(kernel, "source", source).buffer, tuple(axis.strides[0] for axis in outer)
     bytes_ = [MapOperand(buffer, steps, source.offset + i * planes.strides[0]) for i in range(planes.size)]
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        wide = [body.cast("arith.extui", value, "i32") for value in values]
+        wide = [body.cast("arith.extui", stored(body, [value]), "i32") for value in values]
         pixel = wide[0]
         for i, byte in enumerate(wide[1:], start=1):
             shifted = body.binary("arith.shli", byte, body.constant(8 * i, "i32"))
@@ -79,6 +95,7 @@ def _emit_part(
     row: tuple[int, int, int],
     column: tuple[int, int, int],
     origins: tuple[int, int],
+    stored: Emit,
 ) -> None:
     """One micro-kernel: `row` is a part (start, size, tile) of the source's contiguous axis, `column` the target's."""
     sizes, tiles = [axis.size for axis in axes], [1] * len(axes)
@@ -94,5 +111,7 @@ def _emit_part(
     view = View(tuple(sizes), tuple(axis.strides[1] for axis in axes), offsets[1])
     destination, where = kernel.write(buffers[1], view)
     tag = Tag(kernel.next_micro_kernel(), "root", tuple(tiles))
-    done = kernel.copy(Loops(loops), operand, Operand(destination, loops), tag)
+    body = kernel.body([operand])
+    value = stored(body, body.inputs)
+    done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), body, value, tag)
     kernel.store(done, where)
