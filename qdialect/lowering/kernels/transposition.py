@@ -68,9 +68,7 @@ def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
 
 
-def _emit_packing(
-    kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit
-) -> None:
+def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit) -> None:
     """The last axis is the planes; a pixel's first byte is its lowest, those beyond the planes are zero."""
     *outer, planes = axes
     buffer, steps = declare_operand(kernel, "source", source).buffer, tuple(axis.strides[0] for axis in outer)

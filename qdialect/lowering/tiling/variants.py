@@ -114,7 +114,8 @@ def _register_tiles(strategy: Strategy, model: TileModel, shape: ContractionShap
 def _plan(strategy: Strategy, shape: ContractionShape) -> _Plan:
     """The blocks of channels, and the tiles of pixels of each."""
     blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
-    return tuple((block, tuple(map(tuple, row_tiles(shape.pixels, block.rows, strategy.least_rows(block))))) for block in blocks)
+    tiles = [row_tiles(shape.pixels, block.rows, strategy.least_rows(block)) for block in blocks]
+    return tuple((block, tuple(map(tuple, parts))) for block, parts in zip(blocks, tiles, strict=True))
 
 
 def _cycles(model: TileModel, plan: _Plan, size: int) -> float:
