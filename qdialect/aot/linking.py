@@ -34,7 +34,8 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
         (folder / "network.o").write_bytes(code)
         (folder / "symbols.map").write_text(f"{{ global: {network.name}_*; {DESCRIPTION}; local: *; }};\n")
         options = [
-            *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", f"-Wl,-soname,{file_name}"),
+            # The compiler would cut an option of -Wl at the commas of a file's name.
+            *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Xlinker", f"-soname={file_name}"),
             f"-Wl,--defsym={DESCRIPTION}={network.name}_network",
             # The functions of other libraries are found when the network is linked or loaded with these.
             *([] if network.external_calls else ["-Wl,--no-undefined"]),

@@ -83,6 +83,15 @@ def test_only_the_interface_is_visible(folder: Path, name: str) -> None:
     assert {line.split()[2] for line in lines} == {*public, "qdialect_network_of_file"}
 
 
+@pytest.mark.parametrize("name", ["a,b.so", "a b.so", "-a.so", "@a.so", "'a\".so", "ä$(b).so"])
+def test_a_library_knows_its_name_whatever_that_is(tmp_path: Path, name: str) -> None:
+    executable = qdialect.compile(parse(CONVOLUTION), target="x86-64")
+    executable.save(tmp_path / name)
+    dynamic = ran(tool("readelf"), "--dynamic", "--wide", f"./{name}", folder=tmp_path)
+    assert f"Library soname: [{name}]" in dynamic
+    assert qdialect.load(tmp_path / name).outputs == executable.outputs
+
+
 def test_an_object_file_is_as_a_compiler_makes_it(tmp_path: Path) -> None:
     compiled(tmp_path, CONVOLUTION, "--emit", "obj", "--targets", "host,x86-64", output="model.o")
     symbols = ran(tool("nm"), "--extern-only", "model.o", folder=tmp_path).splitlines()
