@@ -249,7 +249,10 @@ class GraphLowering:
         """The layout of `value` in the arena."""
         storage = storage_of(value.type, self._halo_of(value))
         owner = value.owner
-        is_written_so = isinstance(owner, ir.Block) or (storage.pitch <= _NARROW and _joins_rows(owner))
+        # A transposition makes pixels of four bytes of up to four planes.
+        is_written_so = isinstance(owner, ir.Block) or (
+            storage.pitch <= _NARROW and _takes_arrays(owner) and owner.name != TransposeOp.OPERATION_NAME
+        )
         if not is_written_so or not _only_windows(value):
             return storage
         # Windows are read at any length: a kernel that writes without spare lanes writes contiguous rows.
@@ -377,11 +380,6 @@ def _everyone_takes_arrays(value: ir.Value) -> bool:
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
     return op.name in _TAKES_ARRAYS and not _reads_words(op)
-
-
-def _joins_rows(op: ir.Operation) -> bool:
-    """Whether the kernel of `op` writes rows without spare lanes as one; planes become pixels of whole words."""
-    return _takes_arrays(op) and op.name != TransposeOp.OPERATION_NAME
 
 
 def _refuse_unknown(operations: list[ir.Operation]) -> None:
