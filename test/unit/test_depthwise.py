@@ -27,6 +27,10 @@ WINDOWS = [
     ((1, 5, 16, 12), (1, 7), (1, 1), (0, 3, 0, 3), (1, 1)),
     ((1, 3, 4, 72), (3, 1), (1, 1), (1, 0, 1, 0), (1, 1)),
     ((1, 11, 12, 64), (9, 9), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 1, 35, 72), (1, 5), (1, 1), (0, 2, 0, 2), (1, 1)),
+    ((1, 1, 40, 64), (1, 9), (1, 2), (0, 4, 0, 4), (1, 1)),
+    ((1, 6, 5, 64), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 19, 1, 24), (5, 1), (1, 1), (2, 0, 2, 0), (1, 1)),
 ]
 
 
@@ -42,6 +46,15 @@ def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
     values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
     check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
+
+
+@pytest.mark.parametrize("number", [10, 11])
+def test_all_taps_of_a_single_row_are_in_dot_products(number: int) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
+    text = str(lower(depthwise(number, "ui8", values, (3,)), TARGETS["avx512vbmi"], Phase.X86).module)
+    assert "vpdpbusd" in text
+    assert "arith.muli" not in text
 
 
 @variants_together

@@ -26,7 +26,10 @@ def added_up(k_groups: list[KGroups], shape: tuple[int, ...]) -> NDArray[np.int6
     return total[:, : shape[1], : shape[2]]
 
 
-@given(st.sampled_from([(3, 3), (3, 2), (2, 3), (1, 3), (5, 5), (1, 7), (3, 1)]), st.booleans(), st.data())
+KERNELS = [(3, 3), (3, 2), (2, 3), (1, 3), (5, 5), (1, 7), (3, 1), (1, 5), (2, 9), (5, 1)]
+
+
+@given(st.sampled_from(KERNELS), st.booleans(), st.data())
 def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool, data: st.DataObject) -> None:
     size = 2 * kernel[0] * kernel[1]
     drawn = data.draw(st.lists(st.sampled_from(EXTREMES) | st.integers(-255, 255), min_size=size, max_size=size))
@@ -36,6 +39,9 @@ def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool,
     if in_pairs:
         padded = [np.pad(one.taps, ((0, 0), (0, 0), (0, one.taps.shape[2] % 2))) for one in k_groups]
         assert all(sums_fit(taps) for taps in padded)
+    else:
+        # One tap of one row would be multiplied element by element, by other instructions.
+        assert all(one.taps[0].size > 1 for one in k_groups)
 
 
 @pytest.mark.parametrize(("row", "products"), [([85, 85, 86], 1), ([127, 127, 3], 2), ([127, 127, 127], 2)])

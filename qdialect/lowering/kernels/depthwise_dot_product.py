@@ -93,13 +93,13 @@ class PixelBlock:
 
 
 def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
-    """What each call computes; nothing for too few lanes, a large kernel, or too many weights for pairs.
+    """What each call computes; nothing for too few lanes, a single tap, a large kernel, or too many weights for pairs.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.
     """
     height, width = op.window.kernel
-    if height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
+    if height * width == 1 or height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
         return []
     storages = [slot.storage for slot in op.slots]
     pitches = {storage.pitch for storage in storages}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,14 +47,14 @@ def k_groups_of(weights: NDArray[np.int32], *, in_pairs: bool) -> list[KGroups]:
     if weights.shape[2] == K_GROUP - 1 and len(remainder) == 1 and not remainder[0][:, :, ::2].any():
         both = np.stack([whole[:, :, 0], whole[:, :, 1], remainder[0][:, :, 1], whole[:, :, 2]], axis=2)
         return [KGroups(0, 0, _SHARED, both)]
-    return list(_by_rows([whole, *remainder], is_shared=False))
+    return list(_by_rows([whole, *remainder]))
 
 
 def _pairs(weights: NDArray[np.int32]) -> Iterator[KGroups]:
     """K groups of which every pair keeps the bound."""
     _, height, width = weights.shape
     if width != K_GROUP - 1:
-        yield from _by_rows(parts_that_fit(weights.astype(np.int16)), is_shared=False)
+        yield from _by_rows(parts_that_fit(weights.astype(np.int16)), in_pairs=True)
         return
     taps, spare = _middle_twice(weights)
     if height != K_GROUP - 1:
@@ -67,15 +67,28 @@ def _pairs(weights: NDArray[np.int32]) -> Iterator[KGroups]:
         yield from (KGroups(0, 1, _SHARED, part, True) for part in parts_that_fit(down.astype(np.int16)))
 
 
-def _by_rows(parts: list[NDArray[np.int8]], *, is_shared: bool) -> Iterator[KGroups]:
-    """The first part as it is, and of the others the rows that are not zero."""
+def _by_rows(parts: list[NDArray[np.int8]], *, is_shared: bool = False, in_pairs: bool = False) -> Iterator[KGroups]:
+    """The first part as it is, and of the others the rows that are not zero, or all where a row is one tap."""
     whole, *remainder = parts
     _, height, width = whole.shape
-    rows = [(whole, 0, height), *((rest, row, row + 1) for rest, row in product(remainder, range(height)))]
-    for (part, row, end), column in product(rows, range(0, width, K_GROUP)):
-        taps = part[:, row:end, column : column + K_GROUP]
-        if part is whole or taps.any():
-            yield KGroups(row, column, _SHARED if is_shared else taps.shape[2:], taps)
+    step = height if width == 1 else 1
+    rows = [(whole, 0, height), *((rest, row, row + step) for rest, row in product(remainder, range(0, height, step)))]
+    for part, row, end in rows:
+        for column, last in pairwise(_columns(width, is_single=end - row == 1 and not in_pairs)):
+            taps = part[:, row:end, column:last]
+            if part is whole or taps.any():
+                yield KGroups(row, column, _SHARED if is_shared else taps.shape[2:], taps)
+
+
+def _columns(width: int, *, is_single: bool) -> list[int]:
+    """Where the K groups of some rows begin, and their end.
+
+    One tap of a single row is no product that is summed: the last two K groups share their five.
+    """
+    starts = list(range(0, width, K_GROUP))
+    if is_single and width % K_GROUP == 1 and width > 1:
+        starts[-1] -= 1
+    return [*starts, width]
 
 
 def _middle_twice(taps: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
