@@ -16,6 +16,7 @@ from qdialect.lowering.tiling.strategy import (
     Swept,
     depthwise_blocks,
     lane_blocks,
+    lane_parts,
     row_tiles,
     rows_for,
     split,
@@ -256,6 +257,13 @@ def test_splits_are_whole_tiles_and_one_rest(extent: int, tile: int) -> None:
     assert [own for _, _, own in parts[:-1]] == [tile] * (len(parts) - 1)
     assert 1 <= len(parts) <= 2
     assert all(size % own == 0 and own <= tile for _, size, own in parts)
+
+
+@given(EXTENTS, st.sampled_from([16, 32, 64]))
+def test_lanes_of_a_row_are_whole_vectors_and_one_rest(extent: int, width: int) -> None:
+    parts = lane_parts(extent, width)
+    assert covered(parts) == list(range(extent))
+    assert all(size % own == 0 and own <= width and (own < 16 or own % 16 == 0) for _, size, own in parts)
 
 
 @given(EXTENTS, st.integers(2, 24))

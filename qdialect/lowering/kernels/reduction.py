@@ -15,7 +15,7 @@ from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Loops, Operand, Tag, Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.strategy import rows_for, split
+from qdialect.lowering.tiling.strategy import lane_parts, rows_for, split
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Emitter:
         *outer, rows = outer
         return [
             _part(outer, [(rows, *row), (last, *lanes)])
-            for lanes in split(last.size, min(self.op.width, last.size))
+            for lanes in lane_parts(last.size, self.op.width)
             for row in self._row_parts(rows)
         ]
 
