@@ -259,11 +259,11 @@ def test_splits_are_whole_tiles_and_one_rest(extent: int, tile: int) -> None:
     assert all(size % own == 0 and own <= tile for _, size, own in parts)
 
 
-@given(EXTENTS, st.sampled_from([16, 32, 64]))
-def test_lanes_of_a_row_are_whole_vectors_and_one_rest(extent: int, width: int) -> None:
-    parts = lane_parts(extent, width)
+@given(EXTENTS, st.sampled_from([16, 32, 64]), st.sampled_from([4, 8, 16]))
+def test_lanes_of_a_row_are_whole_vectors_and_one_rest(extent: int, width: int, lanes: int) -> None:
+    parts = lane_parts(extent, width, lanes)
     assert covered(parts) == list(range(extent))
-    assert all(size % own == 0 and own <= width and (own < 16 or own % 16 == 0) for _, size, own in parts)
+    assert all(size % own == 0 and own <= width and (own < lanes or own % lanes == 0) for _, size, own in parts)
 
 
 @given(EXTENTS, st.integers(2, 24))

@@ -111,7 +111,7 @@ class _Emitter:
         *outer, rows = outer
         return [
             _part(outer, [(rows, *row), (last, *lanes)])
-            for lanes in lane_parts(last.size, self.op.width)
+            for lanes in lane_parts(last.size, self.op.width, self.kernel.program.strategy.lanes)
             for row in self._row_parts(rows)
         ]
 

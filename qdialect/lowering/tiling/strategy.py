@@ -294,15 +294,15 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
 
 
-def lane_parts(extent: int, width: int) -> list[tuple[int, int, int]]:
+def lane_parts(extent: int, width: int, lanes: int) -> list[tuple[int, int, int]]:
     """(start, extent, lanes) of the parts of a row: tiles of `width` lanes, of the whole vectors left, and the rest.
 
-    Vectors between 16 lanes and 32 would be taken apart, lane by lane.
+    A tile that is more than a vector of `lanes` and no multiple of it would be taken apart, lane by lane.
     """
     whole = extent // width * width
-    vectors = (extent - whole) // _WIDE * _WIDE
-    starts = [(0, whole, width), (whole, vectors, vectors), (whole + vectors, extent - whole - vectors, _WIDE)]
-    return [(start, size, min(size, lanes)) for start, size, lanes in starts if size]
+    vectors = (extent - whole) // lanes * lanes
+    parts = [(0, whole, width), (whole, vectors, vectors), (whole + vectors, extent - whole - vectors, lanes)]
+    return [(start, size, min(size, tile)) for start, size, tile in parts if size]
 
 
 def row_tiles(extents: Sequence[int], maximum: int, least: int | None = None) -> list[list[tuple[int, int, int]]]:
