@@ -25,6 +25,7 @@ from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.stage_fusion import StageFusionPass
 from qdialect.passes.tabulate_elementwise import TabulateElementwisePass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
+from qdialect.passes.trim_taps import TrimTapsPass
 
 
 @register
@@ -33,9 +34,9 @@ class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
-    tabulate-elementwise, fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp,
-    fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  At the position of fuse-residual, every
-    registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
+    tabulate-elementwise, fold-padding, trim-taps, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue,
+    fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  At the position of fuse-residual,
+    every registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -61,6 +62,8 @@ class FuseQnnPass(CompositePass):
             # What follows the value that was raised starts from 8 bits by now.
             TabulateElementwisePass(),
             FoldPaddingPass(),
+            # All padding is the convolution's own by now.
+            TrimTapsPass(),
             # Everything unary is a table before tables are composed; those that clamp come out as clips.
             TabulateUnaryPass(self.leaky_relu),
             ComposeLutsPass(),

@@ -37,36 +37,36 @@
 // GENERIC-NOT: llvm.x86
 // GENERIC-NOT: vector.shuffle
 // GENERIC-LABEL: func.func @main(
-func.func @main(%x: tensor<1x3x5x64xui8>) -> tensor<1x3x5x64xui8> {
+func.func @main(%x: tensor<1x5x5x64xui8>) -> tensor<1x5x5x64xui8> {
   %w0 = "qnn.constant"() {value = dense<3> : tensor<64x3x3x1xi8>} : () -> tensor<64x3x3x1xi8>
   %0 = "qnn.conv2d"(%x, %w0) {
     input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>,
     dilation = array<i64: 1, 1>, groups = 64 : i64
-  } : (tensor<1x3x5x64xui8>, tensor<64x3x3x1xi8>) -> tensor<1x3x5x64xi32>
+  } : (tensor<1x5x5x64xui8>, tensor<64x3x3x1xi8>) -> tensor<1x5x5x64xi32>
   %1 = "qnn.requantize"(%0) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
     output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
-  } : (tensor<1x3x5x64xi32>) -> tensor<1x3x5x64xui8>
+  } : (tensor<1x5x5x64xi32>) -> tensor<1x5x5x64xui8>
   %w1 = "qnn.constant"() {value = dense<3> : tensor<64x5x5x1xi8>} : () -> tensor<64x5x5x1xi8>
   %2 = "qnn.conv2d"(%1, %w1) {
     input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>,
     dilation = array<i64: 1, 1>, groups = 64 : i64
-  } : (tensor<1x3x5x64xui8>, tensor<64x5x5x1xi8>) -> tensor<1x3x5x64xi32>
+  } : (tensor<1x5x5x64xui8>, tensor<64x5x5x1xi8>) -> tensor<1x5x5x64xi32>
   %3 = "qnn.requantize"(%2) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
     output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
-  } : (tensor<1x3x5x64xi32>) -> tensor<1x3x5x64xui8>
+  } : (tensor<1x5x5x64xi32>) -> tensor<1x5x5x64xui8>
   %w2 = "qnn.constant"() {value = dense<3> : tensor<64x9x9x1xi8>} : () -> tensor<64x9x9x1xi8>
   %4 = "qnn.conv2d"(%3, %w2) {
     input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>, padding = array<i64: 4, 4, 4, 4>,
     dilation = array<i64: 1, 1>, groups = 64 : i64
-  } : (tensor<1x3x5x64xui8>, tensor<64x9x9x1xi8>) -> tensor<1x3x5x64xi32>
+  } : (tensor<1x5x5x64xui8>, tensor<64x9x9x1xi8>) -> tensor<1x5x5x64xi32>
   %5 = "qnn.requantize"(%4) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
     output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
-  } : (tensor<1x3x5x64xi32>) -> tensor<1x3x5x64xui8>
-  return %5 : tensor<1x3x5x64xui8>
+  } : (tensor<1x5x5x64xi32>) -> tensor<1x5x5x64xui8>
+  return %5 : tensor<1x5x5x64xui8>
 }
