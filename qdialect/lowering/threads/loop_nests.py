@@ -1,7 +1,8 @@
 """The loop nests of a kernel, and which of their loops may be divided among threads.
 
-A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests that meet in
-scratch memory stay together. One thing is taken on trust: no iteration reads another's scratch memory.
+A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
+together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads another's
+scratch memory.
 """
 
 from __future__ import annotations
