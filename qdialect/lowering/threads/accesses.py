@@ -51,6 +51,12 @@ class Run:
         low, high = max(self.start, other.start), min(self.end, other.end)
         return low < high and bool((self._mask(low, high) & other._mask(low, high)).any())
 
+    def mask(self, extent: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which elements of a buffer of `extent` it has."""
+        found = np.zeros(extent, np.bool_)
+        found[self.start : self.end] = self._mask(self.start, self.end)
+        return found
+
     def scaled(self, size: int, offset: int) -> Run:
         """The bytes of elements of `size` bytes, in a block where the buffer starts at `offset`."""
         return Run(offset + self.start * size, ((1, size), *((stride * size, extent) for stride, extent in self.dims)))

@@ -1,7 +1,8 @@
 """The loop nests of a kernel, and which of their loops may be divided among threads.
 
-A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests that meet in
-scratch memory stay together. One thing is taken on trust: no iteration reads another's scratch memory.
+A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
+together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads another's
+scratch memory.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from qdialect.lowering.threads.accesses import Access, accesses, bounds
 from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.dependences import is_order_free
 from qdialect.lowering.threads.division import Work
+from qdialect.lowering.threads.scratch_groups import scratch_groups
 
 _INNER_SHARE = 0.9
 """Of the cost of an iteration that a loop inside it must have to be divided."""
@@ -105,8 +107,10 @@ def _groups(function: ir.Operation, every: Sequence[Access], scratch: tuple[int,
             {_top(access.op, function) for access in touching if access.is_write == is_write}
             for is_write in (True, False)
         )
-        if writing != reading:
-            _merge(group_of, writing | reading)
+        if writing == reading:
+            continue
+        for group in scratch_groups(sorted(writing | reading, key=order.__getitem__), touching):
+            _merge(group_of, set(group))
     for top in list(group_of):
         _merge(group_of, {top, *_readers(top, group_of)})
     distinct = {id(group): group for group in group_of.values()}.values()
