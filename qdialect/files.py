@@ -130,6 +130,23 @@ class _Draft:
         return QDialectError(f"cannot write '{self.path}': {_reason(self.path, problem)}")
 
 
+def is_device(path: Path) -> bool:
+    """Whether `path` names something that is there and is neither a file nor a folder; never raises."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether both paths name one file that is there; never raises."""
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
 def is_regular(path: Path) -> bool:
     """Whether `path` names a regular file; never raises, whatever the path is."""
     try:

@@ -19,6 +19,8 @@ LONGEST_NAME = 200
 """Characters; C compilers and linkers take more, and file names do not."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RESERVED = "qdialect"
+"""With it ``NAME_network`` would be the type that the function of this name returns."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -106,13 +108,16 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         wanted = f"a C identifier of at most {LONGEST_NAME} characters that begins with a letter"
         raise InputError(f"name of a network must be {wanted}, but got '{name}'")
+    if name == _RESERVED:
+        raise InputError(f"name of a network must not be '{name}', which the types of its header begin with")
     return name
 
 
 def name_of_file(path: Path) -> str:
     """A name for the network in the file at `path`: its stem, with ``_`` for what C does not allow in a name."""
     found = _NO_NAME.sub("_", path.name.partition(".")[0]).strip("_")[:LONGEST_NAME]
-    return found if _NAME.fullmatch(found) else f"network_{found}"[:LONGEST_NAME].rstrip("_")
+    is_usable = _NAME.fullmatch(found) and found != _RESERVED
+    return found if is_usable else f"network_{found}"[:LONGEST_NAME].rstrip("_")
 
 
 def target_titles(versions: Sequence[Version]) -> str:

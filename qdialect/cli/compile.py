@@ -26,7 +26,7 @@ from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
-from qdialect.files import write_files
+from qdialect.files import is_device, is_regular, is_same_file, write_files
 from qdialect.jobs import using
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
@@ -149,8 +149,14 @@ def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
 def _check_output(options: Arguments, path: Path) -> None:
     """Say what is wrong before minutes of compilation, not after."""
     is_binary = options.emit in ("so", "obj")
-    if is_binary and options.output == "-":
-        raise InputError(f"--emit {options.emit} writes several files, so that --output must name one, but got '-'")
+    if not path.name:
+        raise InputError(f"--output must name a file, but got '{options.output}'")
+    if is_same_file(path, Path(options.model)) and is_regular(path):
+        raise InputError(f"--output must not name the model, but got '{path}'")
+    if is_binary and (options.output == "-" or is_device(path)):
+        raise InputError(
+            f"--emit {options.emit} writes several files, so that --output must name one, but got '{path}'"
+        )
     if is_binary and path.suffix in _HEADERS:
         raise InputError(f"--output must not name the header, which is written beside it, but got '{path}'")
     if options.emit == "so":

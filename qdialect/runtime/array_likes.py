@@ -36,9 +36,8 @@ def as_array(title: str, port: Port, found: object) -> Array:
     wanted = f"{title} must be an array {described(port.dtype, port.shape)}"
     if is_tensor(found):
         return _of_tensor(wanted, found)
-    reader = _reader(wanted, found)
     try:
-        return reader(found)
+        return _reader(wanted, found)(found)
     except (TypeError, ValueError, BufferError, RuntimeError, AttributeError) as error:
         raise InputError(f"{wanted}, but got {_named(found)} that NumPy cannot read: {error}") from error
 

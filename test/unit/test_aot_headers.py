@@ -100,6 +100,7 @@ def test_text_of_c_has_nothing_that_ends_it() -> None:
         (".so", "network"),
         ("_x.so", "x"),
         ("a" * 300 + ".so", "a" * 200),
+        ("qdialect.so", "network_qdialect"),
     ],
 )
 def test_a_file_gives_its_network_a_name(file: str, name: str) -> None:
@@ -110,3 +111,9 @@ def test_a_file_gives_its_network_a_name(file: str, name: str) -> None:
 def test_what_c_does_not_allow_is_no_name(name: str) -> None:
     with pytest.raises(InputError, match="name of a network must be a C identifier of at most 200 characters that"):
         checked_name(name)
+
+
+def test_a_name_that_the_header_uses_is_refused() -> None:
+    with pytest.raises(InputError, match="name of a network must not be 'qdialect', which the types of its header"):
+        checked_name("qdialect")
+    assert checked_name("qdialect_") == "qdialect_"

@@ -50,6 +50,25 @@ class Exporter:
         return self.device, 0
 
 
+class Broken:
+    """What raises an error of its own when it is asked for its memory."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        raise RuntimeError("the memory is gone")
+
+
+class BrokenExporter(Exporter):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise BufferError("the device is gone")
+
+
+def released() -> memoryview:
+    view = memoryview(VALUES)
+    view.release()
+    return view
+
+
 def forms() -> Iterator[tuple[str, Any]]:
     values = VALUES.copy()
     yield "interface", Interface(values)
@@ -126,6 +145,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "object": (object(), f"{WANTED}, but got object"),
     "none": (None, f"{WANTED}, but got NoneType"),
     "type": (Interface, WANTED),
+    "broken": (Broken(), f"{WANTED}, but got an object of Broken that NumPy cannot read: the memory is gone"),
+    "broken exporter": (BrokenExporter(VALUES), f"{WANTED}, but got .* that NumPy cannot read: the device is gone"),
+    "released": (released(), f"{WANTED}, but got an object of memoryview that NumPy cannot read: operation forbidden"),
 }
 
 

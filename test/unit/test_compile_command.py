@@ -112,6 +112,15 @@ def test_unsupported_nodes_are_named(
         (["net.mlir", "-o", "out.h"], "error: --output must not name the header, which is written beside it, but got "),
         (["net.mlir", "-o", "out.hpp", "--emit", "obj"], "error: --output must not name the header, which is written"),
         (["net.mlir", "-o", "-"], "error: --emit so writes several files, so that --output must name one, but got '-'"),
+        (
+            ["net.mlir", "-o", "/dev/null"],
+            "error: --emit so writes several files, so that --output must name one, but ",
+        ),
+        (["net.mlir", "-o", "/"], "error: --output must name a file, but got '/'\n"),
+        (["net.mlir", "-o", ""], "error: --output must name a file, but got ''\n"),
+        (["net.mlir", "-o", "net.mlir"], "error: --output must not name the model, but got 'net.mlir'\n"),
+        (["net.mlir", "-o", "./net.mlir", "--emit", "mlir"], "error: --output must not name the model, but got "),
+        (["net.mlir", "-o", "out.so", "--name", "qdialect"], "error: name of a network must not be 'qdialect', which"),
         (["net.mlir", "-o", "out.so", "--name", "a-b"], "error: name of a network must be a C identifier of at most "),
         (["net.mlir", "-o", "out.so", "--mcpu", "i486"], "error: CPU must be one of host, generic, avx512vnni, "),
         (
@@ -127,6 +136,16 @@ def test_unsupported_nodes_are_named(
 @pytest.mark.usefixtures("model")
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in failed(capsys, *arguments)
+
+
+def test_a_link_to_the_model_is_the_model(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.so").symlink_to(model)
+    assert "error: --output must not name the model, but got 'link.so'\n" in failed(capsys, model, "-o", "link.so")
+    assert Path(model).read_text() == CONVOLUTION
+
+
+def test_text_may_go_to_a_device(model: str) -> None:
+    assert command.main([model, "-o", "/dev/null", "--emit", "mlir", "--mcpu", "x86-64"]) == 0
 
 
 def test_a_folder_is_no_file(model: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
+import pytest
 from compiled_ops import check, drawn, tensor
 from graphs import failures, graph
 from quantized_layers import add, fused, lut, random_table, requantize
@@ -58,6 +60,16 @@ CASES = (
     Case(("ui8", "i8"), (1, 3, 3, 192), (160, 3, 3, 192), (3, (5,))),
 )
 
+DEPTHWISE = (
+    Case(("ui8", "i8"), (1, 8, 7, 24), (24, 3, 3, 24), (7, (0,)), padding=(1, 1, 1, 1), groups=24),
+    Case(("i8", "ui8"), (2, 7, 9, 5), (5, 3, 2, 5), (-128, tuple(range(250, 255))), (2, 1), (0, 1, 2, 0), (1, 2), 5),
+    Case(("ui8", "ui8"), (1, 5, 6, 33), (33, 1, 3, 33), (255, (255,)), (1, 2), (0, 2, 0, 0), groups=33),
+    Case(("i8", "i8"), (1, 9, 9, 16), (16, 5, 5, 16), (127, tuple(range(-128, -112))), padding=(2, 2, 2, 2), groups=16),
+    # Stored as they are, the zero point is 0; one pixel, one tap.
+    Case(("ui8", "i8"), (1, 1, 1, 2), (2, 1, 1, 2), (0, (127,)), groups=2),
+    Case(("ui8", "ui8"), (3, 11, 1, 47), (47, 7, 1, 47), (1, (3,)), padding=(3, 0, 3, 0), groups=47),
+)
+
 
 def rescaled(value: ir.Value, element: str) -> ir.Value:
     return requantize(value, element, weight_scales=(0.01,))
@@ -81,8 +93,21 @@ def test_fused_convolutions() -> None:
     check(module)
 
 
-def test_accumulators_at_the_ends_of_the_ranges() -> None:
-    module = convolutions(CASES[1:2], alone=True)
+def test_depthwise_convolutions_have_a_kernel_of_their_own() -> None:
+    module = convolutions(DEPTHWISE, alone=False)
+    PassManager(FuseQnnPass()).run(module)
+    check(module)
+    # A dense kernel would multiply by the weights of all channels.
+    compiled = compile_module(module)
+    calls = [call for call in compiled.calls if call.label == "qnn.fused_conv2d"]
+    assert len(calls) == len(DEPTHWISE)
+    sizes = [prod((*port.shape, *case.weight[1:3])) for port, case in zip(compiled.outputs, DEPTHWISE, strict=True)]
+    assert sorted(call.macs for call in calls) == sorted(sizes)
+
+
+@pytest.mark.parametrize("case", [CASES[1], *DEPTHWISE])
+def test_accumulators_at_the_ends_of_the_ranges(case: Case) -> None:
+    module = convolutions([case], alone=True)
     types = [ir.RankedTensorType(value.type) for value in module.body.operations[0].regions[0].blocks[0].arguments]
     ends = [(*ELEMENT_RANGES[element_of(type_)], type_) for type_ in types]
     check(
@@ -141,8 +166,14 @@ def test_data_that_is_its_own_weight() -> None:
     check(graph(case.types()[:1], lambda value: case.sums(value, value)))
 
 
-def test_threads_share_the_work() -> None:
-    case = Case(("i8", "i8"), (1, 24, 24, 8), (24, 3, 3, 8), (5, (-7,)), padding=(1, 1, 1, 1))
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(("i8", "i8"), (1, 24, 24, 8), (24, 3, 3, 8), (5, (-7,)), padding=(1, 1, 1, 1)),
+        Case(("i8", "i8"), (1, 48, 48, 64), (64, 3, 3, 64), (5, (-7,)), padding=(1, 1, 1, 1), groups=64),
+    ],
+)
+def test_threads_share_the_work(case: Case) -> None:
     module = convolutions([case], alone=False)
     compiled = compile_module(module, threads=2)
     rng = np.random.default_rng(5)

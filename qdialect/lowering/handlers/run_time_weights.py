@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.epilogue import Epilogue
 from qdialect.lowering.kernels.stored_convolution import StoredConvolution, emit_taps
+from qdialect.lowering.kernels.stored_depthwise import StoredDepthwise, emit_stored_depthwise, emit_stored_taps
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.quant_math import IntArray
@@ -26,26 +29,58 @@ def far_range(op: AnyOp, bias: NDArray[np.int32]) -> tuple[IntArray, IntArray]:
     return wide - far, wide + far
 
 
+@dataclass(frozen=True)
+class _Operands:
+    """What both kinds of kernels pack weights from."""
+
+    source: MapOperand
+    """The weights, [OC, KH, KW, IC / groups]."""
+    shape: tuple[int, int, int, int]
+    start: NDArray[np.int32]
+    """What accumulators start at, before zero points are folded in."""
+    data_zero_point: int
+    zero_points: NDArray[np.int32]
+    """Of stored quantized values, as that of the data."""
+
+
 def lower_run_time_weights(
     lowering: GraphLowering, op: AnyOp, epilogue: Epilogue, bias: NDArray[np.int32], window: Window
 ) -> None:
     """Append the kernel calls that pack the weights of `op`, and those of its products."""
-    shape = shape_of(op.weight.type)
-    slot = lowering.slot(op.weight)
-    strides = dim_strides(shape, slot.storage)
-    rows, columns = shape[1:-1] or (1, 1)
-    four = (shape[0], rows, columns, shape[-1])
-    steps = (strides[0], *(strides[1:-1] or (0, 0)), strides[-1])
-    points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
+    operands = _operands_of(lowering, op, epilogue.start(bias))
+    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    if 1 < groups == shape_of(op.data.type)[-1] == operands.shape[0]:
+        _lower_depthwise(lowering, op, epilogue, operands, window)
+        return
+    points = operands.zero_points
     taps = emit_taps(
-        lowering.program,
-        MapOperand(slot, steps, slot.storage.origin),
-        four,
-        op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1,
-        epilogue.start(bias),
-        op.input_zero_point + signed_shift(op.data.type),
-        points,
+        lowering.program, operands.source, operands.shape, groups, operands.start, operands.data_zero_point, points
     )
     data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.operation.results[0])
     convolution = StoredConvolution(data, output, epilogue, window, taps, points - 128)
     emit_contraction(lowering.program, convolution, op.operation.name)
+
+
+def _operands_of(lowering: GraphLowering, op: AnyOp, start: NDArray[np.int32]) -> _Operands:
+    shape, slot = shape_of(op.weight.type), lowering.slot(op.weight)
+    strides = dim_strides(shape, slot.storage)
+    rows, columns = shape[1:-1] or (1, 1)
+    steps = (strides[0], *(strides[1:-1] or (0, 0)), strides[-1])
+    return _Operands(
+        MapOperand(slot, steps, slot.storage.origin),
+        (shape[0], rows, columns, shape[-1]),
+        start,
+        op.input_zero_point + signed_shift(op.data.type),
+        np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type),
+    )
+
+
+def _lower_depthwise(
+    lowering: GraphLowering, op: AnyOp, epilogue: Epilogue, operands: _Operands, window: Window
+) -> None:
+    planes = replace(operands.source, strides=operands.source.strides[:-1])
+    taps = emit_stored_taps(
+        lowering.program, planes, operands.shape[:-1], operands.start, operands.data_zero_point, operands.zero_points
+    )
+    data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.operation.results[0])
+    emit_stored_depthwise(lowering.program, StoredDepthwise(data, output, epilogue, window, taps), op.operation.name)

@@ -14,13 +14,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
-from qdialect.lowering.kernels.epilogue import declare_stages
+from qdialect.lowering.kernels.epilogue import Epilogue, declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
@@ -31,7 +32,7 @@ from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.views import Axis, collapse
 from qdialect.lowering.operands.packing import CenteredWeights, clip_outliers
-from qdialect.lowering.program import Kernel, Program
+from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.text.kernel_text import Buffer
 from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks
 from qdialect.lowering.tiling.strategy import Strategy, row_tiles
@@ -98,7 +99,22 @@ class Contraction(SumOfProducts):
         return ConstantColumns(self._clipped)
 
 
-def window_axes(op: SumOfProducts, window: Window, grid: Grid) -> list[Axis]:
+class Windowed(Protocol):
+    """What looks at stored data through windows."""
+
+    @property
+    def data(self) -> BufferSlot: ...
+    @property
+    def output(self) -> BufferSlot: ...
+    @property
+    def epilogue(self) -> Epilogue: ...
+    @property
+    def slots(self) -> list[BufferSlot]:
+        """What moves from pixel to pixel: data, output and, where there is one, residual."""
+        ...
+
+
+def window_axes(op: Windowed, window: Window, grid: Grid) -> list[Axis]:
     """The output pixels of `window`, merged where they are contiguous in every slot; at least one axis."""
     steps = [window.pixel_strides(op.data.storage)]
     steps += [grid.pixel_strides(slot.storage) for slot in op.slots[1:]]
@@ -107,7 +123,7 @@ def window_axes(op: SumOfProducts, window: Window, grid: Grid) -> list[Axis]:
     return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 
 
-def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
+def declare_slots(kernel: Kernel, op: Windowed) -> list[Buffer]:
     """A buffer parameter for each of the op's slots."""
     names = ("data", "output", "residual")
     return [kernel.slot(name, slot) for name, slot in zip(names, op.slots, strict=False)]

@@ -3,21 +3,23 @@
 Where the target has dot products they sum four taps of a row at a time, see `depthwise_dot_product`.  Elsewhere, and
 for what fills no vector, one tap follows the other: it multiplies a vector of channels by a vector of
 weights, element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the
-window is needed.
+window is needed. Weights that are known at run time only are read in the same way, see `stored_depthwise`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from qdialect.lowering.kernels.contraction import Contraction, declare_slots
+from qdialect.lowering.kernels.contraction import Contraction, Windowed, declare_slots
 from qdialect.lowering.kernels.depthwise_dot_product import calls_of, emit_pixel_blocks
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
-from qdialect.lowering.memory.views import View
+from qdialect.lowering.kernels.window import Grid, Window
+from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.operands.packing import pad_channels
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag, Tensor
@@ -27,6 +29,18 @@ Emit = Callable[[Kernel, Contraction, Stages, Sequence[Buffer]], None]
 """Writes the micro-kernels of a kernel, whose buffers are data, output and perhaps residual."""
 
 _TAPS = ("kh", "kw")
+
+
+class OfTaps(Windowed, Protocol):
+    """A depthwise convolution, wherever its weights are."""
+
+    @property
+    def window(self) -> Window: ...
+    @property
+    def grid(self) -> Grid: ...
+    def pixel_axes(self) -> list[Axis]:
+        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
+        ...
 
 
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
@@ -48,29 +62,46 @@ def _append(program: Program, op: Contraction, label: str, macs: int, emit: Emit
 
 def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]) -> None:
     """One tap after the other."""
-    constants = _declare_constants(kernel, op)
+    emit_taps(kernel, op, stages, buffers, _declare_constants(kernel, op))
+
+
+def emit_taps(
+    kernel: Kernel, op: OfTaps, stages: Stages, buffers: Sequence[Buffer], taps: tuple[Buffer, Buffer]
+) -> None:
+    """Write the micro-kernels that add up one tap after the other.
+
+    `taps` are the weights less their zero points, [taps, lanes], and what the accumulators start at, [lanes].
+    """
+    constants = [*taps, *_declare_parameters(kernel, op)]
     for block in depthwise_blocks(op.output.storage.pitch):
         for segment in segments(op.pixel_axes(), kernel.program.strategy.depthwise_segments):
             _emit_micro_kernel(kernel, op, stages, buffers, constants, block, segment)
 
 
-def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
-    """Weights [taps, lanes], bias and the epilogue's per-channel parameters [lanes]."""
+def _declare_constants(kernel: Kernel, op: Contraction) -> tuple[Buffer, Buffer]:
+    """Weights [taps, lanes] and bias [lanes]."""
     lanes = op.output.storage.pitch
     taps = op.weights.values[:, :, :, 0].astype(np.int32) - op.weights.zero_points[:, None, None]
     channels = taps.shape[0]
     weights = np.stack([pad_channels(plane, lanes) for plane in taps.reshape(channels, -1).T])
     # Nine bits and a sign: where words are multiplied, a product is one instruction on words that are known to be.
     weights = weights.astype(np.int16) if kernel.program.strategy.weighs_taps_by_words else weights
-    constants = [kernel.data("weights", weights, is_weight=True)]
-    for name, values in [("bias", op.bias), *op.epilogue.channel_parameters()]:
-        constants.append(kernel.data(name, pad_channels(np.broadcast_to(values, (channels,)), lanes)))
-    return constants
+    bias = pad_channels(np.broadcast_to(op.bias, (channels,)), lanes)
+    return kernel.data("weights", weights, is_weight=True), kernel.data("bias", bias)
+
+
+def _declare_parameters(kernel: Kernel, op: OfTaps) -> list[Buffer]:
+    """The epilogue's per-channel parameters, [lanes] each."""
+    channels, lanes = op.output.storage.shape[3], op.output.storage.pitch
+    return [
+        kernel.data(name, pad_channels(np.broadcast_to(values, (channels,)), lanes))
+        for name, values in op.epilogue.channel_parameters()
+    ]
 
 
 def _emit_micro_kernel(
     kernel: Kernel,
-    op: Contraction,
+    op: OfTaps,
     stages: Stages,
     buffers: Sequence[Buffer],
     constants: Sequence[Buffer],
@@ -97,7 +128,7 @@ def _emit_micro_kernel(
     kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
 
-def _pixel_view(op: Contraction, segment: Segment, operand: int, block: ChannelBlock) -> View:
+def _pixel_view(op: OfTaps, segment: Segment, operand: int, block: ChannelBlock) -> View:
     offset = op.grid.origin(op.slots[operand].storage) + segment.offsets[operand] + block.start
     return View((*segment.sizes, block.channels), (*segment.strides(operand), 1), offset)
 
@@ -111,7 +142,7 @@ def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock,
 
 def _accumulate(
     kernel: Kernel,
-    op: Contraction,
+    op: OfTaps,
     data: Buffer,
     weights: Buffer,
     block: ChannelBlock,
