@@ -10,6 +10,7 @@ from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kern
 from qdialect.lowering.x86.byte_store import ByteStore
 from qdialect.lowering.x86.byte_table import ByteTable
 from qdialect.lowering.x86.dot_product import DotProduct
+from qdialect.lowering.x86.exact_multiply_add import ExactMultiplyAdd
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
 from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
@@ -38,6 +39,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
         if instructions := instruction_set_of(target):
             flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
+        apply_instructions(module, _functions(target))
         lower_gathers(module)
 
 
@@ -48,7 +50,7 @@ def lower_gathers(module: ir.Module) -> None:
 
 def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
     """The patterns for `target`."""
-    return [*_contractions(target), *_conversions(target)]
+    return [*_contractions(target), *_conversions(target), *_functions(target)]
 
 
 def _gathers_to_loads(module: ir.Value) -> None:
@@ -76,3 +78,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
     return [HighWord(), *rounding, *scaling, ByteStore(instructions), *tables, *numbers, *long_tables]
+
+
+def _functions(target: Target) -> list[InstructionPattern[Any]]:
+    """What stands for instructions that the target lacks."""
+    return [] if "fma" in target.code_features else [ExactMultiplyAdd()]

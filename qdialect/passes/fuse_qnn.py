@@ -22,6 +22,7 @@ from qdialect.passes.raise_requantize import RaiseRequantizePass
 from qdialect.passes.registry import all_passes, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
+from qdialect.passes.split_extremes import SplitExtremesPass
 from qdialect.passes.stage_fusion import StageFusionPass
 from qdialect.passes.tabulate_elementwise import TabulateElementwisePass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
@@ -35,8 +36,8 @@ class FuseQnnPass(CompositePass):
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
     tabulate-elementwise, fold-padding, trim-taps, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue,
-    fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  At the position of fuse-residual,
-    every registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
+    fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, split-extremes, canonicalize.  At the position of
+    fuse-residual, every registered `StageFusionPass` runs.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -77,6 +78,8 @@ class FuseQnnPass(CompositePass):
             FuseLutPass(),
             # Accumulators that are quantized again belong to the ops above; the others leave as f32 values.
             FuseDequantizePass(),
+            # Element-wise ops that are left are kernels: those of rows also find the rows' extremes.
+            SplitExtremesPass(),
             CanonicalizePass(),
         )
 

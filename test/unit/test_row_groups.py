@@ -50,6 +50,23 @@ def test_rows_of_several_dimensions(shape: tuple[int, ...]) -> None:
     check(softmax(*shape), shape)
 
 
+@pytest.mark.parametrize("shape", [(5, 64), (1, 3, 513), (2, 5, 67)])
+def test_extremes_of_a_tensor_are_found_in_the_kernel_of_its_rows(shape: tuple[int, ...]) -> None:
+    text = Text(shape, shape)
+    total = text.float_op("arith.addf", "%x0", "%x1")
+    axes, ones = f"axes = array<i64: {', '.join(map(str, range(len(shape))))}>", (1,) * len(shape)
+    kept = [text.qnn(op, total, ones, f"{axes}, keep_dims = true") for op in ("f32_max", "f32_min")]
+    whole = text.finish(*kept)
+    assert labels(whole) == [ROWS, "qnn.f32_max", "qnn.f32_min"]
+    check(whole, shape, shape)
+    rng = np.random.default_rng(3)
+    zeros = [rng.choice(np.array([0, -0.0], np.float32), shape) for _ in range(2)]
+    ordinary = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
+    module = parse(whole)
+    for inputs in (zeros, [-np.abs(zero) for zero in zeros], ordinary):
+        check_compiled(module, target.host().name, [inputs], [interpreter.run(module, inputs)])
+
+
 def test_every_kind_of_target_gives_the_same_bits() -> None:
     kinds = [name for name in target.TARGETS if target.TARGETS[name].features <= target.host_features()]
     text = Text((11, 67), (11, 67))

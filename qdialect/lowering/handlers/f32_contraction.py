@@ -25,6 +25,8 @@ from qdialect.quant_math.float32.row_sum import partial_sums
 
 _LANES, _ROWS = 16, 8
 _FEW_LANES, _MANY_LANES = 32, 64
+_LONG_ROW = 8 * _MANY_LANES
+"""From here on joining more accumulators takes less than what waits for fewer."""
 
 
 def _add(body: Body, total: Value, value: Value) -> Value:
@@ -70,7 +72,7 @@ def _lanes_of_extreme(shape: Sequence[int], axes: Sequence[int]) -> int:
     """A maximum is the same in any order: the more accumulators, the fewer vectors wait for each other."""
     if partial_sums(shape, axes) == 1 or shape[-1] < 2 * _FEW_LANES:
         return partial_sums(shape, axes)
-    is_long = shape[-1] >= 2 * _MANY_LANES and math.prod(shape[axis] for axis in axes) >= _MANY_LANES**2
+    is_long = shape[-1] >= 2 * _MANY_LANES and math.prod(shape[axis] for axis in axes) >= _LONG_ROW
     return _MANY_LANES if is_long else _FEW_LANES
 
 

@@ -1,0 +1,82 @@
+"""Fused multiply-adds where no instruction computes them: in float64, with a sum that is rounded to odd.
+
+The product p = a * b of float32 numbers is exact in float64, the sum s = p + c is not.  Rounding s to float32 would be
+a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is rounded
+to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as float64 has more
+than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum), and tells where the
+odd neighbour is:
+
+  e is 0                    s itself
+  s and e of one sign       |s| was rounded down: s with its last bit set
+  s and e of two signs      |s| was rounded up: the number below |s|, with its last bit set
+
+The bits of the number below |s| are those of s, as an integer, less 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect._mlir import arith, ir
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import MatchFailure
+
+_SIGN = 63
+
+
+@dataclass(frozen=True)
+class _Types:
+    """What a result consists of in float32, and what it is computed in."""
+
+    result: ir.Type
+    wide: ir.Type
+    bits: ir.Type
+
+
+class ExactMultiplyAdd(InstructionPattern[_Types]):
+    """A fused multiply-add of f32 numbers or vectors of them."""
+
+    name: ClassVar[str] = "exact-multiply-add"
+    root: ClassVar[str] = "math.fma"
+
+    def check(self, op: ir.Operation) -> _Types | MatchFailure | None:
+        type_ = op.results[0].type
+        element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+        if not isinstance(element, ir.F32Type):
+            return MatchFailure(f"numbers must be f32, but got {element}")
+        return _Types(type_, _of(type_, ir.F64Type.get()), _of(type_, ir.IntegerType.get_signless(64)))
+
+    def rewrite(self, op: ir.Operation, match: _Types) -> ir.Value:
+        a, b, c = (arith.extf(match.wide, value) for value in op.operands)
+        product = arith.mulf(a, b)
+        total = arith.addf(product, c)
+        return arith.truncf(match.result, _rounded_to_odd(total, _lost(product, c, total), match))
+
+
+def _lost(first: ir.Value, second: ir.Value, total: ir.Value) -> ir.Value:
+    """What the sum of two numbers has lost."""
+    of_second = arith.subf(total, first)
+    of_first = arith.subf(total, of_second)
+    return arith.addf(arith.subf(first, of_first), arith.subf(second, of_second))
+
+
+def _rounded_to_odd(total: ir.Value, lost: ir.Value, types: _Types) -> ir.Value:
+    """A sum that was rounded to even, rounded to odd; one that is not finite stays, as NaN is not unequal to zero."""
+    bits, lost_bits = (arith.bitcast(types.bits, value) for value in (total, lost))
+    is_inexact = arith.extsi(types.bits, arith.cmpf(arith.CmpFPredicate.ONE, lost, _constant(types.wide, 0)))
+    is_up = arith.shrsi(arith.xori(bits, lost_bits), _constant(types.bits, _SIGN))
+    # What holds is -1.
+    down = arith.addi(bits, arith.andi(is_up, is_inexact))
+    return arith.bitcast(types.wide, arith.ori(down, arith.shrui(is_inexact, _constant(types.bits, _SIGN))))
+
+
+def _of(type_: ir.Type, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+def _constant(type_: ir.Type, value: int) -> ir.Value:
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    is_float = isinstance(element, ir.FloatType)
+    number = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number) if type_ != element else number)

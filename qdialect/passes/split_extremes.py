@@ -1,0 +1,62 @@
+"""`qnn-split-extremes`: the extreme of a tensor is that of its rows' extremes, which the kernel of the rows finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32MaxOp, F32MinOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.matching import rebuilt
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.registry import register
+
+_LEAST_COLUMNS = 64
+"""Of rows: joining the lanes of a shorter one takes as long as finding its extreme."""
+
+
+class SplitExtreme(Pattern[int]):
+    """``extreme(x)`` over several axes and the last becomes ``extreme(extreme(x) over the last)`` over all of them.
+
+    An extreme is the same in any order.  The rows must come from an element-wise op, whose kernel finds theirs.
+    """
+
+    name: ClassVar[str] = "split-extreme"
+    roots: ClassVar[tuple[str, ...]] = (F32MaxOp.OPERATION_NAME, F32MinOp.OPERATION_NAME)
+
+    def check(self, op: F32MaxOp | F32MinOp) -> int | MatchFailure | None:
+        shape, last = shape_of(op.input.type), op.axes[-1]
+        if last != len(shape) - 1 or len(op.axes) == 1:
+            return None
+        rows = prod(shape[axis] for axis in op.axes[:-1])
+        if rows == 1:
+            return MatchFailure("must have several rows, but has one")
+        if shape[last] < _LEAST_COLUMNS:
+            return MatchFailure(f"must have rows of at least {_LEAST_COLUMNS}, but has {rows} of {shape[last]}")
+        return last if _is_element_wise(op.input) else MatchFailure("must read what an element-wise op computes")
+
+    def rewrite(self, op: F32MaxOp | F32MinOp, match: int, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            rows = rebuilt(op, axes=(match,), keep_dims=True)
+            whole = rebuilt(op, rows.output)
+        rewriter.replace(op, whole.output)
+
+
+def _is_element_wise(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name.startswith(("arith.", "math.")) and bool(owner.operands)
+
+
+@register
+@dataclass(frozen=True)
+class SplitExtremesPass(PatternPass):
+    """Take the extremes of tensors that element-wise ops compute from the extremes of their rows."""
+
+    name: ClassVar[str] = "qnn-split-extremes"
+    dependent_dialects = ()
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (SplitExtreme(),)
