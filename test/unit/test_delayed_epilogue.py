@@ -92,7 +92,8 @@ def wanted(data: NDArray[np.uint8], weights: NDArray[np.int8], out: NDArray[np.u
 @pytest.mark.parametrize("piece", [1, 2, 3])
 def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: bool) -> None:
     module = lowered("amxint8,portable", step=step, piece=piece, **(CHAINED if chained else APART))
-    assert waits(module) != chained
+    # A block of one step has no loop to wait for.
+    assert waits(module) == (not chained and step < K_GROUPS)
     to_llvm(module)
     random = np.random.default_rng(4)
     arrays: list[NDArray[np.uint8]] = [random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8) for _ in range(2)]
@@ -114,7 +115,7 @@ def test_an_epilogue_is_computed_between_products() -> None:
     assert behind.count("vector.store") + behind.count("vector.transfer_write") > 0
 
 
-@pytest.mark.parametrize(("step", "piece"), [(2, 1), (2, 2), (2, 3), (8, 2)])
+@pytest.mark.parametrize(("step", "piece"), [(2, 1), (2, 2), (2, 3), (4, 1)])
 def test_pieces_are_counted_as_often_as_they_are_computed(step: int, piece: int) -> None:
     machine = MACHINES["sapphirerapids"]
     module = lowered("amxint8", step=step, piece=piece, **APART)

@@ -15,7 +15,8 @@ the next block computes one by one:
 
 The sums of the pending block stand in scratch until all of its pieces are done, which is before the next sums are
 stored there: one scratch is enough.  `block` are the indices of the loops around it, which are kept in memory, so that
-a block may be the first of its loops, whatever loops these are.
+a block may be the first of its loops, whatever loops these are.  Where a block is one K tile there is no loop to wait
+for: its products take less time than the epilogue.
 """
 
 from __future__ import annotations
@@ -71,6 +72,12 @@ class _Epilogue:
         """How many there are."""
         return math.prod(loop.trips for loop in self.loops)
 
+    @cached_property
+    def inputs(self) -> list[ir.Value]:
+        """What a piece uses and does not compute itself."""
+        inside = _body(self.loops[-1].loop)
+        return [value for op in self.ops for value in op.operands if _block_of(value) != inside]
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -79,7 +86,7 @@ class _Block:
     around: tuple[ir.Operation, ...]
     """Loops whose indices say which block it is, innermost first."""
     steps: tuple[_Range, ...]
-    """Loops over K tiles, outermost first, in the block; perhaps none."""
+    """Loops over K tiles, outermost first, in the block."""
     last: ir.Operation
     """The last product of a step."""
     write: ir.Operation
@@ -93,12 +100,12 @@ def delay_epilogue(write: ir.Operation, last: ir.Operation, accesses: Sequence[A
     `last` is the contraction whose sums are written; `accesses` are those of the function.
     """
     epilogue, steps = _epilogue_behind(write), _steps(last, write)
-    if epilogue is None or steps is None:
+    if epilogue is None or steps is None or math.prod(step.trips for step in steps) == 1:
         return
     around = _loops_around(write, epilogue, accesses)
     if all(_is_once(loop) for loop in around):
         return
-    if all(_is_found_again(value, around[-1], epilogue) for op in epilogue.ops for value in op.operands):
+    if all(_is_found_again(value, around[-1]) for value in epilogue.inputs):
         _delay(_Block(around, steps, last, write, epilogue))
 
 
@@ -176,12 +183,12 @@ def _depend(own: Access, other: Access, write: ir.Operation) -> bool:
     return own.is_write or other.is_write
 
 
-def _is_found_again(value: ir.Value, top: ir.Operation, epilogue: _Epilogue) -> bool:
+def _is_found_again(value: ir.Value, top: ir.Operation) -> bool:
     """Whether `value`, which the epilogue uses, depends on nothing but indices inside of the loop `top`."""
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation in epilogue.ops or not _is_inside(owner.operation, top):
+    if isinstance(owner, ir.Block) or not _is_inside(owner.operation, top):
         return True
-    return _is_pure(owner.operation) and all(_is_found_again(one, top, epilogue) for one in owner.operands)
+    return _is_pure(owner.operation) and all(_is_found_again(one, top) for one in owner.operands)
 
 
 def _delay(block: _Block) -> None:
@@ -192,7 +199,7 @@ def _delay(block: _Block) -> None:
             pending.is_none()
         with ir.InsertionPoint.at_block_begin(block.write.block):
             waiting = pending.read()
-        with ir.InsertionPoint(_end(block.last.block) if block.steps else block.write):
+        with ir.InsertionPoint(_end(block.last.block)):
             _compute_step(block, waiting)
         with ir.InsertionPoint(loop):
             pending.is_this()
@@ -266,9 +273,9 @@ class _Pending:
         known: dict[ir.Value, ir.Value] = {
             _body(loop).arguments[0]: index for loop, index in zip(around, indices, strict=True)
         }
-        for operand in (operand for op in epilogue.ops for operand in op.operands):
-            if _block_of(operand) == self._block.write.block:
-                _again(operand, known, around[-1])
+        for value in epilogue.inputs:
+            if _block_of(value) == self._block.write.block:
+                _again(value, known, around[-1])
         return _Waiting(epilogue, around[-1], known, count)
 
 
