@@ -32,6 +32,7 @@ from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import contraction_of
 from qdialect.lowering.program import KERNEL
 from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.x86.delayed_epilogue import TRIPS
 from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
@@ -108,23 +109,30 @@ def cycles(counts: Mapping[str, float], machine: Machine) -> float:
     return max((counts[name] / rates[name] for name in counts), default=0.0)
 
 
-def counted(op: ir.Operation, machine: Machine) -> Counter[str]:
+def counted(op: ir.Operation, machine: Machine) -> dict[str, float]:
     """What `op` and all that is in it asks of each port."""
-    total = _own(op, machine)
-    for child in _children(op):
-        total += counted(child, machine)
-    return Counter({name: _trips(op) * count for name, count in total.items()})
+    total: dict[str, float] = {}
+    trips = _trips(op)
+    for counts in (_own(op, machine), *(counted(child, machine) for child in _children(op))):
+        _add(total, counts, trips)
+    return total
 
 
-def _outside_of_loops(op: ir.Operation, machine: Machine) -> tuple[Counter[str], list[ir.Operation]]:
+def _add(total: dict[str, float], counts: Mapping[str, float], trips: float = 1) -> None:
+    """Add `counts`, which are asked for so often."""
+    for name, count in counts.items():
+        total[name] = total.get(name, 0) + trips * count
+
+
+def _outside_of_loops(op: ir.Operation, machine: Machine) -> tuple[dict[str, float], list[ir.Operation]]:
     """What `op` and all that is in it, but in no inner loop, asks of each port; and the outermost of these loops."""
-    total, loops = _own(op, machine), list[ir.Operation]()
+    total, loops = dict[str, float](_own(op, machine)), list[ir.Operation]()
     for child in _children(op):
-        if child.name == _LOOP:
+        if child.name == _LOOP and TRIPS not in child.attributes:
             loops.append(child)
             continue
         own, inner = _outside_of_loops(child, machine)
-        total += own
+        _add(total, own, _trips(child))
         loops += inner
     return total, loops
 
@@ -133,7 +141,9 @@ def _children(op: ir.Operation) -> Iterator[ir.Operation]:
     return (child.operation for region in op.regions for block in region.blocks for child in block.operations)
 
 
-def _trips(op: ir.Operation) -> int:
+def _trips(op: ir.Operation) -> float:
+    if TRIPS in op.attributes:
+        return ir.FloatAttr(op.attributes[TRIPS]).value
     found = bounds(op) if op.name == _LOOP else None
     # Of a loop whose end is known when it runs, once is certain.
     return found[2] if found else 1

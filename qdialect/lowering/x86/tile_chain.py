@@ -24,7 +24,9 @@ from qdialect._mlir import arith, ir, scf
 from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import Point, at
 from qdialect.lowering.memory.strides import static_strides
+from qdialect.lowering.threads.accesses import accesses
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.delayed_epilogue import delay_epilogue
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.instructions.tiles import (
     ROWS,
@@ -63,6 +65,8 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
     for function in functions(module):
         chains = list(_chains(function))
         if chains:
+            for chain in chains:
+                delay_epilogue(chain, _read_chain(chain.operands[0], {})[0][-1], accesses(function))
             block = function.regions[0].blocks[0]
             registers = PortableRegisters(block) if target.is_portable else AmxRegisters()
             _emit(block, chains, _Emission(registers, instructions.machine))

@@ -1,0 +1,335 @@
+"""The epilogue of a block of matrix tiles, computed between the products of the next block.
+
+Products of tiles leave the vector units idle, and an epilogue the unit that multiplies tiles; a core looks too few
+instructions ahead to find both by itself.  So the epilogue of a block waits, in pieces, which the loop over K tiles of
+the next block computes one by one:
+
+    for block:                              pending = none
+      for k:                                for block:
+        products                              for k:
+      sums to scratch                  ->       products
+      for piece: epilogue(block)                piece of epilogue(pending)
+                                              sums to scratch
+                                              pending = block
+                                            for piece: epilogue(pending)
+
+The sums of the pending block stand in scratch until all of its pieces are done, which is before the next sums are
+stored there: one scratch is enough.  `block` are the indices of the loops around it, which are kept in memory, so that
+a block may be the first of its loops, whatever loops these are.  Where a block is one K tile there is no loop to wait
+for: its products take less time than the epilogue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from qdialect._mlir import arith, ir, memref, scf
+from qdialect.lowering.threads.accesses import Access, bounds
+from qdialect.lowering.x86 import building as b
+
+TRIPS = "qnn.trips"
+"""How often what is inside of an op is computed on average, where the op's bounds do not say it."""
+_LOOP = "scf.for"
+# What may be computed again where the epilogue goes: it depends on indices of loops alone.
+_VIEWS = ("memref.reinterpret_cast", "memref.cast")
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The indices of a loop whose bounds are known."""
+
+    loop: ir.Operation
+    first: int
+    step: int
+    trips: int
+
+    @property
+    def index(self) -> ir.Value:
+        """What the body has for its index."""
+        return _body(self.loop).arguments[0]
+
+    def index_at(self, position: ir.Value) -> ir.Value:
+        """The index of its iteration number `position`."""
+        return arith.addi(arith.muli(position, b.index(self.step)), b.index(self.first))
+
+    def position(self) -> ir.Value:
+        """The number of its current iteration."""
+        return arith.divui(arith.subi(self.index, b.index(self.first)), b.index(self.step))
+
+
+@dataclass(frozen=True)
+class _Epilogue:
+    """Loops over pieces, and what a piece is."""
+
+    loops: tuple[_Range, ...]
+    ops: tuple[ir.Operation, ...]
+
+    @cached_property
+    def pieces(self) -> int:
+        """How many there are."""
+        return math.prod(loop.trips for loop in self.loops)
+
+    @cached_property
+    def inputs(self) -> list[ir.Value]:
+        """What a piece uses and does not compute itself."""
+        inside = _body(self.loops[-1].loop)
+        return [value for op in self.ops for value in op.operands if _block_of(value) != inside]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of products that a loop repeats, and its epilogue."""
+
+    around: tuple[ir.Operation, ...]
+    """Loops whose indices say which block it is, innermost first."""
+    steps: tuple[_Range, ...]
+    """Loops over K tiles, outermost first, in the block."""
+    last: ir.Operation
+    """The last product of a step."""
+    write: ir.Operation
+    """Where the sums go to scratch."""
+    epilogue: _Epilogue
+
+
+def delay_epilogue(write: ir.Operation, last: ir.Operation, accesses: Sequence[Access]) -> None:
+    """Let the epilogue of the sums that `write` stores run beside the next products, where nothing depends on when.
+
+    `last` is the contraction whose sums are written; `accesses` are those of the function.
+    """
+    epilogue, steps = _epilogue_behind(write), _steps(last, write)
+    if epilogue is None or steps is None or math.prod(step.trips for step in steps) == 1:
+        return
+    around = _loops_around(write, epilogue, accesses)
+    if all(_is_once(loop) for loop in around):
+        return
+    if all(_is_found_again(value, around[-1]) for value in epilogue.inputs):
+        _delay(_Block(around, steps, last, write, epilogue))
+
+
+def _body(loop: ir.Operation) -> ir.Block:
+    return loop.regions[0].blocks[0]
+
+
+def _is_pure(op: ir.Operation) -> bool:
+    return op.name.startswith("arith.") or op.name in _VIEWS
+
+
+def _is_once(loop: ir.Operation) -> bool:
+    found = bounds(loop)
+    return found is not None and found[2] == 1
+
+
+def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:
+    while op.parent is not None and op != loop:
+        op = op.parent.operation
+    return op == loop
+
+
+def _epilogue_behind(write: ir.Operation) -> _Epilogue | None:
+    """The loops behind `write`, if its block does nothing else there."""
+    ops = [op.operation for op in write.block.operations]
+    ops = ops[ops.index(write) + 1 : -1]
+    loops: list[_Range] = []
+    while loop := _only_loop(ops):
+        found = bounds(loop)
+        if found is None or len(_body(loop).arguments) > 1:
+            return None
+        loops.append(_Range(loop, *found))
+        ops = [op.operation for op in _body(loop).operations][:-1]
+    return _Epilogue(tuple(loops), tuple(ops)) if loops and not any(len(op.regions) for op in ops) else None
+
+
+def _only_loop(ops: Sequence[ir.Operation]) -> ir.Operation | None:
+    """The loop beside which `ops` only compute addresses."""
+    busy = [op for op in ops if not _is_pure(op)]
+    return busy[0] if len(busy) == 1 and busy[0].name == _LOOP else None
+
+
+def _steps(last: ir.Operation, write: ir.Operation) -> tuple[_Range, ...] | None:
+    """The loops between the contraction `last` and its `write`; None where it is unknown how far they go."""
+    found: list[_Range] = []
+    op = last
+    while op.block != write.block:
+        assert op.parent is not None, "it is inside of the block"
+        op = op.parent.operation
+        known = bounds(op)
+        if known is None:
+            return None
+        found.insert(0, _Range(op, *known))
+    return tuple(found)
+
+
+def _loops_around(write: ir.Operation, epilogue: _Epilogue, accesses: Sequence[Access]) -> tuple[ir.Operation, ...]:
+    """The loops around `write`, innermost first, as many as let the epilogue wait for their next iteration."""
+    own = [access for access in accesses if _is_inside(access.op, epilogue.loops[0].loop)]
+    found: list[ir.Operation] = []
+    loop = write.parent.operation if write.parent else None
+    while loop is not None and loop.name == _LOOP and len(_body(loop).arguments) == 1:
+        others = [one for one in accesses if one not in own and _is_inside(one.op, loop)]
+        if any(_depend(one, other, write) for one in own for other in others):
+            break
+        found.append(loop)
+        loop = loop.parent.operation if loop.parent else None
+    return tuple(found)
+
+
+def _depend(own: Access, other: Access, write: ir.Operation) -> bool:
+    """Whether an epilogue with the access `own` may not wait until behind `other`; only its sums may be waiting too."""
+    if own.argument != other.argument or (other.op == write and not own.is_write):
+        return False
+    return own.is_write or other.is_write
+
+
+def _is_found_again(value: ir.Value, top: ir.Operation) -> bool:
+    """Whether `value`, which the epilogue uses, depends on nothing but indices inside of the loop `top`."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not _is_inside(owner.operation, top):
+        return True
+    return _is_pure(owner.operation) and all(_is_found_again(one, top) for one in owner.operands)
+
+
+def _delay(block: _Block) -> None:
+    """Move the epilogue of `block` into the next one, and behind all of them."""
+    pending, top, loop = _Pending(block), block.around[-1], block.epilogue.loops[0].loop
+    with block.write.location:
+        with ir.InsertionPoint(top):
+            pending.is_none()
+        with ir.InsertionPoint.at_block_begin(block.write.block):
+            waiting = pending.read()
+        with ir.InsertionPoint(_end(block.last.block)):
+            _compute_step(block, waiting)
+        with ir.InsertionPoint(loop):
+            pending.is_this()
+        with _behind(top):
+            waiting = pending.read()
+            waiting.compute(b.index(0), waiting.count, 1)
+    loop.erase()
+
+
+def _block_of(value: ir.Value) -> ir.Block:
+    """Where a value is defined."""
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+
+
+def _end(block: ir.Block) -> ir.Operation:
+    return list(block.operations)[-1].operation
+
+
+def _behind(op: ir.Operation) -> ir.InsertionPoint:
+    ops = [one.operation for one in op.block.operations]
+    return ir.InsertionPoint(ops[ops.index(op) + 1])
+
+
+def _compute_step(block: _Block, waiting: _Waiting) -> None:
+    """The pieces of one step."""
+    steps, number = math.prod(step.trips for step in block.steps), _number_of_step(block)
+    count, average = -(-block.epilogue.pieces // steps), block.epilogue.pieces / steps
+    if count == 1:
+        waiting.compute_one(number, average)
+        return
+    first = arith.muli(number, b.index(count))
+    waiting.compute(first, arith.minui(arith.addi(first, b.index(count)), waiting.count), average)
+
+
+def _number_of_step(block: _Block) -> ir.Value:
+    number = b.index(0)
+    for step in block.steps:
+        number = arith.addi(arith.muli(number, b.index(step.trips)), step.position())
+    return number
+
+
+class _Pending:
+    """Memory on the stack that says whose epilogue waits: the indices of a block, and the number of its pieces."""
+
+    def __init__(self, block: _Block) -> None:
+        self._block = block
+        function = block.around[-1]
+        while function.name != "func.func":
+            assert function.parent is not None, "loops are in a function"
+            function = function.parent.operation
+        type_ = ir.MemRefType.get([len(block.around) + 1], ir.IndexType.get())
+        with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+            self._memory = memref.alloca(type_, [], [])
+
+    def is_none(self) -> None:
+        """No epilogue waits; the indices are some that can be computed with."""
+        self._write([b.index(0) for _ in self._block.around], 0)
+
+    def is_this(self) -> None:
+        """The epilogue of the block of this iteration waits."""
+        self._write([_body(loop).arguments[0] for loop in self._block.around], self._block.epilogue.pieces)
+
+    def _write(self, indices: Sequence[ir.Value], count: int) -> None:
+        for position, value in enumerate([*indices, b.index(count)]):
+            memref.store(value, self._memory, [b.index(position)])
+
+    def read(self) -> _Waiting:
+        """Whose epilogue waits."""
+        around, epilogue = self._block.around, self._block.epilogue
+        *indices, count = [memref.load(self._memory, [b.index(i)]) for i in range(len(around) + 1)]
+        known: dict[ir.Value, ir.Value] = {
+            _body(loop).arguments[0]: index for loop, index in zip(around, indices, strict=True)
+        }
+        for value in epilogue.inputs:
+            if _block_of(value) == self._block.write.block:
+                _again(value, known, around[-1])
+        return _Waiting(epilogue, around[-1], known, count)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """The epilogue of some block, whose values are `known` by those of the current one."""
+
+    epilogue: _Epilogue
+    top: ir.Operation
+    known: Mapping[ir.Value, ir.Value]
+    count: ir.Value
+    """How many of its pieces wait."""
+
+    def compute(self, first: ir.Value, behind: ir.Value, average: float) -> None:
+        """Compute the pieces from `first` to before `behind`, so many on average."""
+        loop = scf.ForOp(first, behind, b.index(1))
+        loop.attributes[TRIPS] = _number(average)
+        with ir.InsertionPoint(loop.body):
+            self._piece(loop.induction_variable)
+            scf.YieldOp([])
+
+    def compute_one(self, number: ir.Value, average: float) -> None:
+        """Compute a piece, if it waits: a branch, which needs no counters as a loop does."""
+        branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, number, self.count))
+        branch.attributes[TRIPS] = _number(average)
+        with ir.InsertionPoint(branch.then_block):
+            self._piece(number)
+            scf.YieldOp([])
+
+    def _piece(self, number: ir.Value) -> None:
+        known, (outermost, *inner) = dict(self.known), self.epilogue.loops
+        for own in reversed(inner):
+            known[own.index] = own.index_at(arith.remui(number, b.index(own.trips)))
+            number = arith.divui(number, b.index(own.trips))
+        known[outermost.index] = outermost.index_at(number)
+        for op in self.epilogue.ops:
+            _copy(op, known, self.top)
+
+
+def _number(value: float) -> ir.Attribute:
+    return ir.FloatAttr.get_f64(value)
+
+
+def _copy(op: ir.Operation, known: dict[ir.Value, ir.Value], top: ir.Operation) -> None:
+    """The op again, of values that are `known` by those of `op`."""
+    operands = [_again(operand, known, top) for operand in op.operands]
+    copy = op.clone()
+    for position, operand in enumerate(operands):
+        copy.operands[position] = operand
+    known.update(zip(op.results, copy.results, strict=True))
+
+
+def _again(value: ir.Value, known: dict[ir.Value, ir.Value], top: ir.Operation) -> ir.Value:
+    """A value inside of the loop `top`, computed again; one from outside is as it was."""
+    if value not in known and not isinstance(value.owner, ir.Block) and _is_inside(value.owner.operation, top):
+        _copy(value.owner.operation, known, top)
+    return known.get(value, value)
