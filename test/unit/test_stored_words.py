@@ -92,4 +92,4 @@ def test_tiles_of_stored_words_are_tall() -> None:
     assert (block.rows, block.vectors) == (6, 2)
     assert rows_for(28, block.rows) == 4
     assert rows_for(28, block.rows, strategy.least_rows(block, stored_words=True)) == 6
-    assert strategy.least_rows(block, stored_words=False) is None
+    assert rows_for(28, block.rows, strategy.least_rows(block)) == 4
