@@ -41,6 +41,9 @@ class Machine:
     fetched_weights: int = 0
     """Bytes of weights from which on they are fetched ahead; 0 where that is the length of a long stream."""
 
+    division_cycles: int = 0
+    """Cycles from the start of a division of a whole vector of f32 numbers to that of the next; 0 where not known."""
+
     @property
     def long_stream(self) -> int:
         """Bytes of weights that do not stay in the second level: a quarter of it is taken to be free for them."""
@@ -61,14 +64,14 @@ _SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)
 _HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64)
 _SKYLAKE = replace(_HASWELL, dot_products=2)
 _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
-_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
+_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64, division_cycles=10)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
 # All rates and the latency were measured: 40 to 47 bytes a cycle come from the second level, and tiles that take more
 # than 20 of them wait; 16 to 17 cycles pass from a product of tiles to the next. The third level delivers 9 bytes a
 # cycle, and late: short streams from there are fetched ahead, too.
 _SAPPHIRE_RAPIDS = replace(
-    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB
+    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB, division_cycles=11
 )
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)

@@ -73,6 +73,24 @@ def test_functions_in_float64_are_rounded_once() -> None:
         assert (in_float32 != truth)[~np.isnan(truth)].any()
 
 
+@pytest.mark.parametrize(("name", "subnormal", "smallest"), [("exp", -87.4, -103.97), ("exp2", -126.0, -150.0)])
+def test_powers_that_are_subnormal_or_round_to_zero(name: str, subnormal: float, smallest: float) -> None:
+    """Every number next to where the results end, many between, and far below."""
+    ends = np.array([subnormal, smallest, smallest - 0.5, smallest - 1.5, -105.0, -151.0], np.float32).view(np.int32)
+    near = (ends[:, None] + np.arange(-3000, 3000)).astype(np.int32).view(np.float32).reshape(-1)
+    between = np.linspace(smallest - 3, subnormal + 1, 60_000)
+    far = [-np.inf, np.inf, np.nan, -1e4, -1e9, -3e38, 0.0, -0.0, 1e-45, 88.8, 3e38]
+    x = np.concatenate([near, between, np.resize(far, 1000)]).astype(np.float32)
+    type_ = tensor(x.shape, "f32")
+    module = qdialect.parse(
+        f"func.func @main(%x: {type_}) -> {type_} {{ %y = math.{name} %x : {type_} return %y : {type_} }}"
+    )
+    check(module, [x])
+    (wanted,) = interpreter.run(module, [x])
+    assert (wanted == 0).any()
+    assert ((wanted > 0) & (wanted < 2.0**-126)).any()
+
+
 @variants_together
 @pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
 def test_extremes_of_special_numbers(op: Any) -> None:

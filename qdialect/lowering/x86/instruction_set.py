@@ -18,6 +18,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
 )
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
+from qdialect.lowering.x86.row_division import is_faster
 from qdialect.target import Target
 from qdialect.target.machine import Machine
 
@@ -81,6 +82,11 @@ class InstructionSet:
     def scales_by_exponents(self) -> bool:
         """Whether one instruction multiplies f32 numbers by powers of two."""
         return self.lanes == _ZMM
+
+    @property
+    def divides_slowly(self) -> bool:
+        """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
+        return self.lanes == _ZMM and is_faster(self.machine.division_cycles, self.machine.vector_instructions)
 
 
 _ZMM, _YMM, _XMM = 16, 8, 4

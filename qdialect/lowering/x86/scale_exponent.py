@@ -20,6 +20,8 @@ SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
 _LANES = 16
 # Half to even, exceptions suppressed.
 _ROUNDING = 8
+_ROUNDS_TO_ZERO = -151.0
+"""From this exponent down."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,19 @@ def _biased(rest: ir.Operation | None) -> ir.Value | None:
 
 
 def _scale(value: ir.Value, exponents: ir.Value) -> ir.Value:
-    i16, i32 = ir.IntegerType.get_signless(16), ir.IntegerType.get_signless(32)
-    every_lane = arith.constant(i16, ir.IntegerAttr.get(i16, -1))
+    """The product, plus zero where it rounds to zero: an instruction that finds that out itself takes 60 ns.
+
+    2^-151 times a value below 2, as a tagged product has it, is less than half of the smallest number.  NaN stays.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    type_ = ir.VectorType(value.type)
+    least, zero = (_splat(type_, number) for number in (_ROUNDS_TO_ZERO, 0.0))
+    lanes = arith.cmpf(arith.CmpFPredicate.UGT, exponents, least)
+    mask = vector.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(16)), lanes)
     rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _ROUNDING))
-    return b.intrinsic(SCALE, value.type, value, exponents, value, every_lane, rounding)
+    return b.intrinsic(SCALE, type_, value, exponents, zero, b.extract_lane(mask, 0), rounding)
+
+
+def _splat(type_: ir.VectorType, value: float) -> ir.Value:
+    number = ir.FloatAttr.get(type_.element_type, value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))

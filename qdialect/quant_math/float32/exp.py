@@ -17,8 +17,8 @@ EXPONENTIAL = (
 # ln 2 in two parts; the first has 15 bits, so that its product with any exponent is exact.
 LN2_HIGH = 0.693145751953125
 LN2_LOW = 1.428606765330187e-06
-_LOWEST, _HIGHEST = -104.0, 89.0
-"""Beyond them e^x rounds to 0 and infinity."""
+_LOWEST, _HIGHEST = -105.0, 89.0
+"""Beyond them e^x rounds to 0 and infinity; the lower one has an exponent k of -151, which tells so."""
 
 
 def exp(m: Machine[V], x: V) -> V:

@@ -63,7 +63,7 @@ class Machine(Protocol[V]):
         ...
 
     def scale(self, value: V, biased: V) -> V:
-        """value * 2^k, rounded once, of `biased` = k + 254 + `ROUNDER`, for k in [-252, 254] and a value near 1.
+        """value * 2^k, rounded once, of `biased` = k + 254 + `ROUNDER`, for k in [-252, 254] and a value in (1/2, 2).
 
         It is the product with two powers; the one with the first is exact. NaN stays, whatever k.
         """

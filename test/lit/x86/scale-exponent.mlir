@@ -1,10 +1,14 @@
 // RUN: %python %S/Inputs/x86_step.py %s > %t && filecheck %s --input-file=%t
 
-// A product with two powers of two, tagged where the exponent is in range, is one instruction.
+// A product with two powers of two, tagged where the exponent is in range, is one instruction, and none in lanes whose
+// product rounds to zero.
 
 // CHECK-LABEL: func.func @scale(
 // CHECK: %[[K:.*]] = arith.subf %{{.*}}, %{{.*}} : vector<16xf32>
-// CHECK: "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %[[K]], {{.*}})
+// CHECK: %[[LANES:.*]] = arith.cmpf ugt, %[[K]], %{{.*}} : vector<16xf32>
+// CHECK: %[[BITS:.*]] = vector.bitcast %[[LANES]] : vector<16xi1> to vector<1xi16>
+// CHECK: %[[MASK:.*]] = vector.extract %[[BITS]][0]
+// CHECK: "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %[[K]], %[[ZERO:.*]], %[[MASK]], {{.*}})
 // CHECK-NOT: arith.mulf
 func.func @scale(%x: vector<16xf32>, %biased: vector<16xf32>) -> vector<16xf32> {
   %one = arith.constant dense<1> : vector<16xi32>

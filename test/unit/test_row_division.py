@@ -1,0 +1,82 @@
+"""Rows divided by a number each: products with its reciprocal have the bits of the division."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import check, tensor
+from graphs import graph
+from numpy.typing import NDArray
+
+import qdialect
+from qdialect._mlir import arith, ir
+from qdialect.dialect import BroadcastOp, build
+from qdialect.lowering.x86.row_division import is_faster
+from qdialect.target import resolve
+
+F32Array = NDArray[np.float32]
+TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")
+COLUMNS = 512
+
+
+def quotients(rows: int, columns: int) -> ir.Module:
+    """Numbers divided by one of each row."""
+
+    def body(x: ir.Value, divisors: ir.Value) -> ir.Value:
+        spread = build(BroadcastOp, divisors, element="f32", shape=(rows, columns)).output
+        return arith.divf(x, spread)
+
+    return graph([tensor((rows, columns), "f32"), tensor((rows, 1), "f32")], body)
+
+
+def near_midpoints(rng: np.random.Generator, divisors: F32Array) -> F32Array:
+    """Numbers whose quotients are next to the midpoint of two float32 numbers, of any size."""
+    shape = (len(divisors), COLUMNS)
+    midpoints = rng.integers(2**23, 2**24, shape) * 2.0**-23 + 2.0**-24
+    sizes = np.ldexp(rng.choice([-1.0, 1.0], shape), rng.integers(-90, 90, shape))
+    return (midpoints * divisors * sizes).astype(np.float32)
+
+
+def same(found: F32Array, wanted: F32Array) -> None:
+    np.testing.assert_array_equal(found, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_have_the_bits_of_a_division(target: str) -> None:
+    rng, rows = np.random.default_rng(1), 512
+    executable: Any = qdialect.compile(quotients(rows, COLUMNS), target=target)
+    for first in (2**23, 2**24 - rows, None):
+        fractions = rng.integers(2**23, 2**24, rows) if first is None else np.arange(first, first + rows)
+        divisors = np.ldexp(fractions * 2.0**-23, rng.integers(-25, 25, rows)).astype(np.float32)[:, None]
+        drawn = (rng.normal(size=(rows, COLUMNS)) * 10).astype(np.float32)
+        for numbers in (near_midpoints(rng, divisors), drawn):
+            same(executable(numbers, divisors), numbers / divisors)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_quotients_of_numbers_at_the_ends_are_divided(target: str) -> None:
+    """Also a single one among others in a vector."""
+    ends = [2.0**100, 2.0**-100, 2.0**-126, 1e-45, 3e38, 0.0, -0.0, np.inf, -np.inf, np.nan]
+    divisors = np.array([3.0, 1e-6, 2.0**20, 2.0**-20, 1e7, -3.0, *ends], np.float32)[:, None]
+    bits = np.array(ends, np.float32).view(np.int32)[:, None] + np.arange(-1, 2)
+    specials = bits.astype(np.int32).view(np.float32).reshape(-1)
+    numbers = np.random.default_rng(2).normal(size=(len(divisors), COLUMNS)).astype(np.float32)
+    numbers[:, 5::11] = np.resize(specials, numbers[:, 5::11].shape[1])
+    numbers[:, :16] = 0
+    executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
+    with np.errstate(all="ignore"):
+        same(executable(numbers, divisors), numbers / divisors)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 17, 100])
+def test_rows_of_any_length(columns: int) -> None:
+    check(quotients(5, columns))
+
+
+def test_only_a_slow_divider_is_avoided() -> None:
+    machine = resolve("sapphirerapids").machine
+    assert is_faster(machine.division_cycles, machine.vector_instructions)
+    assert not is_faster(4, 2)
+    assert not is_faster(resolve("znver5").machine.division_cycles, 4)
