@@ -172,9 +172,9 @@ def _open_torch(path: Path, options: ImportOptions) -> OpenShapes:
 def _open_tflite(path: Path, options: ImportOptions) -> OpenShapes:
     with LATE_IMPORTS:
         from qdialect.frontends.tflite.extents import open_shapes
-        from qdialect.frontends.tflite.reader import read_graph
+        from qdialect.frontends.tflite.reader import read_inputs
 
-    return open_shapes(read_graph(path.read_bytes(), options.signature))
+    return open_shapes(read_inputs(path.read_bytes(), options.signature))
 
 
 def _torch_operators() -> Sequence[str]:

@@ -17,8 +17,11 @@ from qdialect.target import Target
 _MAX_NOTES = 10
 _FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
 """What upstream lowers to fused multiply-adds, where its elements are floating-point numbers."""
+_MUST_BE_INSTRUCTIONS = ("vector.contract", "vector.gather")
+"""What is a dot product or a table read, where its elements and operands are those of one."""
 
-Problem = Callable[[ir.Operation], str | None]
+Problem = Callable[[ir.Operation, str], str | None]
+"""What is wrong with an op of a name, which is asked for once: modules have a hundred thousand ops."""
 
 
 def check_fused(module: ir.Module) -> None:
@@ -37,10 +40,10 @@ def check_vector(module: ir.Module) -> None:
     allowed = ("func.", "builtin.", "vector.", "scf.", "arith.", "math.", "memref.", "ub.", "affine.", "omp.")
     unknown = _unknown_op(allowed)
 
-    def problem(op: ir.Operation) -> str | None:
-        if op.name in ("memref.alloc", "memref.alloca"):
+    def problem(op: ir.Operation, name: str) -> str | None:
+        if name in ("memref.alloc", "memref.alloca"):
             return "allocates memory inside a kernel"
-        return unknown(op)
+        return unknown(op, name)
 
     _check(module, "vector", problem)
 
@@ -49,13 +52,15 @@ def check_x86(module: ir.Module, target: Target) -> None:
     """x86: every contraction of bytes or words is dot products, every table read an instruction if there is one."""
     patterns, instructions = instruction_patterns(target), instruction_set_of(target)
 
-    def problem(op: ir.Operation) -> str | None:
+    def problem(op: ir.Operation, name: str) -> str | None:
+        if name not in _MUST_BE_INSTRUCTIONS:
+            return None
         is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
         factors = factors_of(op)
         is_narrow = factors is not None and instructions is not None and factors.dots(instructions)
         if not is_left and not is_narrow:
             return None
-        return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
+        return "; ".join(["is left", *(f"[{pattern}] {found.reason}" for pattern, found in reasons(op, patterns))])
 
     if instructions is not None:
         _check(module, "x86", problem)
@@ -64,8 +69,8 @@ def check_x86(module: ir.Module, target: Target) -> None:
 def check_products(module: ir.Module) -> None:
     """x86: a product of floats is rounded before it is added, but for `math.fma`, which algorithms ask for by name."""
 
-    def problem(op: ir.Operation) -> str | None:
-        is_fused = op.name in _FUSED_PRODUCTS and _is_float(op.results[0])
+    def problem(op: ir.Operation, name: str) -> str | None:
+        is_fused = name in _FUSED_PRODUCTS and _is_float(op.results[0])
         return "adds a product that is not rounded" if is_fused else None
 
     _check(module, "x86", problem)
@@ -80,28 +85,30 @@ def check_llvm(module: ir.Module) -> None:
     """llvm: the LLVM dialect alone, and no product that one CPU rounds before it is added and another does not."""
     unknown = _unknown_op(("llvm.", "builtin.module"))
 
-    def problem(op: ir.Operation) -> str | None:
-        return "adds a product that is not rounded" if op.name == "llvm.intr.fmuladd" else unknown(op)
+    def problem(op: ir.Operation, name: str) -> str | None:
+        return "adds a product that is not rounded" if name == "llvm.intr.fmuladd" else unknown(op, name)
 
     _check(module, "llvm", problem)
 
 
 def _unknown_op(prefixes: tuple[str, ...]) -> Problem:
-    return lambda op: None if op.name.startswith(prefixes) or _reads_clock(op) else "is not allowed"
+    return lambda op, name: None if name.startswith(prefixes) or _reads_clock(op, name) else "is not allowed"
 
 
-def _reads_clock(op: ir.Operation) -> bool:
-    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == CLOCK
+def _reads_clock(op: ir.Operation, name: str) -> bool:
+    return name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == CLOCK
 
 
 def _check(module: ir.Module, phase: str, problem: Problem) -> None:
     unsupported: list[tuple[ir.Operation, str]] = []
 
+    advance = ir.WalkResult.ADVANCE
+
     def visit(op: ir.Operation) -> ir.WalkResult:
-        text = problem(op)
+        text = problem(op, op.name)
         if text:
             unsupported.append((op, text))
-        return ir.WalkResult.ADVANCE
+        return advance
 
     # Many times as fast as going through regions and blocks here.
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -1,5 +1,6 @@
 """Files of several subgraphs, and the signatures by which a model is called."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from qdialect._mlir import ir
 from qdialect.cli.import_model import main
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite, nodes_of
+from qdialect.frontends.tflite.reader import read_graph, read_inputs
 from qdialect.frontends.tflite.writer import ModelWriter, Signature, Subgraph, write_model
 from qdialect.reference import interpreter
 
@@ -70,6 +72,20 @@ def test_compile_and_the_commands_take_a_signature(tmp_path: Path, capsys: pytes
 
 def test_nodes_are_those_of_the_signature() -> None:
     assert [node.kind for node in nodes_of(two_graphs(), signature="lower")] == ["MINIMUM"]
+
+
+@pytest.mark.parametrize("signature", ["", "upper", "lower"])
+def test_inputs_are_read_alone_as_with_the_graph(signature: str) -> None:
+    alone, whole = (read(two_graphs(), signature) for read in (read_inputs, read_graph))
+    assert alone.inputs == tuple(replace(tensor, data=None) for tensor in whole.inputs)
+    assert [alone.name_of(tensor) for tensor in alone.inputs] == [whole.name_of(tensor) for tensor in whole.inputs]
+
+
+def test_an_input_that_is_not_there_is_damage_where_inputs_are_read_alone() -> None:
+    one = graph_of(CODE.MAXIMUM, 1.0)
+    content = write_model([Subgraph(one.writer, [9], one.outputs)])
+    with pytest.raises(ImportModelError, match="the graph's inputs must name existing tensors, but got 9"):
+        read_inputs(content)
 
 
 def test_an_unknown_signature_names_those_of_the_model() -> None:

@@ -93,6 +93,18 @@ def read_graph(content: bytes, signature: str = "") -> Graph:
 
     Raises `ImportModelError`, also for a signature that the file lacks.
     """
+    return _reader(content).graph(signature)
+
+
+def read_inputs(content: bytes, signature: str = "") -> Graph:
+    """The inputs of the graph that `read_graph` gives, without their contents and without the rest of the file.
+
+    Raises `ImportModelError` as `read_graph` does for what of the file is read.
+    """
+    return _reader(content).inputs(signature)
+
+
+def _reader(content: bytes) -> _Reader:
     if content[4:_IDENTIFIER_END] != _IDENTIFIER:
         raise ImportModelError("file is no .tflite model: it must have the identifier 'TFL3'")
     with reading("the model"):
@@ -100,7 +112,7 @@ def read_graph(content: bytes, signature: str = "") -> Graph:
         version, subgraphs = model.Version(), model.SubgraphsLength()
     _require(version == _SCHEMA_VERSION, f"schema version must be {_SCHEMA_VERSION}, but got {version}")
     _require(subgraphs >= 1, "model must have a subgraph, but got 0")
-    return _Reader(content, model).graph(signature)
+    return _Reader(content, model)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -114,6 +126,7 @@ def _present(value: T | None, what: str) -> T:
     return value
 
 
+_Buffers = tuple[NDArray[np.uint8] | None, ...]
 _Named = tflite.Tensor | tflite.OperatorCode | tflite.SignatureDef | tflite.TensorMap
 
 
@@ -136,7 +149,18 @@ class _Reader:
         _require(count <= _MAX_SUBGRAPHS, f"model must have at most {_MAX_SUBGRAPHS} subgraphs, but got {count}")
         return replace(main, others={i: self._subgraph(i, {}, buffers) for i in range(count) if i != index})
 
-    def _subgraph(self, index: int, names: dict[int, str], buffers: tuple[NDArray[np.uint8] | None, ...]) -> Graph:
+    def inputs(self, signature: str) -> Graph:
+        index, names = self._signature(signature) if signature else (0, {})
+        with reading("the subgraph"):
+            subgraph = _present(self._model.Subgraphs(index), f"subgraph {index}")
+            count = subgraph.TensorsLength()
+        with reading("the inputs and outputs"):
+            found = self._integers(subgraph.InputsAsNumpy())
+            _check_indices(found, count, "the graph's inputs")
+            inputs = tuple(self._tensor(subgraph, i, None) for i in found)
+        return Graph(inputs, (), inputs, (), self._budget, names, index)
+
+    def _subgraph(self, index: int, names: dict[int, str], buffers: _Buffers) -> Graph:
         with reading("the subgraph"):
             subgraph = _present(self._model.Subgraphs(index), f"subgraph {index}")
         kinds = self._all("operator codes", self._model.OperatorCodesLength, self._kind)
@@ -219,13 +243,13 @@ class _Reader:
             return f"CUSTOM:{custom}"
         return _OPERATOR_NAMES.get(builtin, f"operator code {builtin}")
 
-    def _tensor(self, subgraph: tflite.SubGraph, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
+    def _tensor(self, subgraph: tflite.SubGraph, index: int, buffers: _Buffers | None) -> Tensor:
+        """A tensor with its content, or without it where there are no `buffers`."""
         tensor = _present(subgraph.Tensors(index), f"tensor {index}")
         name = self._text(tensor, _NAME, f"tensor {index}") or f"tensor_{index}"
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
-        _require(tensor.Buffer() < len(buffers), f"file is damaged: tensor '{name}' has no buffer {tensor.Buffer()}")
-        content = buffers[tensor.Buffer()]
+        content = None if buffers is None else _content(buffers, tensor, name)
         _require(tensor.Sparsity() is None, f"tensor '{name}' is sparse, which is not supported")
         data = None if content is None else _constant(content, name, element, shape)
         scales, zero_points, axis = self._quantization(tensor, name, shape)
@@ -287,10 +311,19 @@ def _decomposition(operator: tflite.Operator) -> int | None:
     return options.DecompositionSubgraphIndex()
 
 
+def _content(buffers: _Buffers, tensor: tflite.Tensor, name: str) -> NDArray[np.uint8] | None:
+    _require(tensor.Buffer() < len(buffers), f"file is damaged: tensor '{name}' has no buffer {tensor.Buffer()}")
+    return buffers[tensor.Buffer()]
+
+
 def _tensors_at(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    for index in indices:
-        _require(0 <= index < len(tensors), f"file is damaged: {what} must name existing tensors, but got {index}")
+    _check_indices(indices, len(tensors), what)
     return tuple(tensors[index] for index in indices)
+
+
+def _check_indices(indices: tuple[int, ...], count: int, what: str) -> None:
+    for index in indices:
+        _require(0 <= index < count, f"file is damaged: {what} must name existing tensors, but got {index}")
 
 
 def _constant(content: NDArray[np.uint8], name: str, element: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
