@@ -219,6 +219,22 @@ thread.join()
 assert ended
 """
 
+FORK_BEFORE_LOGGING = """
+from qdialect.late_imports import LATE_IMPORTS
+reached = threading.Event()
+def late():
+    with LATE_IMPORTS:
+        import logging
+        reached.set()
+        time.sleep(0.5)
+        logging.getLogger("late")
+thread = threading.Thread(target=late)
+thread.start()
+assert reached.wait(900)
+assert child_ends(lambda: None)
+thread.join()
+"""
+
 CHILD_AND_PARENT = """
 from qdialect.runtime import memory
 for size in (1 << 10, 1 << 22):
@@ -296,7 +312,8 @@ assert library.omp_get_max_active_levels() == levels
 
 
 @pytest.mark.parametrize(
-    "program", [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP]
+    "program",
+    [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, FORK_BEFORE_LOGGING, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP],
 )
 def test_forks_and_handlers(program: str) -> None:
     output_of(IN_THREADS + PROLOGUE + program)
