@@ -21,6 +21,7 @@ stays one.  Vectors with any other number are divided.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +35,9 @@ from qdialect.passes.pattern import MatchFailure
 _LOOP, _READ = "scf.for", "vector.transfer_read"
 _WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1}
 """By name: which operand is the memory."""
+_OTHER_WRITES = ("vector.maskedstore", "vector.compressstore", "vector.scatter", "memref.copy")
+_DIALECTS = ("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "llvm.call_intrinsic")
+"""Ops of all others may write anywhere; the intrinsics are those of instructions that compute."""
 _VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _LANES = 16
 _INSTRUCTIONS = 8
@@ -72,8 +76,12 @@ class RowDivision(InstructionPattern[_Row]):
             return MatchFailure("must have one divisor in a vector")
         if any(_is_inside(value, loop) for value in read.operands):
             return MatchFailure("must have a divisor that its loop does not change")
-        if any(_base(value) == _base(read.operands[0]) for value in _written(loop)):
+        written = [_written(inner) for inner in _inside(loop)]
+        if any(memory and _base(memory) == _base(read.operands[0]) for memory in written):
             return MatchFailure("must not be in a loop that writes where the divisor is read")
+        unknown = next((inner.name for inner in _inside(loop) if _may_write_anywhere(inner)), None)
+        if unknown is not None:
+            return MatchFailure(f"must not be in a loop with '{unknown}', which may write where the divisor is read")
         return _Row(loop, read, broadcast)
 
     def rewrite(self, op: ir.Operation, match: _Row) -> ir.Value:
@@ -146,10 +154,22 @@ def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
     return owner.parent is not None and owner.parent.operation == loop
 
 
-def _written(loop: ir.Operation) -> list[ir.Value]:
-    """The memory that the body of `loop` writes."""
-    body = [op.operation for op in loop.regions[0].blocks[0].operations]
-    return [op.operands[_WRITES[op.name]] for op in body if op.name in _WRITES]
+def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops in the regions of `op`, and in theirs."""
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield child.operation
+                yield from _inside(child.operation)
+
+
+def _written(op: ir.Operation) -> ir.Value | None:
+    """The memory that `op` writes; None where it is none, or not known."""
+    return op.operands[_WRITES[op.name]] if op.name in _WRITES else None
+
+
+def _may_write_anywhere(op: ir.Operation) -> bool:
+    return op.name in _OTHER_WRITES or not op.name.startswith(_DIALECTS)
 
 
 def _base(memory: ir.Value) -> ir.Value:

@@ -75,6 +75,70 @@ func.func @written_divisor(%x: memref<64xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @divisor_written_in_a_nested_loop(
+// CHECK-NOT: scf.if
+// CHECK: arith.divf
+func.func @divisor_written_in_a_nested_loop(%x: memref<64xf32>, %by: memref<1xf32>, %y: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %j = %c0 to %c64 step %c16 {
+    %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<1xf32>, vector<1xf32>
+    %b = vector.broadcast %d : vector<1xf32> to vector<16xf32>
+    %a = vector.transfer_read %x[%j], %zero {in_bounds = [true]} : memref<64xf32>, vector<16xf32>
+    // expected-remark @below {{[row-division] 'arith.divf' must not be in a loop that writes where the divisor is read}}
+    %q = arith.divf %a, %b : vector<16xf32>
+    vector.transfer_write %q, %y[%j] {in_bounds = [true]} : vector<16xf32>, memref<64xf32>
+    scf.for %k = %c0 to %c1 step %c1 {
+      memref.store %zero, %by[%k] : memref<1xf32>
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @written_under_a_mask(
+// CHECK-NOT: scf.if
+// CHECK: arith.divf
+func.func @written_under_a_mask(%x: memref<64xf32>, %by: memref<1xf32>, %y: memref<64xf32>, %mask: vector<16xi1>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %j = %c0 to %c64 step %c16 {
+    %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<1xf32>, vector<1xf32>
+    %b = vector.broadcast %d : vector<1xf32> to vector<16xf32>
+    %a = vector.transfer_read %x[%j], %zero {in_bounds = [true]} : memref<64xf32>, vector<16xf32>
+    // expected-remark @below {{[row-division] 'arith.divf' must not be in a loop with 'vector.maskedstore', which may write where the divisor is read}}
+    %q = arith.divf %a, %b : vector<16xf32>
+    vector.maskedstore %y[%j], %mask, %q : memref<64xf32>, vector<16xi1>, vector<16xf32>
+  }
+  return
+}
+
+func.func private @other(memref<1xf32>)
+
+// CHECK-LABEL: func.func @with_a_call(
+// CHECK-NOT: scf.if
+// CHECK: arith.divf
+func.func @with_a_call(%x: memref<64xf32>, %by: memref<1xf32>, %y: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %j = %c0 to %c64 step %c16 {
+    %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<1xf32>, vector<1xf32>
+    %b = vector.broadcast %d : vector<1xf32> to vector<16xf32>
+    %a = vector.transfer_read %x[%j], %zero {in_bounds = [true]} : memref<64xf32>, vector<16xf32>
+    // expected-remark @below {{[row-division] 'arith.divf' must not be in a loop with 'func.call', which may write where the divisor is read}}
+    %q = arith.divf %a, %b : vector<16xf32>
+    vector.transfer_write %q, %y[%j] {in_bounds = [true]} : vector<16xf32>, memref<64xf32>
+    func.call @other(%by) : (memref<1xf32>) -> ()
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @few_lanes(
 // CHECK-NOT: scf.if
 // CHECK: arith.divf
