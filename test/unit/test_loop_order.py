@@ -57,9 +57,10 @@ def contractions() -> ir.Module:
     return module
 
 
-def pixels_inside(_: Strategy, weights: Swept, data: Swept) -> bool:
+def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int) -> bool:
     assert weights.size > 0
     assert data.tiles > 0
+    assert results > 0
     return True
 
 

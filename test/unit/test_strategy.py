@@ -181,7 +181,31 @@ def test_short_tiles_have_as_many_sums_as_two_products_a_cycle_need() -> None:
     ],
 )
 def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
-    assert AVX512.sweeps_pixels(weights, data) is expected
+    assert AVX512.sweeps_pixels(weights, data, 1 << 10) is expected
+
+
+@pytest.mark.parametrize(
+    ("weights", "data", "results", "expected"),
+    [
+        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9, True),
+        # Weights stay in the first level whatever the order.
+        (Swept(1 << 14, 8), Swept(1 << 10, 100), 1 << 5, False),
+        # The lines of the results cost more than the weights.
+        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 12, False),
+        # What does not stay near is read from afar for each tile of channels.
+        (Swept(1 << 17, 8), Swept(1 << 20, 200), 1 << 9, False),
+        (Swept(1 << 20, 8), Swept(1 << 20, 200), 1 << 9, True),
+        # Few tiles of pixels.
+        (Swept(1 << 20, 8), Swept(1 << 14, 11), 1 << 5, False),
+    ],
+)
+def test_weights_of_256_bits_are_kept(weights: Swept, data: Swept, results: int, *, expected: bool) -> None:
+    assert strategy_of(resolve("alderlake")).sweeps_pixels(weights, data, results) is expected
+
+
+@pytest.mark.parametrize("name", ["icelake-server", "haswell"])
+def test_weights_of_other_products_are_not_kept(name: str) -> None:
+    assert not strategy_of(resolve(name)).sweeps_pixels(Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9)
 
 
 def test_what_is_fetched_ahead_on_zen_4() -> None:

@@ -201,7 +201,8 @@ class ContractionMicroKernel:
         weights = Swept(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = Swept(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
-        return self.kernel.program.strategy.sweeps_pixels(weights, data)
+        results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
+        return self.kernel.program.strategy.sweeps_pixels(weights, data, results)
 
     def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""

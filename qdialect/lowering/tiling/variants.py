@@ -142,7 +142,8 @@ def _sweeps(strategy: Strategy, shape: ContractionShape) -> list[str]:
     data = Swept(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
     if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:
         return []
-    return [_SWEEPS[not strategy.sweeps_pixels(weights, data)]] if min(weights.tiles, data.tiles) > 1 else []
+    inside = strategy.sweeps_pixels(weights, data, math.prod(shape.pixels))
+    return [_SWEEPS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
 
 
 def _without_dots(machine: Machine | None) -> Machine | None:
