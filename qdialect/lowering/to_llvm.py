@@ -20,6 +20,9 @@ _OF_FUNCTIONS = (
     "convert-vector-to-llvm",
     # In one pass: each looks at every op there is.
     _TO_LLVM,
+    # What is dead goes before the next function is converted: half of all ops, which would lie in memory together.
+    "canonicalize{max-iterations=1 region-simplify=disabled}",
+    "cse",
 )
 _OF_LLVM_FUNCTIONS = (
     "reconcile-unrealized-casts",
@@ -27,13 +30,7 @@ _OF_LLVM_FUNCTIONS = (
     "canonicalize{max-iterations=2 region-simplify=disabled}",
     "cse",
 )
-_PASSES = (
-    f"func.func({','.join(_OF_FUNCTIONS)})",
-    # The constants, which belong to the module.
-    _TO_LLVM,
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
-    f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
-)
+_GLOBAL = "memref.global"
 
 
 def to_llvm(module: ir.Module) -> None:
@@ -45,10 +42,21 @@ def to_llvm(module: ir.Module) -> None:
     team = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
-        run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
+        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
         add_entry(module, team)
+
+
+def _passes(module: ir.Module) -> list[str]:
+    has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
+    return [
+        f"func.func({','.join(_OF_FUNCTIONS)})",
+        # Constants that belong to the module: it looks into every function for them.
+        *([_TO_LLVM] if has_globals else []),
+        "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
+        f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
+    ]
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:
