@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector
     from torch_mlir.dialects.transform import interpreter as transform_interpreter
     from torch_mlir.dialects.transform import loop as loop_transform
+    from torch_mlir.dialects.transform import memref as memref_transform
     from torch_mlir.dialects.transform import structured as structured_transform
     from torch_mlir.dialects.transform import tensor as tensor_transform
     from torch_mlir.dialects.transform import vector as vector_transform
@@ -27,6 +28,7 @@ _LATE = {
     **{name: f"dialects.{name}" for name in ("func", "llvm", "math", "memref", "quant", "scf", "transform", "vector")},
     "transform_interpreter": "dialects.transform.interpreter",
     "loop_transform": "dialects.transform.loop",
+    "memref_transform": "dialects.transform.memref",
     "structured_transform": "dialects.transform.structured",
     "tensor_transform": "dialects.transform.tensor",
     "vector_transform": "dialects.transform.vector",
@@ -92,6 +94,7 @@ __all__ = [
     "loop_transform",
     "math",
     "memref",
+    "memref_transform",
     "passmanager",
     "quant",
     "register_dialect",

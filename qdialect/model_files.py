@@ -11,6 +11,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
+from qdialect.heap import return_free_memory
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.profiles import TFLITE_PROFILES
 
@@ -66,7 +67,9 @@ class Format:
         profile = options.profile or known[0]
         if profile not in known:
             raise ImportModelError(f"profile of a {self.suffix} file must be {' or '.join(known)}, but got '{profile}'")
-        return self.load(path, replace(options, profile=profile))
+        module = self.load(path, replace(options, profile=profile))
+        return_free_memory()
+        return module
 
 
 def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:

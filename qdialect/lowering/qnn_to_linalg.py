@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
+from qdialect.heap import return_free_memory
 from qdialect.lowering import handlers, lowered
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import has_body
@@ -38,6 +39,8 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     with module.context, ir.Location.unknown():
         program = GraphLowering(function, _program(function, target, variants), handed_off(module)).run()
         text, arena = program.render(clocked)
+    # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
+    return_free_memory()
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
     _replace_body(module, kernels)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from qdialect._mlir import ir
+from functools import partial
+
+from qdialect._mlir import ir, memref_transform, vector_transform
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
-from qdialect.lowering.upstream import load_kernel_dialects, run_passes
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
 
 _TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}"
 # Function by function: the ops of one stay in the cache from pass to pass, and functions are apart for several threads.
 _OF_FUNCTIONS = (
-    # A reduction of float numbers stays one chain, in their order.
-    "lower-vector-multi-reduction{lowering-strategy=inner-reduction}",
-    "convert-vector-to-scf{full-unroll}",
     "convert-scf-to-cf",
-    # Views and strided metadata become index arithmetic before memrefs become pointers.
-    "expand-strided-metadata",
     "lower-affine",
     "convert-vector-to-llvm",
     # In one pass: each looks at every op there is.
     _TO_LLVM,
+    # What is dead goes before the next function is converted: half of all ops, which would lie in memory together.
+    "canonicalize{max-iterations=1 region-simplify=disabled}",
+    "cse",
 )
 _OF_LLVM_FUNCTIONS = (
     "reconcile-unrealized-casts",
@@ -27,12 +27,12 @@ _OF_LLVM_FUNCTIONS = (
     "canonicalize{max-iterations=2 region-simplify=disabled}",
     "cse",
 )
-_PASSES = (
-    f"func.func({','.join(_OF_FUNCTIONS)})",
-    # The constants, which belong to the module.
-    _TO_LLVM,
-    "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
-    f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
+_GLOBAL = "memref.global"
+_INNER_REDUCTION = 1
+_MULTI_REDUCTIONS = (
+    vector_transform.ApplyReorderMultiReductionPatternsOp,
+    vector_transform.ApplyMultiReductionFlatteningPatternsOp,
+    vector_transform.ApplyMultiReductionUnrollingPatternsOp,
 )
 
 
@@ -45,10 +45,34 @@ def to_llvm(module: ir.Module) -> None:
     team = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
-        run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
+        apply_schedule(module.operation, _expansion, "qnn-to-llvm")
+        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
         add_entry(module, team)
+
+
+def _expansion(module: ir.Value) -> None:
+    """Write that ops of many vectors and views become ops of one vector and index arithmetic."""
+    # All at once, and once for all functions: each application looks at every op, and gathers its patterns anew.
+    apply_patterns(
+        module,
+        # A reduction of float numbers stays one chain, in their order.
+        *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
+        partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True),
+        memref_transform.ApplyExpandStridedMetadataPatternsOp,
+    )
+
+
+def _passes(module: ir.Module) -> list[str]:
+    has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
+    return [
+        f"func.func({','.join(_OF_FUNCTIONS)})",
+        # Constants that belong to the module: it looks into every function for them.
+        *([_TO_LLVM] if has_globals else []),
+        "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
+        f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
+    ]
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:

@@ -46,7 +46,7 @@ class CompiledBatchedExecutable(BatchedExecutable):
         constants = [blocks[content][:size] for content, size in zip(contents, sizes, strict=True)]
         self._kept = [(saving.kept(one.module), own) for one, own in zip(lowered, constants, strict=True)]
         compiled = [
-            CompiledCode(one, blocks[content], externals=externals)
+            CompiledCode(one, blocks[content], externals=externals, empties=True)
             for content, one in zip(contents, lowered, strict=True)
         ]
         self._takes_python = any(code.takes_python for code in compiled)

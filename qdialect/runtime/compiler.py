@@ -60,7 +60,7 @@ def compile_module(
     workspace_pool.checked(workspaces)
     chosen, wanted = prepared(module, target, threads)
     lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked, min_cycles=min_cycles)
-    return CompiledExecutable(lowered, allocate, workspaces, externals)
+    return CompiledExecutable(lowered, allocate, workspaces, externals, empties=True)
 
 
 def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:

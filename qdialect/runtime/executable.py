@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import target as targets
+from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.lowered import target_name_of
@@ -34,11 +35,14 @@ class CompiledExecutable(NativeExecutable):
         allocate: memory.Allocate = memory.allocate,
         workspaces: int | None = None,
         externals: Mapping[str, External] = MappingProxyType({}),
+        *,
+        empties: bool = False,
     ) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the workspaces.
 
-        `externals` compute the functions that go to a target. Raises `CompileError` where the machine does not have the
-        memory, and where a function of a target is not there.
+        `externals` compute the functions that go to a target. Who has no use for the module any more lets it be
+        emptied, as `CompiledCode` does. Raises `CompileError` where the machine does not have the memory, and where a
+        function of a target is not there.
         """
         limit = workspace_pool.checked(workspaces)
         self.inputs = lowered.inputs
@@ -54,7 +58,7 @@ class CompiledExecutable(NativeExecutable):
         self._kept = saving.kept(lowered.module)
         self._constants = constants_of(lowered, allocate)
         clock = [self.ticks] if lowered.clocked else []
-        code = CompiledCode(lowered, self._constants, allocate, clock, externals)
+        code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties)
         self._takes_python = code.takes_python
         self._prepare(code, limit)
 
@@ -74,7 +78,14 @@ class CompiledCode(NetworkCode):
         allocate: memory.Allocate = memory.allocate,
         clock: Sequence[NDArray[np.int64]] = (),
         externals: Mapping[str, External] = MappingProxyType({}),
+        *,
+        empties: bool = False,
     ) -> None:
+        """With `empties` the module of `lowered` has no ops from now on.
+
+        LLVM has its own form of them, from which it makes machine code at the first `bind`: both of them and the code
+        generator's would lie in memory together.
+        """
         self._constants, self._clock = constants, clock
         self._arena_bytes, self._allocate = lowered.arena_bytes, allocate
         self._is_divided = is_divided(lowered.module)
@@ -83,6 +94,8 @@ class CompiledCode(NetworkCode):
         self._externals.set_records([constants.ctypes.data + start for start, _ in lowered.externals])
         runtime = openmp.addresses() if lowered.threads > 1 else {}
         self._machine_code = MachineCode(lowered.module, {**runtime, **self._externals.symbols})
+        if empties:
+            _empty(lowered.module)
 
     @property
     def takes_python(self) -> bool:
@@ -99,6 +112,11 @@ class CompiledCode(NetworkCode):
             values.append(addressof(TEAM_LIMIT))
         bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, *keep))
         return self._externals.checked(bound, workspace.ctypes.data)
+
+
+def _empty(module: ir.Module) -> None:
+    for op in list(module.body.operations):
+        op.operation.erase()
 
 
 def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:

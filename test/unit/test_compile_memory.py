@@ -14,9 +14,14 @@ import qdialect
 from qdialect import resources
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
-from qdialect.frontends.planning.tensors import Plan
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.lowering.graph import GraphLowering
+from qdialect.lowering.pipeline import lower
 from qdialect.lowering.program import Program
+from qdialect.model_files import read_model
+from qdialect.runtime.executable import CompiledExecutable
+from qdialect.target import host
 
 MEGABYTE = 1 << 20
 WIDTH = 4096
@@ -74,8 +79,18 @@ def test_nothing_of_a_compilation_waits_for_the_collector(tmp_path: Path) -> Non
     assert executable.outputs[0].shape == (1, 16)
 
 
+def test_a_module_is_emptied_where_nobody_needs_it(tmp_path: Path) -> None:
+    module = read_model(dense_model(tmp_path / "model.onnx", 16))
+    image = np.arange(16, dtype=np.float32).reshape(1, 16)
+    kept, emptied = lower(module, host()), lower(module, host())
+    expected = CompiledExecutable(kept)(image)
+    np.testing.assert_array_equal(CompiledExecutable(emptied, empties=True)(image), expected)
+    assert len(kept.module.body.operations) > 0
+    assert len(emptied.module.body.operations) == 0
+
+
 def _held() -> list[object]:
-    kinds = (ir.Context, ir.Module, GraphLowering, Program, Plan)
+    kinds = (ir.Context, ir.Module, GraphLowering, Program, Plan, F32Tensor, Value)
     return [found for found in gc.get_objects() if isinstance(found, kinds)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -165,9 +166,19 @@ class Quantized(F32Tensor):
         """Other quantized values with the same parameters."""
         return replace(self, shape=values.shape, values=values)
 
-    def _table(self) -> Table | None:
-        is_computed = self.is_eight_bit and self.values.data is None
-        return Table(self.shape, self, lambda f32_values: f32_values) if is_computed else None
+    def table(self) -> Table | None:
+        if not self.is_eight_bit or self.values.data is not None:
+            return None
+        known = self._own_table[-1]() if self._own_table else None
+        if known is None:
+            known = Table(self.shape, self, lambda f32_values: f32_values)
+            self._own_table[:] = [ref(known)]
+        return known
+
+    @cached_property
+    def _own_table(self) -> list[ref[Table]]:
+        """The table while somebody has it: it has `self`, so that both, weights and all, would wait for a search."""
+        return []
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         f32_values = self.f32_values()
@@ -225,7 +236,8 @@ class Table(F32Tensor):
             result = function(*entries)
         return Table(shape, self.source, lambda _: result)
 
-    def _table(self) -> Table | None:
+    def table(self) -> Table:
+        # Not kept as `_known_table`: a tensor that has itself waits for a search for garbage.
         return self
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from qdialect import target as targets
 from qdialect._mlir import ir
+from qdialect.heap import return_free_memory
 from qdialect.lowering import contracts
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase
@@ -32,4 +33,5 @@ class ToLinalgPass(PhasePass):
 
     def lower(self, module: ir.Module) -> None:
         qnn_to_linalg(module, targets.resolve(self.target), self.clocked)
+        return_free_memory()
         contracts.check_linalg(module)
