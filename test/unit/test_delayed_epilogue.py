@@ -92,8 +92,7 @@ def wanted(data: NDArray[np.uint8], weights: NDArray[np.int8], out: NDArray[np.u
 @pytest.mark.parametrize("piece", [1, 2, 3])
 def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: bool) -> None:
     module = lowered("amxint8,portable", step=step, piece=piece, **(CHAINED if chained else APART))
-    # A block of one step has no loop to wait for.
-    assert waits(module) == (not chained and step < K_GROUPS)
+    assert waits(module) == (not chained)
     to_llvm(module)
     random = np.random.default_rng(4)
     arrays: list[NDArray[np.uint8]] = [random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8) for _ in range(2)]
@@ -108,7 +107,7 @@ def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: 
 
 def test_an_epilogue_is_computed_between_products() -> None:
     text = str(lowered("amxint8", **APART))
-    product, store = text.index("llvm.x86.tdpbusd"), text.index("llvm.x86.tilestored64")
+    product, store = text.index("llvm.x86.tdpbusd"), text.rindex("llvm.x86.tilestored64")
     inside, behind = text[product:store], text[store:]
     # In the loop over K tiles, and behind all blocks.
     assert inside.count("vector.store") + inside.count("vector.transfer_write") > 0
@@ -125,6 +124,75 @@ def test_pieces_are_counted_as_often_as_they_are_computed(step: int, piece: int)
     # All rows of every block, and at most a piece more behind the last one.
     stores = counted(functions(module)[0], machine)["stores"]
     assert BLOCKS * pieces <= stores <= BLOCKS * pieces + 1
+
+
+@pytest.mark.parametrize("step", [2, 8])
+def test_sums_wait_in_registers_for_the_first_product_of_the_next_block(step: int) -> None:
+    text = str(lowered("amxint8", step=step, **APART))
+    order = re.findall(r"llvm.x86.(tilestored64|tilezero|tdpbusd)|(scf.if)", text)
+    names = [one or branch for one, branch in order]
+    # The last block is stored behind all; of the others, the first step stores one.
+    assert [name for name in names if name != "scf.if"] == ["tilestored64", "tilezero", "tdpbusd", "tilestored64"]
+    assert names[: names.index("tdpbusd")] == ["scf.if", "tilestored64", "tilezero"]
+
+
+def two_in_a_loop() -> str:
+    """The program with a second block in each iteration, on buffers of its own."""
+    text = PROGRAM.format(step=2, piece=3, **APART)
+    begin, end = text.index("    %sums = "), text.index("  }\n  return")
+    own = r"%(sums|k|sum|x|y|x32|y32|next|behind|row|own|bytes|taps|scratch|out)\b"
+    text = text[:end] + re.sub(own, r"%\1_2", text[begin:end]) + text[end:]
+    arguments = "%scratch_2: memref<1x1x6x16xi32>, %out_2: memref<6x6x8x4xi8>"
+    return text.replace("%out: memref<6x6x8x4xi8>)", f"%out: memref<6x6x8x4xi8>, {arguments})")
+
+
+def scratch_read_beside() -> str:
+    """The program with a second result: in each iteration, what scratch had before."""
+    text = PROGRAM.format(step=2, piece=3, **APART)
+    old = "    %sums = "
+    read = (
+        "    %old = vector.transfer_read %scratch[%c0, %c0, %c0, %c0], %pad32 {in_bounds = [true]}\n"
+        "      : memref<1x1x6x16xi32>, vector<16xi32>\n"
+        "    vector.transfer_write %old, %was[%block, %c0] {in_bounds = [true]} : vector<16xi32>, memref<6x16xi32>\n"
+    )
+    return text.replace(old, read + old).replace("xi8>) {", "xi8>, %was: memref<6x16xi32>) {")
+
+
+def test_registers_are_kept_for_one_chain_in_a_loop_alone() -> None:
+    module = module_of(two_in_a_loop())
+    to_x86(module, resolve("amxint8,portable"))
+    to_llvm(module)
+    random = np.random.default_rng(6)
+    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
+    expected, scratch, second = out.copy(), [np.zeros((1, 1, 6, 16), np.int32) for _ in range(2)], _bytes()
+    wanted(data, weights, expected, chained=False)
+    keep = [data, weights, scratch[0], out, scratch[1], second]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(second, expected)
+
+
+def test_sums_that_others_read_are_stored_with_their_block() -> None:
+    module = module_of(scratch_read_beside())
+    to_x86(module, resolve("amxint8,portable"))
+    to_llvm(module)
+    random = np.random.default_rng(7)
+    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
+    scratch, was = np.full((1, 1, 6, 16), 5, np.int32), np.zeros((6, 16), np.int32)
+    keep = [data, weights, scratch, out, was]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
+    sums = data[: BLOCKS - 1, 0].reshape(BLOCKS - 1, -1).astype(np.int64) @ matrix
+    np.testing.assert_array_equal(was[0], np.full(16, 5))
+    np.testing.assert_array_equal(was[1:BLOCKS], sums)
+
+
+def _weights(random: np.random.Generator) -> NDArray[np.int8]:
+    return random.integers(-128, 128, (8, 1, 16, 4)).astype(np.int8)
+
+
+def _bytes() -> NDArray[np.uint8]:
+    return np.zeros((6, 6, 8, 4), np.uint8)
 
 
 def test_an_epilogue_whose_results_are_read_stays_where_it_is() -> None:

@@ -35,21 +35,31 @@ def test_sums_equal_onnx_runtime(
 
 
 def no_line(*_: object) -> None:
-    """There is none."""
+    """There are no numbers."""
 
 
-@pytest.mark.parametrize("has_line", [True, False])
+@pytest.mark.parametrize(
+    ("target", "refused"),
+    [
+        ("avx512vnni,portable", []),
+        ("avx512vnni,portable", ["multiply_add_sum"]),
+        ("avx512vnni,portable", ["multiply_add_sum", "fixed_point_sum"]),
+        ("generic", []),
+        ("generic", ["fixed_point_sum"]),
+    ],
+)
 @pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED[:3])
 def test_kernels_equal_the_reference_on_all_pairs(
     scales: tuple[float, ...],
     zero_points: tuple[int, ...],
     quantized: tuple[int, int],
     expected: int,
-    has_line: bool,
+    target: str,
+    refused: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if not has_line:
-        monkeypatch.setattr(addition, "fixed_point_sum", no_line)
+    for way in refused:
+        monkeypatch.setattr(addition, way, no_line)
     values: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
     for name, scale, zero_point in zip(("lhs", "rhs", "output"), scales, zero_points, strict=True):
         values |= {f"{name}_scale": scale, f"{name}_zero_point": zero_point}
@@ -62,4 +72,4 @@ def test_kernels_equal_the_reference_on_all_pairs(
     pairs = [np.ascontiguousarray(left), np.ascontiguousarray(right)]
     (wanted,) = interpreter.run(module, pairs)
     assert wanted[quantized] == expected
-    np.testing.assert_array_equal(compile_module(module)(*pairs), wanted)
+    np.testing.assert_array_equal(compile_module(module, target=target)(*pairs), wanted)

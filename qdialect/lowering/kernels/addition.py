@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,12 @@ from qdialect.lowering.kernels.quantization import Quantization, declare_dequant
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.requantization.fixed_point_sum import FixedPointSum, fixed_point_sum
+from qdialect.lowering.requantization.multiply_add_sum import multiply_add_sum
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
     BinaryQuantization,
+    IntArray,
     Multiplier,
     QuantParams,
     Rounding,
@@ -28,6 +30,7 @@ from qdialect.quant_math import (
 )
 from qdialect.quant_math.common_scale import scale_of_sum
 from qdialect.quant_math.elementwise import add
+from qdialect.quant_math.float_sum import FloatSum
 from qdialect.quant_math.multipliers import FixedMultiplier
 
 EmitSum = Callable[[Body, Value, Value], Value]
@@ -63,9 +66,9 @@ class Addition:
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
-        fixed_point = self._fixed_point_sum()
-        if fixed_point is not None:
-            return self._emit_fixed_point_sum(kernel, fixed_point)
+        if exact := self._exact_sum(kernel.program.strategy.adds_in_f32):
+            is_fixed_point = isinstance(exact, FixedPointSum)
+            return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
         if roundings := self.arithmetic.shifted_roundings:
             return self._shifted(kernel, *roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
@@ -76,8 +79,11 @@ class Addition:
             return self._f32(kernel, scaling)
         return self._each(kernel)
 
-    def _fixed_point_sum(self) -> FixedPointSum | None:
-        """The sum in fixed point, where that is exact and cheaper; it never is where each operand is rounded."""
+    def _exact_sum(self, adds_in_f32: bool) -> FloatSum | FixedPointSum | None:
+        """The sum in two multiply-adds, or in fixed point, where that is exact and cheaper.
+
+        It never is where each operand is rounded.
+        """
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [QuantParams(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
         output = QuantParams(self.output.scale, self.output.zero_point)
@@ -88,10 +94,36 @@ class Addition:
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
         quantized = add(first, second, BinaryQuantization(own, other, output, self.bounds), *how) + self.output.shift
+        bounds = self._stored_bounds()
+        if adds_in_f32 and (found := self._multiply_add_sum(quantized, lhs, rhs)):
+            return found
         ratios = tuple(side.scale / output.scale for side in sides)
-        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
+        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), bounds)
 
-    def _emit_fixed_point_sum(self, kernel: Kernel, fixed_point: FixedPointSum) -> EmitSum:
+    def _multiply_add_sum(self, quantized: IntArray, lhs: IntArray, rhs: IntArray) -> FloatSum | None:
+        """Numbers for the operand that stands first, and the other one."""
+        own, bounds = (self.lhs, self.rhs, self.output), self._stored_bounds()
+        if self.swapped:
+            own, quantized, lhs, rhs = (self.rhs, self.lhs, self.output), quantized.T, rhs, lhs
+        numbers = float_sum_numbers([q.scale for q in own], [q.stored_zero_point for q in own])
+        return multiply_add_sum(quantized, lhs, rhs, numbers, bounds)
+
+    def _emit_multiply_adds(self, kernel: Kernel, numbers: FloatSum) -> EmitSum:
+        names = ("first_ratio", "second_ratio", "sum_offset")
+        ratio, other, rest = (kernel.number(n, float(v), "f32") for n, v in zip(names, numbers, strict=True))
+        limits = self._limits(kernel)
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.cast("arith.sitofp", left, "f32")
+            b = body.cast("arith.sitofp", body.cast("arith.extui", right, "i32"), "f32")
+            first, second = (b, a) if self.swapped else (a, b)
+            value = body.multiply_add(first, ratio, body.multiply_add(second, other, rest))
+            value = body.unary("math.roundeven", value)
+            return body.clamp(body.cast("arith.fptosi", value, "i32"), *limits(body))
+
+        return emit
+
+    def _emit_fixed_point(self, kernel: Kernel, fixed_point: FixedPointSum) -> EmitSum:
         named = {
             "lhs_factor": fixed_point.lhs,
             "rhs_factor": fixed_point.rhs,
@@ -99,18 +131,23 @@ class Addition:
             "sum_shift": fixed_point.shift,
         }
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
-        bounds = self._stored_bounds()
-        # A clamp to a byte is known here, for packing does it.
-        limits = None if bounds == (0, _LARGEST_STORED) else _bounds(kernel, bounds, "i32")
+        limits = self._limits(kernel)
 
         def emit(body: Body, left: Value, right: Value) -> Value:
-            low, high = limits or (body.constant(bound, "i32") for bound in bounds)
             a = body.multiply(left, lhs)
             b = body.multiply(body.cast("arith.extui", right, "i32"), rhs)
             total = body.add(a, body.add(b, rest))
-            return body.clamp(body.binary("arith.shrsi", total, shift), low, high)
+            return body.clamp(body.binary("arith.shrsi", total, shift), *limits(body))
 
         return emit
+
+    def _limits(self, kernel: Kernel) -> Callable[[Body], Sequence[Value]]:
+        """The bounds of stored sums; those of a byte are known in the body, for packing clamps to them."""
+        bounds = self._stored_bounds()
+        if bounds == (0, _LARGEST_STORED):
+            return lambda body: [body.constant(bound, "i32") for bound in bounds]
+        limits = _bounds(kernel, bounds, "i32")
+        return lambda _: limits
 
     def _named(self) -> dict[str, Quantization]:
         return {"lhs": self.lhs, "rhs": self.rhs, "sum": self.output}

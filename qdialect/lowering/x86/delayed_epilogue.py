@@ -15,8 +15,11 @@ the next block computes one by one:
 
 The sums of the pending block stand in scratch until all of its pieces are done, which is before the next sums are
 stored there: one scratch is enough.  `block` are the indices of the loops around it, which are kept in memory, so that
-a block may be the first of its loops, whatever loops these are.  Where a block is one K tile there is no loop to wait
-for: its products take less time than the epilogue.
+a block may be the first of its loops, whatever loops these are.  A block of one K tile has no loop: the whole epilogue
+stands behind its products.
+
+Where nothing else reads scratch, which is the same for all blocks, `tile_products` may leave sums in their registers
+and store them between the first products of the next block, which come before the first piece.
 """
 
 from __future__ import annotations
@@ -94,19 +97,32 @@ class _Block:
     epilogue: _Epilogue
 
 
-def delay_epilogue(write: ir.Operation, last: ir.Operation, accesses: Sequence[Access]) -> None:
+def delay_epilogue(
+    write: ir.Operation, products: Sequence[ir.Operation], accesses: Sequence[Access], others: Sequence[ir.Operation]
+) -> ir.Operation | None:
     """Let the epilogue of the sums that `write` stores run beside the next products, where nothing depends on when.
 
-    `last` is the contraction whose sums are written; `accesses` are those of the function.
+    `products` are the contractions whose sums are written; `accesses` are those of the function, and `others` its
+    writes of sums.  Returns the op before which the last sums are to be written, where sums may wait in registers for
+    the next block; None where each block must write its own.
     """
-    epilogue, steps = _epilogue_behind(write), _steps(last, write)
-    if epilogue is None or steps is None or math.prod(step.trips for step in steps) == 1:
-        return
+    epilogue, first_steps, steps = _epilogue_behind(write), *(_steps(products[end], write) for end in (0, -1))
+    if epilogue is None or first_steps is None or steps is None:
+        return None
     around = _loops_around(write, epilogue, accesses)
-    if all(_is_once(loop) for loop in around):
-        return
-    if all(_is_found_again(value, around[-1]) for value in epilogue.inputs):
-        _delay(_Block(around, steps, last, write, epilogue))
+    if all(_is_once(loop) for loop in around) or not all(_is_found_again(one, around[-1]) for one in epilogue.inputs):
+        return None
+    top, loop = around[-1], epilogue.loops[0].loop
+    inside = [access for access in accesses if _is_inside(access.op, top) and not _is_inside(access.op, loop)]
+    places = {access.argument for access in inside if access.op == write}
+    is_own = [access.op for access in inside if access.argument in places] == [write]
+    is_fixed = all(_is_fixed(value, top) for value in list(write.operands)[1:])
+    has_others = any(other != write and _is_inside(other, top) for other in others)
+    end = _delay(_Block(around, steps, products[-1], write, epilogue))
+    if has_others or not (is_own and is_fixed):
+        return None
+    _fix(write, top)
+    return end
 
 
 def _body(loop: ir.Operation) -> ir.Block:
@@ -148,15 +164,15 @@ def _only_loop(ops: Sequence[ir.Operation]) -> ir.Operation | None:
     return busy[0] if len(busy) == 1 and busy[0].name == _LOOP else None
 
 
-def _steps(last: ir.Operation, write: ir.Operation) -> tuple[_Range, ...] | None:
-    """The loops between the contraction `last` and its `write`; None where it is unknown how far they go."""
+def _steps(product: ir.Operation, write: ir.Operation) -> tuple[_Range, ...] | None:
+    """The loops between a contraction and its `write`; None where it is unknown how far they go, or not far."""
     found: list[_Range] = []
-    op = last
+    op = product
     while op.block != write.block:
         assert op.parent is not None, "it is inside of the block"
         op = op.parent.operation
         known = bounds(op)
-        if known is None:
+        if known is None or not known[2]:
             return None
         found.insert(0, _Range(op, *known))
     return tuple(found)
@@ -191,22 +207,41 @@ def _is_found_again(value: ir.Value, top: ir.Operation) -> bool:
     return _is_pure(owner.operation) and all(_is_found_again(one, top) for one in owner.operands)
 
 
-def _delay(block: _Block) -> None:
-    """Move the epilogue of `block` into the next one, and behind all of them."""
+def _is_fixed(value: ir.Value, top: ir.Operation) -> bool:
+    """Whether `value` is the same in each iteration of the loop `top`."""
+    if isinstance(value.owner, ir.Block):
+        return not _is_inside(value.owner.owner.operation, top)
+    owner = value.owner.operation
+    return not _is_inside(owner, top) or (_is_pure(owner) and all(_is_fixed(one, top) for one in owner.operands))
+
+
+def _delay(block: _Block) -> ir.Operation:
+    """Move the epilogue of `block` into the next one, and behind all of them; where the last one begins, if any."""
     pending, top, loop = _Pending(block), block.around[-1], block.epilogue.loops[0].loop
     with block.write.location:
         with ir.InsertionPoint(top):
             pending.is_none()
         with ir.InsertionPoint.at_block_begin(block.write.block):
             waiting = pending.read()
-        with ir.InsertionPoint(_end(block.last.block)):
+        with ir.InsertionPoint(_end(block.last.block) if block.steps else block.write):
             _compute_step(block, waiting)
         with ir.InsertionPoint(loop):
             pending.is_this()
         with _behind(top):
             waiting = pending.read()
+            branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, waiting.count, b.index(0)))
             waiting.compute(b.index(0), waiting.count, 1)
     loop.erase()
+    with ir.InsertionPoint(branch.then_block), block.write.location:
+        return scf.YieldOp([]).operation
+
+
+def _fix(write: ir.Operation, top: ir.Operation) -> None:
+    """Find before the loop `top` where `write` puts its sums."""
+    known: dict[ir.Value, ir.Value] = {}
+    with ir.InsertionPoint(top), write.location:
+        for position in range(1, len(write.operands)):
+            write.operands[position] = _again(write.operands[position], known, top)
 
 
 def _block_of(value: ir.Value) -> ir.Block:

@@ -14,15 +14,10 @@ weights K groups, then lanes and four taps, which lie side by side.  A chain wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping
 
-import numpy as np
-
-from qdialect._mlir import arith, ir, scf
+from qdialect._mlir import ir
 from qdialect.lowering.functions import functions
-from qdialect.lowering.indexing_maps import Point, at
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.threads.accesses import accesses
 from qdialect.lowering.x86 import building as b
@@ -33,25 +28,20 @@ from qdialect.lowering.x86.instructions.tiles import (
     AmxRegisters,
     PortableRegisters,
     Shape,
-    TileMemory,
     TileRegisters,
 )
 from qdialect.lowering.x86.memory import buffer_problem, transfer_problem
-from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
-from qdialect.lowering.x86.tile_prefetch import fetch_weights
+from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, narrow_contraction
+from qdialect.lowering.x86.tile_products import FACTORS, TAPS, Chain, first_sums, yielded
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
 from qdialect.target import Target
-from qdialect.target.machine import Machine
 
 _NAME = "tile-chain"
-_TAPS = 4
 _LANES = (4, 8, 16)
 # Of a factor, and of the tiles in sums.
 _RANK, _OUTER = 3, 2
 # Registers for sums, data and weights.
-_FACTORS = 2
-_COUNTS = (4, _FACTORS, _FACTORS)
-_FIRST_DATA, _FIRST_WEIGHTS = 4, 6
+_COUNTS = (4, FACTORS, FACTORS)
 
 
 def contract_in_tiles(module: ir.Module, target: Target) -> None:
@@ -65,11 +55,14 @@ def contract_in_tiles(module: ir.Module, target: Target) -> None:
     for function in functions(module):
         chains = list(_chains(function))
         if chains:
-            for chain in chains:
-                delay_epilogue(chain, _read_chain(chain.operands[0], {})[0][-1], accesses(function))
             block = function.regions[0].blocks[0]
             registers = PortableRegisters(block) if target.is_portable else AmxRegisters()
-            _emit(block, chains, _Emission(registers, instructions.machine))
+            found: dict[ir.Operation, Chain] = {}
+            for write in chains:
+                contractions, _ = _read_chain(write.operands[0], {})
+                end = delay_epilogue(write, contractions, accesses(function), chains)
+                found[write] = Chain(registers, instructions.machine, write, contractions[0], end)
+            _emit(block, found, registers)
             with ir.InsertionPoint(list(block.operations)[-1]):
                 registers.release()
 
@@ -92,8 +85,11 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
             explain(_NAME, write, MatchFailure(problem))
 
 
-def _emit(block: ir.Block, chains: Sequence[ir.Operation], emission: _Emission) -> None:
-    """Emit `chains` in `block`; registers are configured before the outermost op that holds chains of one shape."""
+def _emit(block: ir.Block, chains: Mapping[ir.Operation, Chain], registers: TileRegisters) -> None:
+    """Emit `chains`, by their writes, in `block`.
+
+    Registers are configured before the outermost op that holds chains of one shape.
+    """
     by_op: dict[ir.Operation, list[ir.Operation]] = {}
     for chain in chains:
         by_op.setdefault(_top_in(chain, block), []).append(chain)
@@ -101,23 +97,24 @@ def _emit(block: ir.Block, chains: Sequence[ir.Operation], emission: _Emission) 
     for top, inside in by_op.items():
         shapes = {_shapes(chain) for chain in inside}
         if len(shapes) > 1:
-            _emit_inside(top, inside, emission)
+            _emit_inside(top, {write: chains[write] for write in inside}, registers)
             configured = None
             continue
         if shapes != configured:
             at_op = _first_op(top) if top in inside else top
             with ir.InsertionPoint(at_op), at_op.location:
-                emission.registers.configure(*shapes)
+                registers.configure(*shapes)
         configured = shapes
         for chain in inside:
-            emission.write(chain)
+            chains[chain].emit()
 
 
-def _emit_inside(op: ir.Operation, chains: Sequence[ir.Operation], emission: _Emission) -> None:
+def _emit_inside(op: ir.Operation, chains: Mapping[ir.Operation, Chain], registers: TileRegisters) -> None:
     """Emit `chains` in the blocks of `op`."""
     for region in op.regions:
         for block in region.blocks:
-            _emit(block, [chain for chain in chains if _top_in(chain, block).block == block], emission)
+            own = {write: chain for write, chain in chains.items() if _top_in(write, block).block == block}
+            _emit(block, own, registers)
 
 
 def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
@@ -132,7 +129,7 @@ def _first_op(chain: ir.Operation) -> ir.Operation:
     op, value = chain, chain.operands[0]
     while not isinstance(value.owner, ir.Block) and value.owner.name in ("scf.for", "vector.contract"):
         op = value.owner.operation
-        value = _first_sums(op) if op.name == "scf.for" else op.operands[2]
+        value = first_sums(op) if op.name == "scf.for" else op.operands[2]
     return op
 
 
@@ -178,22 +175,14 @@ def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[
         return [*before, owner.operation], problem or _uses_problem(value)
     if isinstance(owner, ir.Block) or owner.name != "scf.for" or len(owner.operation.results) != 1:
         return [], "sums must start at 0 and be added to by contractions alone"
-    before, problem = _read_chain(_first_sums(owner.operation), starts)
+    before, problem = _read_chain(first_sums(owner.operation), starts)
     block = owner.regions[0].blocks[0]
-    inside, own = _read_chain(_yielded(block), {**starts, block.arguments[1]: True})
+    inside, own = _read_chain(yielded(block), {**starts, block.arguments[1]: True})
     return [*before, *inside], problem or own or _uses_problem(value)
 
 
 def _uses_problem(sums: ir.Value) -> str | None:
     return "sums must be used once" if len(list(sums.uses)) > 1 else None
-
-
-def _first_sums(loop: ir.Operation) -> ir.Value:
-    return loop.operands[3]
-
-
-def _yielded(block: ir.Block) -> ir.Value:
-    return list(block.operations)[-1].operands[0]
 
 
 def _contraction_problem(op: ir.Operation) -> str | None:
@@ -210,7 +199,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
     (row, lane), (k_group, tap) = result[-2:], data[-2:]
     if weights[-2:] != (lane, tap) or row in weights or row not in data or lane in data:
         return "innermost loops of the result must be rows of the data and lanes of the weights"
-    if {k_group, tap} & set(result) or k_group not in weights or extents[tap] != _TAPS:
+    if {k_group, tap} & set(result) or k_group not in weights or extents[tap] != TAPS:
         return "innermost loops of the data must be K groups and four taps, which are summed up"
     if max(extents[row], extents[k_group]) > ROWS or extents[lane] not in _LANES:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
@@ -243,127 +232,5 @@ def _shapes(write: ir.Operation) -> tuple[Shape, ...]:
     found = narrow_contraction(contractions[0])
     assert isinstance(found, NarrowContraction), "it was checked"
     k_groups = found.loops.extents[found.data.loops[-2]]
-    shapes = Shape(sums[-2], sums[-1], 32), Shape(sums[-2], _TAPS * k_groups, 8), Shape(k_groups, _TAPS * sums[-1], 8)
+    shapes = Shape(sums[-2], sums[-1], 32), Shape(sums[-2], TAPS * k_groups, 8), Shape(k_groups, TAPS * sums[-1], 8)
     return tuple(shape for shape, count in zip(shapes, _COUNTS, strict=True) for _ in range(count))
-
-
-@dataclass(frozen=True)
-class _Emission:
-    """Emits chains of one function."""
-
-    registers: TileRegisters
-    machine: Machine
-
-    def write(self, write: ir.Operation) -> None:
-        """Emit a chain, and write its tiles."""
-        sums, buffer, *indices = write.operands
-        shape = b.shape_of(sums)
-        strides = static_strides(ir.MemRefType(buffer.type))
-        assert strides is not None, "it was checked"
-        self._add(sums, write)
-        with ir.InsertionPoint(write), write.location:
-            for register, position in enumerate(np.ndindex(*shape[:-2])):
-                steps = [*[0] * (len(indices) - len(shape)), *position, 0, 0]
-                memory = TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, strides[-2])
-                self.registers.store(register, memory)
-        write.erase()
-        _erase_unused(sums)
-
-    def _add(self, value: ir.Value, user: ir.Operation) -> None:
-        """Emit what leaves the sums `value` in the first registers; `user` is the op that uses them."""
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            return
-        if owner.name == "scf.for":
-            self._loop(owner.operation)
-        elif owner.name == "vector.contract":
-            self._add(owner.operands[2], owner.operation)
-            self._products(owner.operation)
-        else:
-            with ir.InsertionPoint(user), user.location:
-                for register in range(math.prod(b.shape_of(value)[:-2])):
-                    self.registers.zero(register)
-
-    def _loop(self, loop: ir.Operation) -> None:
-        """A loop that carries nothing in front of `loop`, whose body moves there."""
-        self._add(_first_sums(loop), loop)
-        index = loop.regions[0].blocks[0].arguments[0]
-        *body, end = loop.regions[0].blocks[0].operations
-        with ir.InsertionPoint(loop), loop.location:
-            other = scf.ForOp(*list(loop.operands)[:3])
-        with ir.InsertionPoint(other.body), loop.location:
-            last = scf.YieldOp([])
-        for op in body:
-            op.operation.move_before(last.operation)
-        index.replace_all_uses_with(other.induction_variable)
-        total = end.operands[0]
-        self._add(total, last.operation)
-        end.operation.erase()
-        _erase_unused(total)
-
-    def _products(self, op: ir.Operation) -> None:
-        """The products of a contraction."""
-        found = narrow_contraction(op)
-        assert isinstance(found, NarrowContraction), "it was checked"
-        loops, data, weights = found.loops, found.data, found.weights
-        (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
-        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
-        fetch = partial(fetch_weights, rows=loops.extents[k_group], op=op) if is_long else None
-        with ir.InsertionPoint(op), op.location:
-            for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
-                a = _Factor(self.registers, _FIRST_DATA, data, row, (k_group, tap))
-                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, (lane, tap), fetch)
-                for register, point in enumerate(loops.points(loops.result[:-2])):
-                    step = {**point, **term}
-                    self.registers.multiply(register, a.at(step), matrix.at(step))
-
-
-class _Factor:
-    """The tiles of a factor, each loaded once, into `_FACTORS` registers from `first` on by turns.
-
-    `fetch` says what is fetched ahead where a tile is loaded.
-    """
-
-    def __init__(
-        self,
-        registers: TileRegisters,
-        first: int,
-        side: Side,
-        rows: int,
-        columns: tuple[int, int],
-        fetch: Callable[[TileMemory], None] | None = None,
-    ) -> None:
-        self._fetch = fetch
-        self._registers, self._first, self._side = registers, first, side
-        self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
-        self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
-        self._loaded: dict[tuple[int, ...], int] = {}
-
-    def at(self, step: Point) -> int:
-        """The register with the tile at a step of the loops that are not in it."""
-        position = at(step, self._outer)
-        if position not in self._loaded:
-            self._loaded[position] = self._first + len(self._loaded) % _FACTORS
-            memory = self._memory(step)
-            self._registers.load(self._loaded[position], memory)
-            if self._fetch:
-                self._fetch(memory)
-        return self._loaded[position]
-
-    def _memory(self, step: Point) -> TileMemory:
-        read = self._side.read
-        inside = [loop if loop in self._outer else -1 for loop in self._side.loops]
-        *outer, k_group, _ = read.position(at(step, inside))
-        column = arith.muli(k_group, b.index(_TAPS))
-        return TileMemory(b.collapse_inner(read.buffer, 2), [*outer, column], self._axis, read.strides[self._axis])
-
-
-def _erase_unused(value: ir.Value) -> None:
-    """Erase what defines `value`, and what that alone has used."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or any(len(list(result.uses)) for result in owner.operation.results):
-        return
-    operands = list(owner.operation.operands)
-    owner.operation.erase()
-    for operand in operands:
-        _erase_unused(operand)

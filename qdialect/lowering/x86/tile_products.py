@@ -1,0 +1,225 @@
+"""Emission of chains of contractions in registers of matrix tiles; `tile_chain` says what a chain is.
+
+A chain is: zeros to the registers of the sums, then the products, then the sums to memory.  A store of a tile takes as
+long as a product, and a product that follows it waits for it, as the core finds no other in time.  Where the epilogue
+waits for the next block, so do the stores: each register is stored just before the first product that it gets in the
+next block, while the product before that is still computed.
+
+    for block:                  for block:
+      zero 0, 1, ...              for k:
+      for k:                        load
+        load                 ->     if k is the first: store 0, zero 0
+        multiply 0                  multiply 0
+        multiply 1                  if k is the first: store 1, zero 1
+      store 0, 1, ...               multiply 1
+                                store 0, 1, ...
+
+What the first block stores is nobody's: no epilogue waits for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from qdialect._mlir import arith, ir, scf
+from qdialect.lowering.indexing_maps import Point, at
+from qdialect.lowering.memory.strides import static_strides
+from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instructions.tiles import TileMemory, TileRegisters
+from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.tile_prefetch import fetch_weights
+from qdialect.target.machine import Machine
+
+TAPS = 4
+"""Bytes of a K group."""
+FACTORS = 2
+"""Registers for data, and as many for weights."""
+_FIRST_DATA, _FIRST_WEIGHTS = 4, 6
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain to emit."""
+
+    registers: TileRegisters
+    machine: Machine
+    write: ir.Operation
+    """Where its sums go to memory."""
+    first: ir.Operation
+    """The first of its contractions."""
+    end: ir.Operation | None
+    """Where the last block is stored, if each block is stored by the next one; None where each is by itself."""
+
+    def emit(self) -> None:
+        """Emit the chain in place."""
+        sums = self.write.operands[0]
+        self._add(sums, self.write)
+        with ir.InsertionPoint(self.end or self.write), self.write.location:
+            for register in range(self._count):
+                self._store(register)
+        self.write.erase()
+        _erase_unused(sums)
+
+    @property
+    def _count(self) -> int:
+        """Registers of the sums."""
+        return math.prod(b.shape_of(self.write.operands[0])[:-2])
+
+    def _store(self, register: int) -> None:
+        """Write a tile of the sums."""
+        sums, buffer, *indices = self.write.operands
+        shape, strides = b.shape_of(sums), static_strides(ir.MemRefType(buffer.type))
+        assert strides is not None, "it was checked"
+        position = map(int, np.unravel_index(register, shape[:-2]))
+        steps = [*[0] * (len(indices) - len(shape)), *position, 0, 0]
+        self.registers.store(register, TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, strides[-2]))
+
+    def _add(self, value: ir.Value, user: ir.Operation) -> None:
+        """Emit what leaves the sums `value` in the first registers; `user` is the op that uses them."""
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return
+        if owner.name == "scf.for":
+            self._loop(owner.operation)
+        elif owner.name == "vector.contract":
+            self._add(owner.operands[2], owner.operation)
+            self._products(owner.operation)
+        elif self.end is None:
+            with ir.InsertionPoint(user), user.location:
+                for register in range(self._count):
+                    self.registers.zero(register)
+
+    def _loop(self, loop: ir.Operation) -> None:
+        """A loop that carries nothing in front of `loop`, whose body moves there."""
+        self._add(first_sums(loop), loop)
+        index = loop.regions[0].blocks[0].arguments[0]
+        *body, end = loop.regions[0].blocks[0].operations
+        with ir.InsertionPoint(loop), loop.location:
+            other = scf.ForOp(*list(loop.operands)[:3])
+        with ir.InsertionPoint(other.body), loop.location:
+            last = scf.YieldOp([])
+        for op in body:
+            op.operation.move_before(last.operation)
+        index.replace_all_uses_with(other.induction_variable)
+        total = end.operands[0]
+        self._add(total, last.operation)
+        end.operation.erase()
+        _erase_unused(total)
+
+    def _products(self, op: ir.Operation) -> None:
+        """The products of a contraction."""
+        found = narrow_contraction(op)
+        assert isinstance(found, NarrowContraction), "it was checked"
+        loops, data, weights = found.loops, found.data, found.weights
+        (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
+        starts = self.end is not None and op == self.first
+        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
+        fetch = partial(fetch_weights, rows=loops.extents[k_group], op=op) if is_long else None
+        with ir.InsertionPoint(op), op.location:
+            is_first = self._is_first(op) if starts else None
+            for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
+                a = _Factor(self.registers, _FIRST_DATA, data, row, (k_group, tap))
+                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, (lane, tap), fetch)
+                for register, point in enumerate(loops.points(loops.result[:-2])):
+                    step = {**point, **term}
+                    factors = a.at(step), matrix.at(step)
+                    if starts:
+                        self._start(register, is_first)
+                    self.registers.multiply(register, *factors)
+                starts = False
+
+    def _is_first(self, op: ir.Operation) -> ir.Value | None:
+        """Whether the products of `op` are the first of a block; None where no loop repeats them."""
+        found: ir.Value | None = None
+        while op.block != self.write.block:
+            assert op.parent is not None, "it is inside of the block"
+            op = op.parent.operation
+            is_first = arith.cmpi(arith.CmpIPredicate.eq, op.regions[0].blocks[0].arguments[0], op.operands[0])
+            found = arith.andi(found, is_first) if found else is_first
+        return found
+
+    def _start(self, register: int, is_first: ir.Value | None) -> None:
+        """Store what the block before has left, and start from 0."""
+        if is_first:
+            with _where(is_first):
+                self._start(register, None)
+            return
+        self._store(register)
+        self.registers.zero(register)
+
+
+class _Factor:
+    """The tiles of a factor, each loaded once, into `FACTORS` registers from `first` on by turns.
+
+    `fetch` says what is fetched ahead where a tile is loaded.
+    """
+
+    def __init__(
+        self,
+        registers: TileRegisters,
+        first: int,
+        side: Side,
+        rows: int,
+        columns: tuple[int, int],
+        fetch: Callable[[TileMemory], None] | None = None,
+    ) -> None:
+        self._fetch = fetch
+        self._registers, self._first, self._side = registers, first, side
+        self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
+        self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
+        self._loaded: dict[tuple[int, ...], int] = {}
+
+    def at(self, step: Point) -> int:
+        """The register with the tile at a step of the loops that are not in it."""
+        position = at(step, self._outer)
+        if position not in self._loaded:
+            self._loaded[position] = self._first + len(self._loaded) % FACTORS
+            memory = self._memory(step)
+            self._registers.load(self._loaded[position], memory)
+            if self._fetch:
+                self._fetch(memory)
+        return self._loaded[position]
+
+    def _memory(self, step: Point) -> TileMemory:
+        read = self._side.read
+        inside = [loop if loop in self._outer else -1 for loop in self._side.loops]
+        *outer, k_group, _ = read.position(at(step, inside))
+        column = arith.muli(k_group, b.index(TAPS))
+        return TileMemory(b.collapse_inner(read.buffer, 2), [*outer, column], self._axis, read.strides[self._axis])
+
+
+@contextmanager
+def _where(condition: ir.Value) -> Generator[None]:
+    """A branch around what is emitted inside the `with`."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        end = scf.YieldOp([])
+    with ir.InsertionPoint(end):
+        yield
+
+
+def _erase_unused(value: ir.Value) -> None:
+    """Erase what defines `value`, and what that alone has used."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or any(len(list(result.uses)) for result in owner.operation.results):
+        return
+    operands = list(owner.operation.operands)
+    owner.operation.erase()
+    for operand in operands:
+        _erase_unused(operand)
+
+
+def first_sums(loop: ir.Operation) -> ir.Value:
+    """What a loop that carries sums begins with."""
+    return loop.operands[3]
+
+
+def yielded(block: ir.Block) -> ir.Value:
+    """What the body of such a loop hands on."""
+    return list(block.operations)[-1].operands[0]
