@@ -26,7 +26,7 @@ class Float32Machine(BodyArithmetic):
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
         """See `Machine`."""
-        return self._body.op(f"math.fma {a}, {b}, {c} : {_F}", _F)
+        return self._body.multiply_add(a, b, c)
 
     def absolute(self, a: Value) -> Value:
         """See `Machine`."""

@@ -120,6 +120,11 @@ class Body:
         """``lhs * rhs``; integers wrap around."""
         return self.binary("arith.mulf" if lhs.is_float else "arith.muli", lhs, rhs)
 
+    def multiply_add(self, lhs: Value, rhs: Value, addend: Value) -> Value:
+        """``lhs * rhs + addend`` of floating-point numbers, rounded once."""
+        type_ = _common_type("math.fma", lhs, rhs, addend)
+        return self.op(f"math.fma {lhs}, {rhs}, {addend} : {type_}", type_)
+
     def divide(self, lhs: Value, rhs: Value) -> Value:
         """``lhs / rhs`` of floating-point numbers."""
         return self.binary("arith.divf", lhs, rhs)
@@ -158,7 +163,8 @@ class Body:
         return self.binary("arith.minsi", self.binary("arith.maxsi", value, low), high)
 
 
-def _common_type(op: str, lhs: Value, rhs: Value) -> str:
-    if lhs.type != rhs.type:
-        raise TypeError(f"{op} needs operands of one type, but got {lhs.type} and {rhs.type}")
-    return lhs.type
+def _common_type(op: str, *operands: Value) -> str:
+    types = list(dict.fromkeys(operand.type for operand in operands))
+    if len(types) > 1:
+        raise TypeError(f"{op} needs operands of one type, but got {' and '.join(types)}")
+    return types[0]
