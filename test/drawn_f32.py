@@ -59,7 +59,8 @@ def _f32_matmul(d: Draw) -> Drawn:
     rows, depth, columns = d.integer(1, 9), d.channels(), d.channels()
     matrix = (*(leading if d.flag() else ()), depth, columns)
     types = [tensor((*leading, rows, depth), "f32"), tensor(matrix, "f32")]
-    return types, lambda v: build(F32MatmulOp, *v, element="f32").output
+    rounded = d.flag()
+    return types, lambda v: build(F32MatmulOp, *v, element="f32", rounded_products=rounded).output
 
 
 def _f32_conv2d(d: Draw) -> Drawn:
@@ -70,6 +71,7 @@ def _f32_conv2d(d: Draw) -> Drawn:
     sizes = [(kernel[i] - 1) * dilation[i] + d.integer(1, 6) for i in range(2)]
     weight = d.rng.normal(size=(groups * across, *kernel, depth)).astype(np.float32)
     attributes: dict[str, Any] = {"strides": (d.integer(1, 2), d.integer(1, 2)), "dilation": dilation, "groups": groups}
+    attributes["rounded_products"] = d.flag()
     types = [tensor((d.integer(1, 2), *sizes, groups * depth), "f32")]
     return types, lambda v: build(F32Conv2DOp, v[0], constant(weight), element="f32", **attributes).output
 

@@ -1,7 +1,7 @@
 """Reductions and contractions of f32 values, for the parts of a network that are not quantized.
 
-Element-wise functions of f32 values are upstream ops.  Sums are taken in float32, products rounded before they are
-added: the order is part of the definition.
+Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the definition,
+and so is that a product is added by a fused multiply-add, which rounds once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class F32ProdOp(F32ReduceOp, name="f32_prod"):
 class F32MatmulOp(QnnOp, name="f32_matmul"):
     """Product of matrices: ``output[..., m, n] = sum over k of data[..., m, k] * matrix[..., k, n]``, k ascending.
 
-    `matrix` is one matrix for all matrices of `data`, or as many matrices as `data`.
+    The sum starts from zero, each step is one fused multiply-add; with `rounded_products` a product is rounded before
+    it is added.  `matrix` is one matrix for all matrices of `data`, or as many matrices as `data`.
 
     Constraints:
       C1: data must have at least 2 dimensions, matrix 2 or the leading dimensions of data and 2
@@ -78,6 +79,7 @@ class F32MatmulOp(QnnOp, name="f32_matmul"):
 
     data = operand(FLOAT)
     matrix = operand(FLOAT)
+    rounded_products = attribute(BOOL, False)
     output = result(FLOAT)
 
     @classmethod
@@ -97,6 +99,7 @@ class F32Conv2DOp(QnnOp, name="f32_conv2d"):
     """Convolution of NHWC data with OHWI weights, window rows, columns and channels in this order, without padding.
 
     ``output[n,y,x,o] = sum data[n, y*s+i*d, x*s+j*d, c] * weight[o,i,j,c]``; depthwise is ``groups`` = input channels.
+    Products are added as in `f32_matmul`.
 
     Constraints:
       C1: strides and dilation must be 2 integers of at least 1
@@ -109,6 +112,7 @@ class F32Conv2DOp(QnnOp, name="f32_conv2d"):
     strides = attribute(INTEGERS, (1, 1))
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
+    rounded_products = attribute(BOOL, False)
     output = result(FLOAT_4D)
 
     @classmethod

@@ -67,7 +67,7 @@ def check_x86(module: ir.Module, target: Target) -> None:
 
 
 def check_products(module: ir.Module) -> None:
-    """x86: a product of floats is rounded before it is added, but for `math.fma`, which algorithms ask for by name."""
+    """x86: a product of floats is rounded before it is added, but for `math.fma`, which is fused on every CPU."""
 
     def problem(op: ir.Operation, name: str) -> str | None:
         is_fused = name in _FUSED_PRODUCTS and _is_float(op.results[0])

@@ -23,6 +23,7 @@ from qdialect._mlir import (
 )
 from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
+from qdialect.lowering.f32_products import vectorize_f32_products
 from qdialect.lowering.functions import functions, ops_named
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
 
@@ -57,6 +58,7 @@ def to_vector(module: ir.Module) -> None:
                 apply_schedule(
                     function, lambda target, micro_kernels=micro_kernels: _tiling(target, micro_kernels), _PASS
                 )
+        vectorize_f32_products(module)
         apply_schedule(module.operation, _vectorization, _PASS)
         run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.quant_math.float32.numpy_machine import multiply_add
 from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
@@ -53,13 +54,18 @@ def _shaped(op: F32ReduceOp, value: Array) -> Array:
     return np.asarray(value).reshape(shape_of(op.output.type))
 
 
+def _step(op: F32MatmulOp | F32Conv2DOp) -> Callable[[Array, Array, Array], Array]:
+    """What adds a product to a sum."""
+    return (lambda a, b, total: total + a * b) if op.rounded_products else multiply_add
+
+
 @evaluates(F32MatmulOp)
 def _matmul(op: F32MatmulOp, operands: Arrays) -> Array:
     data, matrix = operands
-    total = np.zeros(shape_of(op.output.type), dtype=np.float32)
+    total, add_product = np.zeros(shape_of(op.output.type), dtype=np.float32), _step(op)
     with np.errstate(all="ignore"):
         for k in range(data.shape[-1]):
-            total += data[..., k, np.newaxis] * matrix[..., k, np.newaxis, :]
+            total = add_product(data[..., k, np.newaxis], matrix[..., k, np.newaxis, :], total)
     return total
 
 
@@ -70,11 +76,12 @@ def _conv2d(op: F32Conv2DOp, operands: Arrays) -> Array:
     _, rows, columns, depth = weight.shape
     groups, strides, dilation = op.groups, op.strides, op.dilation
     total = np.zeros((batch, height, width, groups, channels // groups), dtype=np.float32)
+    add_product = _step(op)
     taps = weight.reshape(groups, channels // groups, rows, columns, depth)
     with np.errstate(all="ignore"):
         for i, j, c in np.ndindex(rows, columns, depth):
             y, x = i * dilation[0], j * dilation[1]
             window = data[:, y : y + (height - 1) * strides[0] + 1 : strides[0], :, c::depth]
             window = window[:, :, x : x + (width - 1) * strides[1] + 1 : strides[1]]
-            total += window[..., np.newaxis] * taps[:, :, i, j, c]
+            total = add_product(window[..., np.newaxis], taps[:, :, i, j, c], total)
     return total.reshape(batch, height, width, channels)

@@ -8,6 +8,7 @@ import numpy as np
 
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.quant_math.float32.numpy_machine import multiply_add
 from qdialect.quant_math.recurrence import (
     gate_function,
     gru_hidden,
@@ -64,10 +65,10 @@ def _rnn(op: F32RnnOp, operands: Arrays) -> Array:
 
 
 def product(rows: Array, matrix: Array) -> Array:
-    """``rows @ matrix`` in float32, the terms added in ascending order from zero."""
+    """``rows @ matrix`` in float32: fused multiply-adds in ascending order from zero."""
     total = np.zeros((rows.shape[0], matrix.shape[1]), np.float32)
     for k in range(matrix.shape[0]):
-        total += rows[:, k, np.newaxis] * matrix[k]
+        total = multiply_add(rows[:, k, np.newaxis], matrix[k], total)
     return total
 
 

@@ -1,4 +1,4 @@
-"""The float32 functions of kernels: exact fused multiply-adds, polynomials as derived, errors within one ulp."""
+"""Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_ops import tensor
+from graphs import graph
 
+from qdialect._mlir import ir
+from qdialect.dialect import F32MatmulOp, build
 from qdialect.quant_math import activations, float32, transcendental
 from qdialect.quant_math.expressions import Expression
 from qdialect.quant_math.float32.erf import ERF
@@ -20,6 +24,7 @@ from qdialect.quant_math.float32.numpy_machine import F32Array, multiply_add
 from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.quant_math.float32.tanh import NEAR, OFFSET, ROWS, SHIFT
 from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.reference import interpreter
 from tools import float_tanh
 from tools.float_coefficients import approximations, derive
 from tools.float_errors import TRUTHS, errors
@@ -269,3 +274,35 @@ def test_short_rows_and_other_axes_are_summed_in_order() -> None:
     np.testing.assert_array_equal(row_sum(x, (1,)), np.add.accumulate(x, axis=1)[:, -1])
     np.testing.assert_array_equal(row_sum(x[:, :, :31], (2,)), np.add.accumulate(x[:, :, :31], axis=2)[..., -1])
     assert not np.signbit(row_sum(np.full((1, 40), -0.0, F32), (1,))).any()
+
+
+def products(rows: Any, columns: Any, rounded: bool) -> Any:
+    """The matrix product, by the reference."""
+
+    def body(*values: ir.Value) -> ir.Value:
+        return build(F32MatmulOp, *values, element="f32", rounded_products=rounded).output
+
+    module = graph([tensor(array.shape, "f32") for array in (rows, columns)], body)
+    return interpreter.run(module, [rows, columns])[0]
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_a_step_of_a_product_is_rounded_once_or_twice(rounded: bool) -> None:
+    rng = np.random.default_rng(4)
+    rows, columns = rng.normal(size=(6, 9)).astype(F32), rng.normal(size=(9, 11)).astype(F32)
+    found = products(rows, columns, rounded)
+    for i, j in np.ndindex(found.shape):
+        total = F32(0)
+        for a, b in zip(rows[i], columns[:, j], strict=True):
+            product = Fraction(float(a)) * Fraction(float(b))
+            total = nearest((Fraction(float(nearest(product))) if rounded else product) + Fraction(float(total)))
+        assert found[i, j] == total
+
+
+@pytest.mark.parametrize("depth", [3, 64, 768])
+def test_fused_products_are_nearer_to_the_truth(depth: int) -> None:
+    rng = np.random.default_rng(5)
+    rows, columns = rng.normal(size=(64, depth)).astype(F32), rng.normal(size=(depth, 64)).astype(F32)
+    truth = rows.astype(np.float64) @ columns.astype(np.float64)
+    fused, rounded = (np.abs(products(rows, columns, one) - truth).mean() for one in (False, True))
+    assert fused < rounded

@@ -1,5 +1,6 @@
 """Fused multiply-adds on targets without the instruction: the bits of exact rational numbers, and of NumPy's."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -87,6 +88,17 @@ def test_vectors_have_the_bits_of_the_instruction(chosen: Target) -> None:
         found = run(KERNEL, list(numbers), chosen)[2]
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(found, multiply_add(*numbers))
+
+
+@pytest.mark.parametrize("chosen", WITHOUT, ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize("ties", [lost_beside_ties, lost_beside_subnormal_ties])
+def test_one_tie_is_found_in_a_vector(chosen: Target, ties: Callable[[], F32Array]) -> None:
+    numbers, lanes = RNG.normal(size=(3, *SHAPE)).astype(np.float32), np.arange(SHAPE[0])
+    numbers[:, lanes, lanes % SHAPE[1]] = ties()[:, lanes, 0]
+    found, wanted = run(KERNEL, list(numbers), chosen)[2], multiply_add(*numbers)
+    np.testing.assert_array_equal(found, wanted)
+    twice = (numbers[0].astype(np.float64) * numbers[1] + numbers[2]).astype(np.float32)
+    assert (wanted != twice).any()
 
 
 @pytest.mark.parametrize("chosen", [one for one in HOST_TARGETS if one not in WITHOUT], ids=lambda chosen: chosen.name)

@@ -124,12 +124,14 @@ PRODUCTS = [
 
 
 @variants_together
+@pytest.mark.parametrize("rounded", [False, True], ids=["fused", "rounded"])
 @pytest.mark.parametrize(("data", "matrix", "is_known"), PRODUCTS)
-def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is_known: bool) -> None:
+def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is_known: bool, rounded: bool) -> None:
     numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=matrix).astype(np.float32)
 
     def body(*values: ir.Value) -> ir.Value:
-        return build(F32MatmulOp, values[0], constant(numbers) if is_known else values[1], element="f32").output
+        operands = values[0], constant(numbers) if is_known else values[1]
+        return build(F32MatmulOp, *operands, element="f32", rounded_products=rounded).output
 
     check(graph([tensor(data, "f32"), *([] if is_known else [tensor(matrix, "f32")])], body))
 
@@ -144,12 +146,16 @@ CONVOLUTIONS = [
 
 
 @variants_together
+@pytest.mark.parametrize("rounded", [False, True], ids=["fused", "rounded"])
 @pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation"), CONVOLUTIONS)
-def test_convolutions(data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any) -> None:
+def test_convolutions(
+    data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any, rounded: bool
+) -> None:
     numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=weight).astype(np.float32)
 
     def body(x: ir.Value) -> ir.Value:
         attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups}
+        attributes["rounded_products"] = rounded
         return build(F32Conv2DOp, x, constant(numbers), element="f32", **attributes).output
 
     check(graph([tensor(data, "f32")], body))

@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.elementwise import MapOperand
-from qdialect.lowering.kernels.folds import F32_PRODUCTS
+from qdialect.lowering.kernels.folds import F32_PRODUCTS, F32_ROUNDED_PRODUCTS
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.operands.constant_operands import required_constant
@@ -95,7 +95,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         ],
         [],
         output,
-        F32_PRODUCTS,
+        _products(op),
         _total,
         lowering.program.strategy.f32_lanes,
         _ROWS,
@@ -129,13 +129,17 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
             ],
             [],
             MapOperand(output.source, output.strides, output.offset + group * across),
-            F32_PRODUCTS,
+            _products(op),
             _total,
             lowering.program.strategy.f32_lanes,
             _ROWS,
         )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+
+
+def _products(op: F32MatmulOp | F32Conv2DOp) -> Fold:
+    return F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
 
 
 def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.text.scalar_body import Body, Value
@@ -50,11 +51,18 @@ MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minu
 
 
 def _add_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
+    return body.multiply_add(values[0], values[1], total)
+
+
+def _add_rounded_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
     return body.add(total, body.multiply(values[0], values[1]))
 
 
 F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b), is_ordered=True)
-"""The sum of products of two f32 operands, each product rounded before it is added, in order."""
+"""The sum of products of two f32 operands: fused multiply-adds in order."""
+
+F32_ROUNDED_PRODUCTS = replace(F32_PRODUCTS, emit=_add_rounded_product)
+"""The same, each product rounded before it is added."""
 
 
 def _extreme(op: str) -> Fold:

@@ -122,7 +122,7 @@ class Body:
 
     def multiply_add(self, lhs: Value, rhs: Value, addend: Value) -> Value:
         """``lhs * rhs + addend`` of floating-point numbers, rounded once."""
-        type_ = _common_type("math.fma", lhs, rhs)
+        type_ = _common_type("math.fma", lhs, rhs, addend)
         return self.op(f"math.fma {lhs}, {rhs}, {addend} : {type_}", type_)
 
     def divide(self, lhs: Value, rhs: Value) -> Value:
@@ -163,7 +163,8 @@ class Body:
         return self.binary("arith.minsi", self.binary("arith.maxsi", value, low), high)
 
 
-def _common_type(op: str, lhs: Value, rhs: Value) -> str:
-    if lhs.type != rhs.type:
-        raise TypeError(f"{op} needs operands of one type, but got {lhs.type} and {rhs.type}")
-    return lhs.type
+def _common_type(op: str, *operands: Value) -> str:
+    types = list(dict.fromkeys(operand.type for operand in operands))
+    if len(types) > 1:
+        raise TypeError(f"{op} needs operands of one type, but got {' and '.join(types)}")
+    return types[0]

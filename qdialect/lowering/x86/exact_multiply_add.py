@@ -11,14 +11,20 @@ odd neighbour is:
   s and e of two signs      |s| was rounded up: the number below |s|, with its last bit set
 
 The bits of the number below |s| are those of s, as an integer, less 1.
+
+Of a vector, only where a sum s may be a tie all of them are rounded to odd: 2^-29 of all sums are one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
-from qdialect._mlir import arith, ir
+import numpy as np
+
+from qdialect._mlir import arith, ir, scf, vector
+from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
@@ -48,10 +54,57 @@ class ExactMultiplyAdd(InstructionPattern[_Types]):
         return _Types(type_, _of(type_, ir.F64Type.get()), _of(type_, ir.IntegerType.get_signless(64)))
 
     def rewrite(self, op: ir.Operation, match: _Types) -> ir.Value:
-        a, b, c = (arith.extf(match.wide, value) for value in op.operands)
-        product = arith.mulf(a, b)
-        total = arith.addf(product, c)
-        return arith.truncf(match.result, _rounded_to_odd(total, _lost(product, c, total), match))
+        if not isinstance(match.result, ir.VectorType) or match.result.rank == 0:
+            return _exact(op, match)
+        total = _sum(op, match)[-1]
+        choice = scf.IfOp(_any(_may_be_tie(total)), [match.result], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.YieldOp([_exact(op, match)])
+        with ir.InsertionPoint(choice.else_block):
+            scf.YieldOp([arith.truncf(match.result, total)])
+        return choice.results[0]
+
+
+def _sum(op: ir.Operation, types: _Types) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The product, what is added and their sum, in float64."""
+    a, b, c = (arith.extf(types.wide, value) for value in op.operands)
+    product = arith.mulf(a, b)
+    return product, c, arith.addf(product, c)
+
+
+def _exact(op: ir.Operation, types: _Types) -> ir.Value:
+    """The result, whatever its sum is."""
+    product, addend, total = _sum(op, types)
+    return arith.truncf(types.result, _rounded_to_odd(total, _lost(product, addend, total), types))
+
+
+def _may_be_tie(total: ir.Value) -> ir.Value:
+    """The 32-bit words of numbers, replaced by -1 where a number may lie halfway between two float32 numbers.
+
+    The low word of such a number ends in a 1 and 28 zeros.  That holds from 2^-126 on; below, the exponent in the high
+    word, 1023 - 126 = 897 there, is smaller.  Zero, whose high word is 0, is no tie.
+    """
+    shape = b.shape_of(total)
+    type_ = ir.VectorType.get([*shape[:-1], 2 * shape[-1]], ir.IntegerType.get_signless(32))
+    words = vector.bitcast(type_, total)
+    mask, first, count = (_pairs(type_, *pair) for pair in ((2**29 - 1, 2**31 - 1), (2**28, 1), (1, (897 << 20) - 1)))
+    distance = arith.subi(arith.andi(words, mask), first)
+    return arith.extsi(type_, arith.cmpi(arith.CmpIPredicate.ult, distance, count))
+
+
+def _pairs(type_: ir.VectorType, low: int, high: int) -> ir.Value:
+    """Words `low` and `high` in turn."""
+    words = np.resize(np.array([low, high], np.int32), list(type_.shape))
+    return arith.constant(type_, ir.DenseElementsAttr.get(words, type=type_))
+
+
+def _any(words: ir.Value) -> ir.Value:
+    """Whether a word is not 0."""
+    outer = b.shape_of(words)[:-1]
+    rows = [vector.extract(words, [], list(at)) for at in np.ndindex(*outer)] if outer else [words]
+    row = reduce(arith.ori, rows)
+    found = vector.reduction(ir.IntegerType.get_signless(32), vector.CombiningKind.OR, row)
+    return arith.cmpi(arith.CmpIPredicate.ne, found, _constant(found.type, 0))
 
 
 def _lost(first: ir.Value, second: ir.Value, total: ir.Value) -> ir.Value:

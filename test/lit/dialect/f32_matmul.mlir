@@ -14,7 +14,8 @@ func.func @as_many(%data: tensor<2x7x3xf32>, %matrix: tensor<2x3x5xf32>) -> tens
 }
 
 // CHECK-LABEL: func.func @plain(
+// CHECK: "qnn.f32_matmul"(%arg0, %arg1) {rounded_products = true} : (tensor<7x3xf32>
 func.func @plain(%data: tensor<7x3xf32>, %matrix: tensor<3x5xf32>) -> tensor<7x5xf32> {
-  %y = "qnn.f32_matmul"(%data, %matrix) : (tensor<7x3xf32>, tensor<3x5xf32>) -> tensor<7x5xf32>
+  %y = "qnn.f32_matmul"(%data, %matrix) {rounded_products = true} : (tensor<7x3xf32>, tensor<3x5xf32>) -> tensor<7x5xf32>
   return %y : tensor<7x5xf32>
 }

@@ -7,7 +7,7 @@
 // CHECK-NOT: memref.alloc
 // CHECK: scf.for {{.*}} to %c100
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<1x64xf32>)
-// CHECK: vector.contract
+// CHECK: math.fma
 // CHECK: vector.transfer_read {{.*}} vector<16xf32>
 // CHECK-NOT: math.exp
 // CHECK: vector.transfer_write {{.*}} vector<16xf32>

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tflite
@@ -261,7 +262,7 @@ def _fully_connected(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         shape = (elements // depth, columns)
         rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
-        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32")
+        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
         return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
 
     return emit
@@ -322,8 +323,8 @@ def _convolution(
         if top or left or bottom or right:
             border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
             image = emitter.build(PadOp, image, element="f32", **border)
-        attributes = {"strides": strides, "dilation": dilation, "groups": data.shape[3] // taps.shape[3]}
-        total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", **attributes)
+        how: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": data.shape[3] // taps.shape[3]}
+        total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
         return finished(emitter, total, bias, activation, shape)
 
     return emit

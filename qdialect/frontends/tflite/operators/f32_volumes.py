@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tflite
@@ -128,8 +129,8 @@ def _convolved(
     moved = emitter.build(TransposeOp, apart, element="f32", permutation=order) if slices > 1 else apart
     images = emitter.reshape(moved, (batch * depth, height * slices * lines, columns, channels))
     weight = np.ascontiguousarray(taps).reshape(len(taps), slices * lines, taps.shape[3], channels)
-    how = {"strides": (slices * lines, strides[2]), "dilation": (1, dilation[2])}
-    total = emitter.build(F32Conv2DOp, images, emitter.constant(weight), element="f32", **how)
+    how: dict[str, Any] = {"strides": (slices * lines, strides[2]), "dilation": (1, dilation[2])}
+    total = emitter.build(F32Conv2DOp, images, emitter.constant(weight), element="f32", rounded_products=True, **how)
     return emitter.reshape(total, (batch, depth, height, width, len(taps)))
 
 

@@ -157,7 +157,7 @@ def _transpose_conv(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         apart = _padded(emitter, _with_zeros(emitter, emitter.value(data), strides), (*before, *after))
         backwards = emitter.constant(np.ascontiguousarray(taps[:, ::-1, ::-1]))
-        total = emitter.build(F32Conv2DOp, apart, backwards, element="f32")
+        total = emitter.build(F32Conv2DOp, apart, backwards, element="f32", rounded_products=True)
         return finished(emitter, total, bias, activation, shape)
 
     return emit

@@ -124,7 +124,7 @@ def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
 
 @imports_f32("BATCH_MATMUL")
 def _f32_batch_matmul(operator: Operator) -> Emission:
-    """Terms are added in the order of the depth, as the reference kernel does."""
+    """Terms are rounded and added in the order of the depth, as the reference kernel does."""
     lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
     batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
@@ -133,7 +133,7 @@ def _f32_batch_matmul(operator: Operator) -> Emission:
         data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
         matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
         sides = [_spread(emitter, side, batches) for side in (data, matrix)]
-        return emitter.build(F32MatmulOp, *sides, element="f32")
+        return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
 
     return emit
 

@@ -43,7 +43,7 @@ class RowProduct:
         """f32 [N, C], with a bias [C] added where one is given."""
         matrix = np.concatenate([constant(weight, "weight") for weight in self.weights])
         if self.weights[0].element == "f32":
-            total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32")
+            total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32", rounded_products=True)
             s = F32Builder(emitter, shape_of(total.type))
             return total if bias is None else s("addf", total, emitter.constant(bias))
         scales = tuple(scale for weight in self.weights for scale in weight.scales * weight.shape[0])

@@ -1,0 +1,28 @@
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
+
+// A product of floats is added by a fused multiply-add, one that is rounded by an addition: in tiles as in scalar loops.
+
+// CHECK-LABEL: func.func private @kernel_1(
+// CHECK: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK: %[[SUM:.*]] = math.fma %in, %{{.*}}, %out : f32
+// CHECK-NEXT: linalg.yield %[[SUM]]
+// CHECK-LABEL: func.func private @kernel_2(
+// CHECK: %[[PRODUCT:.*]] = arith.mulf %in, %{{.*}} : f32
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %out, %[[PRODUCT]] : f32
+// CHECK-NEXT: linalg.yield %[[SUM]]
+
+// VECTOR-LABEL: func.func private @kernel_1(
+// VECTOR: %[[TOTAL:.*]] = math.fma %{{.*}}, %{{.*}}, %{{.*}} : vector<{{.*}}xf32>
+// VECTOR-NEXT: scf.yield %[[TOTAL]]
+// VECTOR-NOT: vector.contract
+// VECTOR-LABEL: func.func private @kernel_2(
+// VECTOR: %[[PRODUCT:.*]] = arith.mulf %{{.*}}, %{{.*}} : vector<{{.*}}xf32>
+// VECTOR-NEXT: %[[TOTAL:.*]] = arith.addf %{{.*}}, %[[PRODUCT]] : vector<{{.*}}xf32>
+// VECTOR-NEXT: scf.yield %[[TOTAL]]
+// VECTOR-NOT: vector.contract
+func.func @main(%x: tensor<5x7xf32>, %y: tensor<7x32xf32>) -> (tensor<5x32xf32>, tensor<5x32xf32>) {
+  %0 = "qnn.f32_matmul"(%x, %y) : (tensor<5x7xf32>, tensor<7x32xf32>) -> tensor<5x32xf32>
+  %1 = "qnn.f32_matmul"(%x, %y) {rounded_products = true} : (tensor<5x7xf32>, tensor<7x32xf32>) -> tensor<5x32xf32>
+  return %0, %1 : tensor<5x32xf32>, tensor<5x32xf32>
+}
