@@ -57,8 +57,8 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
             return 0
         calls = list(schedule(found, frozenset(divisions), threads))
         counters = _counters(calls, divisions) if has_counters(main) else {}
-        for name, chosen in divisions.items():
-            divide(kernels[name], chosen.partitions)
+        for chosen in divisions.values():
+            divide(chosen.kernel, chosen.partitions)
         own = ThreadMemory(main, [kernels[name] for name in divisions], threads, len(counters))
         Region(module, main, threads, own, divisions, counters).fill(calls)
         run_passes(module, _TIDY, "qnn-to-threads")
@@ -78,7 +78,7 @@ def _divisions(
         cost = kernel.cost + _TRANSFER_CYCLES * moved.get(name, 0)
         if cost < worth or name in aliased or not kernel.loop_nests:
             continue
-        division = divided(kernel, threads, min_cycles)
+        division = divided(kernel, found, threads, min_cycles)
         if division:
             chosen[name] = division
     return chosen

@@ -21,7 +21,9 @@ def elements(run: Run) -> list[int]:
 
 @given(RUNS, RUNS)
 def test_runs_meet_where_they_have_an_element_in_common(one: Run, other: Run) -> None:
-    assert one.meets(other) == bool(set(elements(one)) & set(elements(other)))
+    common = set(elements(one)) & set(elements(other))
+    assert one.count_in_common(other) == len(common)
+    assert one.meets(other) == bool(common)
 
 
 @given(RUNS)

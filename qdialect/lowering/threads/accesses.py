@@ -48,8 +48,12 @@ class Run:
 
     def meets(self, other: Run) -> bool:
         """Whether both have an element."""
+        return self.count_in_common(other) > 0
+
+    def count_in_common(self, other: Run) -> int:
+        """How many elements both have."""
         low, high = max(self.start, other.start), min(self.end, other.end)
-        return low < high and bool((self._mask(low, high) & other._mask(low, high)).any())
+        return int((self._mask(low, high) & other._mask(low, high)).sum()) if low < high else 0
 
     def mask(self, extent: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which elements of a buffer of `extent` it has."""

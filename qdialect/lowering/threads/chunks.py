@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from qdialect.lowering.threads.affinity import crossing_bytes
 from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
 from qdialect.lowering.threads.loop_nests import KernelFunction
 from qdialect.lowering.threads.part_accesses import parts_are_order_free
+from qdialect.lowering.threads.schedule import NetworkCall
+from qdialect.lowering.threads.shared_reads import common_bytes, inside_outermost
 
 MAX_CHUNKS = 8
 """Of a part: an eighth of it is about what a thread waits for another one."""
@@ -25,28 +28,50 @@ _CHUNK = 25
 # A kernel whose largest part has more of it than this stays whole.
 _MAX_SHARE = 0.8
 
+_MAX_UNEVEN = 1.02
+"""The largest part beside an even share, where another loop than the outermost one is cut."""
+
 
 @dataclass(frozen=True)
 class Division:
     """How a kernel is divided: where each of its loop nests is cut into chunks, and how many of them are a part."""
 
+    kernel: KernelFunction
+    """With the loops that are cut."""
     partitions: list[Partition]
     chunks: int
 
 
-def divided(kernel: KernelFunction, parts: int, min_cycles: int) -> Division | None:
-    """How `kernel` is cut; None where one part would have nearly all of it, or parts would need one another's rows."""
+def divided(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int, min_cycles: int) -> Division | None:
+    """How `kernel` is cut in a network that makes `calls`.
+
+    None where one part would have nearly all of it, or parts would need one another's rows.
+    """
     works = [loop_nest.work for loop_nest in kernel.loop_nests]
     chunks = _chunks(kernel, parts, min_cycles)
     if not kernel.is_chained:
+        chosen = _cut_inside(kernel, calls, parts) or kernel
+        works = [loop_nest.work for loop_nest in chosen.loop_nests]
         found = partition(works, parts)
-        return Division(_cut(found, chunks), chunks) if _is_worth_it(works, found, 1) else None
+        return Division(chosen, _cut(found, chunks), chunks) if _is_worth_it(works, found, 1) else None
     while chunks:
         chained = chained_partition(works, parts * chunks)
         if chained and _is_worth_it(works, chained, chunks) and parts_are_order_free(kernel, chained):
-            return Division(chained, chunks)
+            return Division(kernel, chained, chunks)
         chunks //= 2
     return None
+
+
+def _cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int) -> KernelFunction | None:
+    """`kernel` cut where its parts and those after it read less of what others wrote, if parts are even there."""
+    inside = inside_outermost(kernel)
+    works = [loop_nest.work for loop_nest in inside.loop_nests] if inside else []
+    if not inside or largest_share(works, partition(works, parts)) * parts > _MAX_UNEVEN:
+        return None
+    count = sum(call.kernel.name == kernel.name for call in calls)
+    # Half of the rows that all parts read was written by the other half.
+    taken = count * common_bytes(inside, 0) // 2
+    return inside if taken + crossing_bytes(inside, calls) < crossing_bytes(kernel, calls) else None
 
 
 def _is_worth_it(works: Sequence[Work], found: Sequence[Partition], chunks: int) -> bool:

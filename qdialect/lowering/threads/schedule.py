@@ -117,7 +117,7 @@ def _network_call(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> 
     touches: list[Touch] = []
     for access in kernel.accesses:
         value = call.operands[access.argument]
-        block, offset = _origin(value)
+        block, offset = origin(value)
         type_ = ir.MemRefType(value.type)
         run = access.run or Run(0, ((1, type_.shape[0]),))
         size = element_bytes(type_) or 0
@@ -125,7 +125,7 @@ def _network_call(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> 
     return NetworkCall(call, kernel, tuple(dict.fromkeys(touches)))
 
 
-def _origin(value: ir.Value) -> tuple[int, int]:
+def origin(value: ir.Value) -> tuple[int, int]:
     """The argument of the network that `value` lies in, and how many bytes from its start."""
     owner = value.owner
     if isinstance(owner, ir.Block):
