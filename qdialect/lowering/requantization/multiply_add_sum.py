@@ -15,6 +15,8 @@ below 2^-33, and all are below 2^20.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,13 +36,21 @@ def multiply_add_sum(
     first, second, rest = numbers
     if not all(_SMALLEST <= ratio <= _LARGEST_RATIO for ratio in (first, second)):
         return None
-    for number in (rest, _middle(quantized, lhs[:, None] * np.float64(first) + rhs * np.float64(second), bounds)):
+    for number in _rests(quantized, lhs[:, None] * np.float64(first) + rhs * np.float64(second), rest, bounds):
         if number and not _SMALLEST <= abs(number) <= _LARGEST_REST:
             continue
         found = first, second, number
         if np.array_equal(np.clip(float_sum(lhs[:, None], rhs[None, :], found), *bounds), quantized):
             return found
     return None
+
+
+def _rests(
+    quantized: IntArray, products: NDArray[np.float64], rest: np.float32, bounds: tuple[int, int]
+) -> Iterator[np.float32]:
+    """What to try; the middle is computed where `rest` was not found to be right."""
+    yield rest
+    yield _middle(quantized, products, bounds)
 
 
 def _middle(quantized: IntArray, products: NDArray[np.float64], bounds: tuple[int, int]) -> np.float32:
