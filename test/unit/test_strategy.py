@@ -197,7 +197,7 @@ def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, da
         (Swept(1 << 17, 8), Swept(1 << 20, 200), 1 << 9, False),
         (Swept(1 << 20, 8), Swept(1 << 20, 200), 1 << 9, True),
         # Few tiles of pixels.
-        (Swept(1 << 20, 8), Swept(1 << 14, 11), 1 << 5, False),
+        (Swept(1 << 20, 8), Swept(1 << 14, 3), 1 << 5, False),
     ],
 )
 def test_weights_of_256_bits_are_kept(weights: Swept, data: Swept, results: int, *, expected: bool) -> None:

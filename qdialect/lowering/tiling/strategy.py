@@ -18,7 +18,7 @@ from qdialect.target.machine import Machine
 _LONG = 8
 
 _ROWS_FOR_WORDS = 4
-_MANY_TILES = 12
+_MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
 _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
