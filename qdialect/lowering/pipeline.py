@@ -47,7 +47,7 @@ _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_handed_off=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [
         *([PairChannelsPass()] if strategy_of(settings.target).pair_model else []),
-        ToLinalgPass(settings.target.name, settings.clocked),
+        ToLinalgPass(settings.target.name, settings.clocked, settings.threads),
     ],
     Phase.VECTOR: lambda settings: [
         ToVectorPass(),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall, Tunable
 from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
+from qdialect.lowering.memory.centred_arena import plan_centred_arena
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
 from qdialect.lowering.text.number_text import number_text
@@ -256,12 +257,14 @@ class Program:
                     touched[actual.index].append(number)
         return touched
 
-    def render(self, clocked: bool = False) -> tuple[str, int]:
+    def render(self, clocked: bool = False, threads: int = 1) -> tuple[str, int]:
         """The module's text and the arena's size in bytes.
 
         With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
+        Memory is planned for as many `threads`.
         """
-        offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
+        plan = plan_centred_arena if threads > 1 else plan_arena
+        offsets, size = plan(self.lifetimes(), ALIGNMENT)
         size += SLACK if size else 0
         words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
         offsets, size = [offset + words for offset in offsets], size + words

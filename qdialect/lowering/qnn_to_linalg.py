@@ -26,10 +26,11 @@ _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 __all__ = ["handlers", "main_function", "qnn_to_linalg"]
 
 
-def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> None:
+def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:
     """Lower the one function of a `qnn` module in place; what its `main` then takes stands on the module.
 
-    With `clocked`, `main` reads the cycle counter around each call. Raises `CompileError` with a note for each op
+    With `clocked`, `main` reads the cycle counter around each call. Memory is planned for as many `threads` as the
+    network will be divided among. Raises `CompileError` with a note for each op
     without a lowering.
     """
     function = main_function(module)
@@ -38,7 +39,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
         program = GraphLowering(function, _program(function, target, variants), handed_off(module)).run()
-        text, arena = program.render(clocked)
+        text, arena = program.render(clocked, threads)
     # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
     return_free_memory()
     kernels = context.parse_generated(text, module.context, "kernels")

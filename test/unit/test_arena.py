@@ -1,6 +1,7 @@
 """Places in the arena: buffers that live at the same time are apart, others share."""
 
 import pytest
+from drawn_lifetimes import check_plan, lifetimes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,22 +9,9 @@ from qdialect.lowering.memory import arena
 from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 
 
-@st.composite
-def lifetimes(draw: st.DrawFn) -> list[Lifetime]:
-    steps = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
-    drawn = draw(st.lists(st.tuples(st.integers(1, 300), steps), max_size=12))
-    return [Lifetime(size, first, last) for size, (first, last) in drawn]
-
-
 @given(lifetimes(), st.sampled_from([1, 16, 64]))
 def test_what_lives_together_is_apart(buffers: list[Lifetime], alignment: int) -> None:
-    offsets, size = plan_arena(buffers, alignment)
-    placed = list(zip(offsets, buffers, strict=True))
-    assert all(offset >= 0 and offset % alignment == 0 and offset + own.size <= size for offset, own in placed)
-    for index, (low, own) in enumerate(placed):
-        for other_low, other in placed[:index]:
-            together = own.first <= other.last and other.first <= own.last
-            assert not together or low + own.size <= other_low or other_low + other.size <= low
+    check_plan(buffers, alignment, *plan_arena(buffers, alignment))
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))
