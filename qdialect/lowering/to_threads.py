@@ -1,9 +1,9 @@
 """A network of the vector phase divided among threads: one parallel region, in which each thread does its part.
 
 Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
-thread; `omp.barrier` stands where one call needs what another has done. Parts are as many as the threads asked for, and
-large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives fewer threads,
-one computes several parts: results are the same for every number.
+thread; `omp.barrier` stands where a thread needs what another one has done. Parts are as many as the threads asked
+for, and large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives fewer
+threads, one computes several parts: results are the same for every number.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from qdialect._mlir import ir
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.threads.chunks import Division, divided
+from qdialect.lowering.threads.elided_barriers import elide_barriers
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
@@ -55,7 +56,7 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
         divisions = _divisions(kernels, found, memory, threads, min_cycles)
         if not divisions:
             return 0
-        calls = list(schedule(found, frozenset(divisions), threads))
+        calls = list(elide_barriers(schedule(found, frozenset(divisions), threads), divisions, threads))
         counters = _counters(calls, divisions) if has_counters(main) else {}
         for chosen in divisions.values():
             divide(chosen.kernel, chosen.partitions)
