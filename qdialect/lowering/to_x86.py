@@ -17,6 +17,7 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.instructions.instruction import portable_emission
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
+from qdialect.lowering.x86.invariant_reads import hoist_invariant_reads
 from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.register_table import RegisterTable
 from qdialect.lowering.x86.round_convert import RoundConvert
@@ -41,6 +42,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
             flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
         apply_instructions(module, _functions(target))
+        hoist_invariant_reads(module)
         lower_gathers(module)
 
 

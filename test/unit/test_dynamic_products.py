@@ -152,6 +152,15 @@ def test_a_convolution_in_matrix_tiles_has_run_time_parameters() -> None:
     product.check("amxint8,portable")
 
 
+@pytest.mark.parametrize("weight_points", [False, True])
+@pytest.mark.parametrize(("data", "rows"), [((37, 68), ()), ((2, 5, 7, 131), (2, 5, 7, 1))])
+def test_words_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
+    product = Product(DynamicDenseOp, data, (70, data[-1]), "i8", weight_points=weight_points, rows=rows)
+    assert 'qnn.label = "words"' in str(lower(product.module, resolve("avx2"), Phase.LINALG).module)
+    for threads in (1, 2):
+        product.check("avx2,portable", threads)
+
+
 def test_an_infinite_bias_is_refused() -> None:
     product = Product(DynamicDenseOp, (2, 4), (3, 4))
     text = str(product.module)

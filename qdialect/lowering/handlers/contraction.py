@@ -114,10 +114,11 @@ def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: s
         with tuned_depthwise(lowering.program, contraction):
             emit_depthwise(lowering.program, contraction, label)
         return
-    _emit(lowering.program, contraction, label)
+    emit_product(lowering.program, contraction, label)
 
 
-def _emit(program: Program, contraction: Contraction, label: str) -> None:
+def emit_product(program: Program, contraction: Contraction, label: str) -> None:
+    """Append the kernel call of a convolution that is not depthwise, perhaps on words of its data, which one stores."""
     words = with_stored_words(program, contraction)
     if words is not contraction:
         emit_contraction(program, words, label)
@@ -130,7 +131,7 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
     data, output = lowering.slot(op.data), lowering.result(op.operation.results[0])
     window = _row_window(data)
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), 1)
-    _emit(lowering.program, contraction, op.operation.name)
+    emit_product(lowering.program, contraction, op.operation.name)
 
 
 def epilogue_of(

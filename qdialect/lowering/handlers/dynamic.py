@@ -15,8 +15,8 @@ from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
-from qdialect.lowering.handlers.contraction import emit_convolution
-from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
+from qdialect.lowering.handlers.contraction import emit_convolution, emit_product
+from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.epilogue import Epilogue
 from qdialect.lowering.kernels.expression import emit_expression
 from qdialect.lowering.kernels.row_parameters import RowParameter
@@ -39,7 +39,7 @@ def _dense(lowering: GraphLowering, op: DynamicDenseOp) -> None:
     images, height, width, _ = data.storage.shape
     window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
     contraction = _contraction(lowering, op, data, window, weights, 1)
-    emit_contraction(lowering.program, contraction, op.operation.name)
+    emit_product(lowering.program, contraction, op.operation.name)
 
 
 @lowers(DynamicConv2DOp)

@@ -9,7 +9,7 @@ from math import prod
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
-from qdialect.lowering.graph import ROW_GROUP, GraphLowering, lowers_each
+from qdialect.lowering.graph import ROW_GROUP, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.handlers.transpose import store_transposed
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
 from qdialect.lowering.operands.transposed_operands import source_of
@@ -18,6 +18,7 @@ from qdialect.lowering.rows.block_function import block_function
 from qdialect.lowering.rows.block_program import BlockProgram, Moving
 from qdialect.lowering.rows.row_groups import RowGroup, Scope
 from qdialect.lowering.rows.row_roles import block_shape
+from qdialect.lowering.rows.row_views import steps
 
 _BLOCK_BYTES = 8 * 1024
 """Of the largest tensor of a block: several of them go into a first-level cache."""
@@ -40,7 +41,7 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
     _store_inputs(lowering, group)
-    outputs = [lowering.result(value) for value in group.outputs]
+    outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group):
         _lower_blocks(lowering, program, group, blocks, outputs)
@@ -48,6 +49,14 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
 
 
 lowers_each([ROW_GROUP], _lower_row_group)
+
+
+def _stored(group: RowGroup, value: ir.Value) -> ir.Value:
+    """What stands in memory for an input or output: that, or the other side of a transposition."""
+    view = group.views.get(value)
+    if view is None:
+        return value
+    return view.input if value == view.output else view.output
 
 
 def _store_inputs(lowering: GraphLowering, group: RowGroup) -> None:
@@ -117,10 +126,8 @@ def _lower_blocks(
     function = block_function(group, blocks.rows)
     has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
     moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
-    moving += [
-        _moving(group, value, lowering.slot(value), blocks) if has_rows[value] else _fixed(lowering.slot(value))
-        for value in function.inputs
-    ]
+    slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
+    moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
     with program.blocks(blocks.count, moving) as slots:
         results, arguments = slots[: len(outputs)], slots[len(outputs) :]
         scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
@@ -131,10 +138,21 @@ def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks)
     """A tensor of which each block has its rows; rows of storage lie one after the other."""
     shape = shape_of(value.type)
     block = block_shape(shape, group.rows, blocks.rows)
+    if value in group.views:
+        return _viewed(group, value, slot, blocks)
     pitch = slot.storage.pitch if len(shape) > 1 else block[0]
     row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
     storage = Storage(image_shape(block), slot.storage.element, pitch)
     return Moving(slot, blocks.first * row, blocks.rows * row, storage)
+
+
+def _viewed(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """Matrices whose rows lie apart, as they are on the other side of a transposition."""
+    shape, stored = shape_of(value.type), shape_of(_stored(group, value).type)
+    found = steps(group.views[value], value, dim_strides(stored, slot.storage))
+    step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)
+    storage = Storage(image_shape(block_shape(shape, group.rows, blocks.rows)), slot.storage.element, found[-2])
+    return Moving(slot, blocks.first * step, blocks.rows * step, storage)
 
 
 def _fixed(slot: BufferSlot) -> Moving:

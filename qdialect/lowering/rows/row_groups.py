@@ -29,6 +29,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.rows.row_roles import leading, roles
+from qdialect.lowering.rows.row_views import Views, views
 
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
@@ -66,6 +67,8 @@ class RowGroup:
     outputs: tuple[ir.Value, ...]
     first: ir.Operation
     """The member at which all are computed: what they read is there by then, and nothing has read their results."""
+    views: Views
+    """Transposed inputs and outputs that are read and written as they are on the other side of the transposition."""
 
     @property
     def products(self) -> int:
@@ -76,7 +79,7 @@ class RowGroup:
     def is_of_matrices(self) -> bool:
         """Whether a row is a matrix."""
         products = [member for member in self.members if member.name in _PRODUCTS]
-        return bool(products) and leading(shape_of(products[0].operands[1].type)[:-2], self.rows) is not None
+        return bool(products) and _are_matrices(products[0], self.rows)
 
 
 class RowGroups:
@@ -117,6 +120,7 @@ class RowGroups:
             return
         members = set(group.members)
         self.computed |= {op for op in members if not self._is_repeated(op, members)}
+        self.computed |= {view.operation for view in group.views.values()}
         self.read |= set(group.inputs)
         self._first[group.first] = group
 
@@ -192,7 +196,15 @@ class RowGroups:
         moving = [*outputs, *(value for value, has_rows in inputs.items() if has_rows)]
         if first is None or not all(self._is_in_rows(value) and _has_whole_rows(value, rows) for value in moving):
             return None
-        return RowGroup(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first)
+        found = [op for op in members if op.name in _PRODUCTS]
+        are_matrices = bool(found) and _are_matrices(found[0], rows)
+        around: Views = views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows) if are_matrices else {}
+        return RowGroup(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
+
+
+def _are_matrices(product: ir.Operation, rows: int) -> bool:
+    """Whether each of `rows` is a matrix of a product's."""
+    return leading(shape_of(product.operands[1].type)[:-2], rows) is not None
 
 
 def _has_whole_rows(value: ir.Value, rows: int) -> bool:

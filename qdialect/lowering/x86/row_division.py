@@ -21,7 +21,6 @@ stays one.  Vectors with any other number are divided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,15 +29,9 @@ import numpy as np
 from qdialect._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.loop_writes import LOOP, READ, change_problem
 from qdialect.passes.pattern import MatchFailure
 
-_LOOP, _READ = "scf.for", "vector.transfer_read"
-_WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1}
-"""By name: which operand is the memory."""
-_OTHER_WRITES = ("vector.maskedstore", "vector.compressstore", "vector.scatter", "memref.copy")
-_DIALECTS = ("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "llvm.call_intrinsic")
-"""Ops of all others may write anywhere; the intrinsics are those of instructions that compute."""
-_VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast", "memref.collapse_shape", "memref.expand_shape")
 _LANES = 16
 _INSTRUCTIONS = 8
 """Of a vector: three fused operations, and five that compare the numbers with their bounds."""
@@ -63,8 +56,8 @@ class RowDivision(InstructionPattern[_Row]):
 
     def check(self, op: ir.Operation) -> _Row | MatchFailure | None:
         loop, broadcast = op.parent, b.defining(op.operands[1], "vector.broadcast")
-        read = b.defining(broadcast.operands[0], _READ) if broadcast else None
-        if broadcast is None or read is None or loop is None or loop.name != _LOOP:
+        read = b.defining(broadcast.operands[0], READ) if broadcast else None
+        if broadcast is None or read is None or loop is None or loop.name != LOOP:
             return None
         if b.defining(op.operands[0], "arith.constant"):
             # A reciprocal, as the rewrite emits one.
@@ -74,15 +67,8 @@ class RowDivision(InstructionPattern[_Row]):
             return MatchFailure(f"must be of vectors of 16 lanes of f32, but got {type_}")
         if any(extent != 1 for extent in b.shape_of(broadcast.operands[0])):
             return MatchFailure("must have one divisor in a vector")
-        if any(_is_inside(value, loop) for value in read.operands):
-            return MatchFailure("must have a divisor that its loop does not change")
-        written = [_written(inner) for inner in _inside(loop)]
-        if any(memory and _base(memory) == _base(read.operands[0]) for memory in written):
-            return MatchFailure("must not be in a loop that writes where the divisor is read")
-        unknown = next((inner.name for inner in _inside(loop) if _may_write_anywhere(inner)), None)
-        if unknown is not None:
-            return MatchFailure(f"must not be in a loop with '{unknown}', which may write where the divisor is read")
-        return _Row(loop, read, broadcast)
+        problem = change_problem(read, loop, "divisor")
+        return MatchFailure(problem) if problem else _Row(loop, read, broadcast)
 
     def rewrite(self, op: ir.Operation, match: _Row) -> ir.Value:
         numbers = op.operands[0]
@@ -144,34 +130,3 @@ def _bits(numbers: ir.Value) -> ir.Value:
 def _splat(type_: ir.VectorType, value: float) -> ir.Value:
     number = ir.FloatAttr.get(type_.element_type, value)
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
-
-
-def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether `value` is defined in the body of `loop`, constants apart."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return owner.owner.operation == loop
-    return owner.parent is not None and owner.parent.operation == loop
-
-
-def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops in the regions of `op`, and in theirs."""
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                yield child.operation
-                yield from _inside(child.operation)
-
-
-def _written(op: ir.Operation) -> ir.Value | None:
-    """The memory that `op` writes; None where it is none, or not known."""
-    return op.operands[_WRITES[op.name]] if op.name in _WRITES else None
-
-
-def _may_write_anywhere(op: ir.Operation) -> bool:
-    return op.name in _OTHER_WRITES or not op.name.startswith(_DIALECTS)
-
-
-def _base(memory: ir.Value) -> ir.Value:
-    """What `memory` is a view of."""
-    return b.looked_through(memory, *_VIEWS)

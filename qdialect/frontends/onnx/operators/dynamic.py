@@ -14,8 +14,8 @@ from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.tensors import Computed, Tensor
 
 _LARGEST = 255.0
-# Of arith.cmpf: ordered and equal.
-_EQUAL = 1
+# Of arith.cmpf: ordered and equal, greater, less.
+_EQUAL, _GREATER, _LESS = 1, 2, 4
 
 
 @imports("DynamicQuantizeLinear")
@@ -62,16 +62,19 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         s = F32Builder(emitter, shape)
         ratio = s("divf", held, emitter.broadcast(emitter.to_channels_first(scale), shape))
         zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
-        # Bounds are integers: clamping first keeps what is added small and exact.
+        # Bounds are integers: clamping first keeps what is converted small.  NaN becomes a bound.
         low, high = s("subf", 0.0, zero_point), s("subf", _LARGEST, zero_point)
-        rounded = s("roundeven", s("minimumf", s("maximumf", ratio, low), high))
-        return _as_ui8(emitter, s("addf", rounded, zero_point)), is_channels_last
+        raised = emitter.select(emitter.compare(_GREATER, ratio, low), ratio, low)
+        limited = emitter.select(emitter.compare(_LESS, raised, high), raised, high)
+        whole, offset = (emitter.upstream("arith.fptosi", "i32", one) for one in (s("roundeven", limited), zero_point))
+        return _narrowed(emitter, emitter.upstream("arith.addi", "i32", whole, offset)), is_channels_last
 
     values = call.plan.compute(names[0], data.shape, "ui8", quantize)
-    zero_point = call.plan.compute(
-        names[2], (), "ui8", lambda emitter: (_as_ui8(emitter, emitter.to_channels_first(point)), False)
-    )
-    return values, Computed((), scale), zero_point
+
+    def narrow_point(emitter: Emitter) -> tuple[ir.Value, bool]:
+        return _narrowed(emitter, emitter.upstream("arith.fptosi", "i32", emitter.to_channels_first(point))), False
+
+    return values, Computed((), scale), call.plan.compute(names[2], (), "ui8", narrow_point)
 
 
 def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str) -> Emission:
@@ -85,7 +88,6 @@ def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str
     return emit
 
 
-def _as_ui8(emitter: Emitter, value: ir.Value) -> ir.Value:
-    """A whole number in 0..255 as `ui8`."""
-    narrow = emitter.upstream("arith.trunci", "i8", emitter.upstream("arith.fptosi", "i32", value))
-    return emitter.upstream("tensor.bitcast", "ui8", narrow)
+def _narrowed(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """Integers in 0..255 as `ui8`."""
+    return emitter.upstream("tensor.bitcast", "ui8", emitter.upstream("arith.trunci", "i8", value))
