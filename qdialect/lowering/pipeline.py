@@ -31,7 +31,7 @@ from qdialect.passes.pass_base import Pass
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
-__all__ = ["Lowered", "Phase", "compile_to", "lower", "passes_between", "target_of", "threads_of"]
+__all__ = ["Lowered", "Phase", "compile_to", "lower", "lower_further", "passes_between", "target_of", "threads_of"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,16 @@ def lower(
             context.verify(copy)
             contracts.check_fused(copy)
     return _result(copy)
+
+
+def lower_further(found: Lowered, target: Target, until: Phase = Phase.LLVM) -> Lowered:
+    """Lower the module of `found`, which is at phase `vector` or beyond, in place as far as `until`.
+
+    Raises `CompileError` for what cannot be lowered.
+    """
+    for _, passes in passes_between(phase_of(found.module), until, target):
+        _run(passes, found.module)
+    return _result(found.module)
 
 
 def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:

@@ -11,9 +11,10 @@ from qdialect._mlir import dialect_module, ir, load_generated_linalg
 from qdialect.context import load_dialects, make_context, verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
+from qdialect.lowering.lowered import phase_of
+from qdialect.lowering.pipeline import Phase, lower, lower_further, target_of, threads_of
 from qdialect.lowering.to_threads import MIN_CYCLES
-from qdialect.runtime import memory, openmp, workspace_pool
+from qdialect.runtime import memory, openmp, saving, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.runtime.external_bindings import External
 from qdialect.target import Target
@@ -59,8 +60,12 @@ def compile_module(
     """
     workspace_pool.checked(workspaces)
     chosen, wanted = prepared(module, target, threads)
-    lowered = lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked, min_cycles=min_cycles)
-    return CompiledExecutable(lowered, allocate, workspaces, externals, empties=True)
+    early = max(phase_of(module), Phase.VECTOR, key=lambda phase: phase.number)
+    found = lower(module, chosen, early, threads=wanted, clocked=clocked, min_cycles=min_cycles)
+    # What a file would be made of: at phase `llvm` a module has ten times as many ops.
+    kept = saving.kept(found.module)
+    lowered = lower_further(found, chosen)
+    return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True)
 
 
 def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:

@@ -36,13 +36,14 @@ class CompiledExecutable(NativeExecutable):
         workspaces: int | None = None,
         externals: Mapping[str, External] = MappingProxyType({}),
         *,
+        kept: bytes | None = None,
         empties: bool = False,
     ) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the workspaces.
 
-        `externals` compute the functions that go to a target. Who has no use for the module any more lets it be
-        emptied, as `CompiledCode` does. Raises `CompileError` where the machine does not have the memory, and where a
-        function of a target is not there.
+        `externals` compute the functions that go to a target. `kept` is the module as `saving.kept` gives it, at this
+        phase or an earlier one. Who has no use for the module any more lets it be emptied, as `CompiledCode` does.
+        Raises `CompileError` where the machine does not have the memory, and where a function of a target is not there.
         """
         limit = workspace_pool.checked(workspaces)
         self.inputs = lowered.inputs
@@ -55,7 +56,7 @@ class CompiledExecutable(NativeExecutable):
         self.regions = (compiled_region(self),)
         self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
         """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
-        self._kept = saving.kept(lowered.module)
+        self._kept = saving.kept(lowered.module) if kept is None else kept
         self._constants = constants_of(lowered, allocate)
         clock = [self.ticks] if lowered.clocked else []
         code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties)
