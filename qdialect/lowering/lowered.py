@@ -119,7 +119,10 @@ def divide(module: ir.Module, threads: int, growth: int) -> None:
     program = ir.DictAttr(module.operation.attributes[PROGRAM])
     with module.context:
         known: dict[str, ir.Attribute] = {entry.name: entry.attr for entry in (program[i] for i in range(len(program)))}
-        known["arena_bytes"] = attribute_tree.written(ir.IntegerAttr(known["arena_bytes"]).value + growth)
+        if growth:
+            # A network that needs no working memory takes an array of one byte.
+            before = max(ir.IntegerAttr(known["arena_bytes"]).value, 1)
+            known["arena_bytes"] = attribute_tree.written(before + growth)
         known["threads"] = attribute_tree.written(threads)
         module.operation.attributes[PROGRAM] = ir.DictAttr.get(known)
 

@@ -78,7 +78,8 @@ def _passes(module: ir.Module) -> list[str]:
 def _keep_kernels_apart(module: ir.Module) -> None:
     """Say of each kernel that `main` alone calls it, and that it is never copied into it.
 
-    Of a function that others may call, the execution engine writes and compiles a caller of its own.
+    Of a function that others may call, the execution engine writes and compiles a caller of its own. Of a note on a
+    parameter that LLVM does not know it writes a warning with all of the function's text.
     """
     linkage = ir.Attribute.parse("#llvm.linkage<internal>")
     for op in module.body.operations:
@@ -86,3 +87,5 @@ def _keep_kernels_apart(module: ir.Module) -> None:
         if is_kernel and "sym_visibility" in op.attributes:
             op.attributes["no_inline"] = ir.UnitAttr.get()
             op.attributes["linkage"] = linkage
+            if "arg_attrs" in op.attributes:
+                del op.attributes["arg_attrs"]
