@@ -9,6 +9,10 @@ to the first level, as products take less time than the second one needs to answ
 
 Where blocks of pixels follow each other like this, the next column's weights come from afar all at once. So each of n
 blocks fetches its part of them to the second level, one n-th of the rows of every tile.
+
+Where columns follow each other inside of a block of pixels, each block reads all weights again. All but the first find
+them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the places
+of loads that wait.
 """
 
 from __future__ import annotations
@@ -21,12 +25,20 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TileMemory
 from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
 
+_MANY_BLOCKS = 16
+"""Of pixels, which read the same weights."""
 
-def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation) -> None:
-    """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point."""
+
+def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
+    """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
+
+    `stay` says whether all weights of the kernel stay in the second level.
+    """
+    loop = _pixel_loop(op, memory.indices)
+    if loop is None and stay and _blocks(op, memory.indices) >= _MANY_BLOCKS:
+        return
     for row in range(rows, 2 * rows):
         _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
-    loop = _pixel_loop(op, memory.indices)
     first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
     if loop is None or blocks <= 1 or (first, step) != (0, 1):
         return
@@ -51,6 +63,16 @@ def _pixel_loop(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Operation |
             found = loop
         loop = _loop_around(loop)
     return found if loop is not None else None
+
+
+def _blocks(op: ir.Operation, indices: Sequence[ir.Value]) -> int:
+    """How many iterations of the loops around `op` read the same weights; where that is not known, one."""
+    found, loop = 1, _loop_around(op)
+    while loop is not None:
+        extent = bounds(loop)
+        found *= extent[2] if extent and _index_of(loop) not in indices else 1
+        loop = _loop_around(loop)
+    return found
 
 
 def _loop_around(op: ir.Operation) -> ir.Operation | None:

@@ -112,6 +112,12 @@ class Chain:
         end.operation.erase()
         _erase_unused(total)
 
+    def _fetch(self, op: ir.Operation, rows: int, size: int) -> Callable[[TileMemory], None] | None:
+        """What fetches weights of `size` bytes ahead of `op`, a tile of so many `rows` at a time."""
+        if size < self.machine.fetched_stream:
+            return None
+        return partial(fetch_weights, rows=rows, op=op, stay=size < self.machine.long_stream)
+
     def _products(self, op: ir.Operation) -> None:
         """The products of a contraction."""
         found = narrow_contraction(op)
@@ -119,8 +125,7 @@ class Chain:
         loops, data, weights = found.loops, found.data, found.weights
         (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
         starts = self.end is not None and op == self.first
-        is_long = math.prod(b.shape_of(weights.read.buffer)) >= self.machine.fetched_stream
-        fetch = partial(fetch_weights, rows=loops.extents[k_group], op=op) if is_long else None
+        fetch = self._fetch(op, loops.extents[k_group], math.prod(b.shape_of(weights.read.buffer)))
         with ir.InsertionPoint(op), op.location:
             is_first = self._is_first(op) if starts else None
             for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
