@@ -186,12 +186,13 @@ def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_produc
 @pytest.mark.parametrize(
     ("pixels", "taps", "channels", "near", "far"),
     [
-        # Of 16 KB, nothing; of 128 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
-        # stay near; of 1.25 MB, which meet four blocks of pixels, a fourth of the rows of the next channels too.
+        # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
+        # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
+        # rows of the next channels too.
         (64, 256, 64, 0, 0),
-        (64, 512, 256, 32, 0),
-        (480, 512, 256, 32, 0),
-        (512, 512, 256, 0, 0),
+        (480, 256, 256, 32, 0),
+        (512, 256, 256, 0, 0),
+        (512, 512, 256, 32, 0),
         (128, 1024, 1280, 32, 8),
     ],
 )

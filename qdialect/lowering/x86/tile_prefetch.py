@@ -32,7 +32,7 @@ _MANY_BLOCKS = 16
 def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
     """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
 
-    `stay` says whether all weights of the kernel stay in the second level.
+    `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
     """
     loop = _pixel_loop(op, memory.indices)
     if loop is None and stay and _blocks(op, memory.indices) >= _MANY_BLOCKS:

@@ -116,7 +116,7 @@ class Chain:
         """What fetches weights of `size` bytes ahead of `op`, a tile of so many `rows` at a time."""
         if size < self.machine.fetched_stream:
             return None
-        return partial(fetch_weights, rows=rows, op=op, stay=size < self.machine.long_stream)
+        return partial(fetch_weights, rows=rows, op=op, stay=size < self.machine.long_stream // 4)
 
     def _products(self, op: ir.Operation) -> None:
         """The products of a contraction."""
