@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT = (".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "*.egg-info", "models", "__pycache__", "Output")
+BUILT = (".git", *(line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()))
+"""Names of what is not part of the checkout: git ignores it too."""
 
 MODULE = """
 func.func @main(%x: tensor<1x8xi8>) -> tensor<1x8xi8> {
