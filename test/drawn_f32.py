@@ -11,6 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     BroadcastOp,
     DequantizeOp,
+    DynamicLstmOp,
     F32Conv2DOp,
     F32GruOp,
     F32LstmOp,
@@ -92,6 +93,20 @@ def _f32_recurrence(d: Draw) -> Drawn:
     return types, body
 
 
+def _dynamic_lstm(d: Draw) -> Drawn:
+    steps, batch, hidden, weight = d.integer(1, 5), d.integer(1, 10), d.channels(), d.element()
+    scales = d.rng.uniform(0.002, 0.01, 4 * hidden).astype(np.float32)
+    attributes: dict[str, Any] = {"reverse": d.flag(), "clip": d.one_of((0.0, 0.5))}
+    attributes["weight_zero_points"] = d.zero_points(weight, 4 * hidden)
+    types = [tensor((steps, batch, 4 * hidden), "f32"), tensor((batch, 2 * hidden), "f32")]
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        weights = d.values_constant(weight, (hidden, 4 * hidden))
+        return build(DynamicLstmOp, v[0], weights, v[1], constant(scales), element="f32", **attributes).output
+
+    return types, body
+
+
 def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
     element = element_of(value.type)
     if element != "f32":
@@ -119,4 +134,5 @@ F32_VALUES = {
     "f32_matmul": drawn_module(_f32_matmul),
     "f32_conv2d": drawn_module(_f32_conv2d),
     "f32_recurrence": drawn_module(_f32_recurrence),
+    "dynamic_lstm": drawn_module(_dynamic_lstm),
 }

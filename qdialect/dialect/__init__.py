@@ -38,7 +38,7 @@ from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.range_ops import RangeScaleOp, RangeZeroPointOp
-from qdialect.dialect.recurrent_ops import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.dialect.recurrent_ops import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.scan_ops import CumSumOp, RankOp
@@ -108,6 +108,7 @@ __all__ = [
     "AnyDynamic",
     "DynamicConv2DOp",
     "DynamicDenseOp",
+    "DynamicLstmOp",
     "DynamicGatherOp",
     "DynamicScatterOp",
     "EluOp",

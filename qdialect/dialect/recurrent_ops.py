@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from qdialect.dialect.attribute_kinds import BOOL, F64, choice
+from qdialect.dialect.attribute_kinds import BOOL, F64, INTEGERS, choice
+from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import FLOAT_1D, FLOAT_2D, FLOAT_3D, shape_of
+from qdialect.dialect.type_constraints import FLOAT_1D, FLOAT_2D, FLOAT_3D, WEIGHT_2D, shape_of
 from qdialect.quant_math.recurrence import CellActivation
 
 _ACTIVATION = choice(CellActivation)
@@ -63,31 +64,45 @@ class F32RecurrentOp(QnnOp):
         return shape_of(self.recurrence.type)[0]
 
 
-class F32LstmOp(F32RecurrentOp, name="f32_lstm"):
+class LstmOp(F32RecurrentOp):
     """Long short-term memory: gates i, f, g and o, states h and c.
 
     ``c' = f(f) * c + f(i) * g(g)`` and ``h' = f(o) * h(c')`` with `gate_activation` f, `cell_activation` g and
     `output_activation` h.
-
-    With `scales` [4 * H] the hidden state is quantized to 8 bits in each time step, by the range of all of its numbers
-    and 0, and `recurrence` contains integers; the products are ``float32(sum of (q - z) * recurrence) * (s * scales)``.
-
-    Constraints:
-      C4: scales must have 4 * H entries
     """
 
     gate_count, state_count = 4, 2
     gate_activation = attribute(_ACTIVATION, CellActivation.SIGMOID)
     cell_activation = attribute(_ACTIVATION, CellActivation.TANH)
     output_activation = attribute(_ACTIVATION, CellActivation.TANH)
-    scales = optional_operand(FLOAT_1D)
+
+
+class F32LstmOp(LstmOp, name="f32_lstm"):
+    """The products with the hidden state are those of float32 numbers."""
+
+
+class DynamicLstmOp(LstmOp, name="dynamic_lstm"):
+    """The hidden state is quantized to 8 bits in each time step, and multiplied by quantized weights.
+
+    Its scale s and zero point z are those of the range of all of its numbers and 0, as of DynamicQuantizeLinear; NaN
+    becomes a bound.  Gate n gets ``float32(acc) * (s * scales[n])`` with the int32 sum ``acc``, modulo 2^32, of
+    ``(q - z) * (recurrence[k, n] - weight_zero_points[n])``.
+
+    Constraints:
+      C4: scales must have 4 * H entries
+      C5: weight_zero_points must have 1 entry or one for each of the 4 * H columns, in the range of recurrence
+    """
+
+    recurrence = operand(WEIGHT_2D)
+    scales = operand(FLOAT_1D)
+    weight_zero_points = attribute(INTEGERS, (0,))
 
     def check(self) -> None:
         super().check()
-        if self.scales is None:
-            return
         entries, wanted = shape_of(self.scales.type)[0], self.gate_count * self.hidden
         require(entries == wanted, "C4", f"scales must have {wanted} entries, but got {entries}")
+        check_channel_parameters("C5", wanted, weight_zero_points=self.weight_zero_points)
+        check_zero_points("C5", "weight_zero_points", self.weight_zero_points, self.recurrence.type)
 
 
 class F32GruOp(F32RecurrentOp, name="f32_gru"):

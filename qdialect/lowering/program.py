@@ -121,7 +121,10 @@ class Kernel(KernelText):
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
         """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
-        slot = self.program.buffer(storage)
+        return self.scratch_slot(name, self.program.buffer(storage))
+
+    def scratch_slot(self, name: str, slot: BufferSlot) -> Buffer:
+        """The same for a buffer that has its slot already."""
         return self.program.known_buffer(slot) or self.parameter(name, slot, note=SCRATCH)
 
     def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:

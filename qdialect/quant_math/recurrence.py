@@ -62,14 +62,26 @@ def state_scale() -> Expression:
 def state_point() -> Expression:
     """The zero point ``half_even(clamp(0 - min / scale))`` of a state's least number and its scale."""
     exact = Number(0.0) - Input(0) / Input(1)
-    return exact.at_least(0.0).at_most(_LARGEST).apply("math.roundeven")
+    return _bounded(exact, Number(0.0), Number(_LARGEST)).apply("math.roundeven")
 
 
-def rounded_state() -> Expression:
-    """``quantized value - zero point`` of a number, by a scale and a zero point."""
+def quantized_state() -> Expression:
+    """The quantized value ``clamp(half_even(x / scale) + zero point)`` of a number, by a scale and a zero point."""
     x, scale, point = (Input(index) for index in range(3))
-    low, high = Number(0.0) - point, Number(_LARGEST) - point
-    return (x / scale).at_least(low).at_most(high).apply("math.roundeven")
+    # Bounds are integers: clamping first gives the same.
+    return _bounded(x / scale, Number(0.0) - point, Number(_LARGEST) - point).apply("math.roundeven") + point
+
+
+def state_product() -> Expression:
+    """What a gate gets of a sum of products: ``sum * (scale * scale of the weights) + gate``."""
+    total, scale, weight_scale, gate = (Input(index) for index in range(4))
+    return total * (scale * weight_scale) + gate
+
+
+def _bounded(x: Expression, low: Expression, high: Expression) -> Expression:
+    """`x` clamped to [low, high], NaN to `low`: a difference that is NaN is not positive."""
+    raised = (x - low).where_positive(x, low)
+    return (high - raised).where_positive(raised, high)
 
 
 def gru_hidden(candidate: Expression) -> Expression:

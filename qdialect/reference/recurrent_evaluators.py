@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.dialect.recurrent_ops import LstmOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.quant_math.float32.numpy_machine import multiply_add
 from qdialect.quant_math.recurrence import (
@@ -14,8 +15,9 @@ from qdialect.quant_math.recurrence import (
     gru_hidden,
     lstm_cell,
     lstm_hidden,
-    rounded_state,
+    quantized_state,
     state_point,
+    state_product,
     state_scale,
 )
 from qdialect.reference.evaluators import Array, Arrays, evaluates
@@ -26,18 +28,27 @@ Step = Callable[[Array, Array], Array]
 
 @evaluates(F32LstmOp)
 def _lstm(op: F32LstmOp, operands: Arrays) -> Array:
+    return _states(op, operands, _lstm_step(op, lambda hidden, gates: product(hidden, operands[1]) + gates))
+
+
+@evaluates(DynamicLstmOp)
+def _dynamic_lstm(op: DynamicLstmOp, operands: Arrays) -> Array:
+    _, recurrence, _, scales = operands
+    weights = recurrence.astype(np.int64) - np.array(op.weight_zero_points)
+    return _states(op, operands, _lstm_step(op, lambda hidden, gates: _quantized_sum(hidden, weights, scales, gates)))
+
+
+def _lstm_step(op: LstmOp, sums: Step) -> Step:
+    """A step whose gates are `sums` of the hidden state before and of what the sequence gives to them."""
     gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
-    recurrence, width = operands[1], op.hidden
-    scales = operands[3] if len(operands) > 3 else None
 
     def step(gates: Array, state: Array) -> Array:
-        hidden, cell = state[:, :width], state[:, width:]
-        own = product(hidden, recurrence) if scales is None else _rounded_product(hidden, recurrence, scales)
-        i, f, g, o = np.split(own + gates, 4, axis=1)
+        hidden, cell = state[:, : op.hidden], state[:, op.hidden :]
+        i, f, g, o = np.split(sums(hidden, gates), 4, axis=1)
         after = lstm_cell(gate, candidate).in_kernel(i, f, g, cell)
         return np.concatenate([lstm_hidden(gate, op.output_activation).in_kernel(o, after), after], axis=1)
 
-    return _states(op, operands, step)
+    return step
 
 
 @evaluates(F32GruOp)
@@ -72,13 +83,15 @@ def product(rows: Array, matrix: Array) -> Array:
     return total
 
 
-def _rounded_product(rows: Array, matrix: Array, scales: Array) -> Array:
-    """The same of rows that are quantized by their range, whose products with whole numbers are scaled."""
+def _quantized_sum(hidden: Array, weights: Array, scales: Array, gates: Array) -> Array:
+    """The gates of a hidden state that is quantized by its range, with int64 weights less their zero points."""
     zero = np.float32(0)
-    low, high = np.minimum(rows.min(), zero), np.maximum(rows.max(), zero)
+    low, high = np.minimum(hidden.min(), zero), np.maximum(hidden.max(), zero)
     scale = state_scale()(low, high)
-    rounded = rounded_state()(rows, scale, state_point()(low, scale))
-    return product(rounded, matrix) * (scale * scales)
+    point = state_point()(low, scale)
+    offsets = quantized_state()(hidden, scale, point).astype(np.int64) - np.int64(point)
+    total = (offsets @ weights).astype(np.uint64).astype(np.uint32).view(np.int32)
+    return state_product()(total.astype(np.float32), scale, scales, gates)
 
 
 def _states(op: F32RecurrentOp, operands: Arrays, step: Step) -> Array:

@@ -30,6 +30,8 @@ CONTEXT = make_context()
 ROUND_TRIPS = sorted(
     path for path in (Path(__file__).parents[1] / "lit" / "dialect").glob("*.mlir") if "invalid" not in path.name
 )
+# What an entry is depends on the others, wherever the batch is.
+DEPENDENT = {"dynamic_lstm"}
 MAX_ELEMENTS, MAX_OPERANDS = 20_000, 4
 assert rules.__name__
 
@@ -152,4 +154,4 @@ def test_what_a_rule_accepts_is_computed_for_each_entry_alone(path: Path) -> Non
                 continue
             accepted += 1
             check_entries(text(op, site.axes, result), [axis is not None for axis in site.axes], site.batch)
-    assert accepted or not tried, f"no batch is accepted in {tried} dimensions"
+    assert bool(accepted) == (bool(tried) and path.stem not in DEPENDENT), f"{accepted} of {tried} are accepted"

@@ -17,6 +17,7 @@ from qdialect.diagnostics import VerificationError
 from qdialect.dialect import (
     OPS,
     ConstantOp,
+    DynamicLstmOp,
     F32GruOp,
     F32LstmOp,
     F32RnnOp,
@@ -68,7 +69,7 @@ OWN_SHAPES = {
         "initial": (2, op_class.state_count * 4),
         "scales": (op_class.gate_count * 4,),
     }
-    for op_class in (F32GruOp, F32LstmOp, F32RnnOp)
+    for op_class in (DynamicLstmOp, F32GruOp, F32LstmOp, F32RnnOp)
 } | {"qnn.i16_matmul": {"weight": (4, 3)}, "qnn.i16_layer_norm": {"weight": (4,)}}
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 

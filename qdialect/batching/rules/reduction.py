@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from qdialect.batching.site import RULES, Site
 
 _OVER_AXES = (
@@ -51,10 +53,14 @@ def over_steps(site: Site) -> int:
         site.refuse("its weights have the batch")
     if gates not in (None, 1) or initial not in (None, 0):
         site.refuse("its time steps or its states have the batch")
-    if site.op.name == "qnn.f32_lstm" and others:
-        site.refuse("its state is quantized by the range of all entries")
     if gates is None:
         site.grown[0] = 1
     if initial is None:
         site.grown[2] = 0
     return 1
+
+
+@RULES.register("qnn.dynamic_lstm")
+def over_steps_of_all(site: Site) -> NoReturn:
+    """The states of all entries are quantized by one range."""
+    site.refuse("its states are quantized by the range of all entries")

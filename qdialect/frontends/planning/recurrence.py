@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32RecurrentOp, PadOp
+from qdialect.dialect import DynamicLstmOp, F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.computation import Computation
@@ -35,8 +35,6 @@ class Cell:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inner_bias: Array | None = None
     """[H], of a unit that resets after its product."""
-    scales: Array | None = None
-    """[G * H], of products of a hidden state that is rounded to 8 bits with whole numbers."""
 
     @property
     def hidden(self) -> int:
@@ -50,9 +48,22 @@ class Cell:
 
     def states(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
         """The states [T + 1, B, S * H] for gates [T, B, G * H] and initial states [B, S * H]."""
-        inner = [emitter.constant(array) for array in (self.inner_bias, self.scales) if array is not None]
+        inner = [] if self.inner_bias is None else [emitter.constant(self.inner_bias)]
         weights = emitter.constant(self.recurrence)
         return emitter.build(self.op_class, gates, weights, start, *inner, element="f32", **self.attributes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicLstmCell(Cell):
+    """A direction whose hidden state is quantized in each time step; `recurrence` is i8 or ui8."""
+
+    scales: Array
+    """[G * H], of the weights."""
+
+    def states(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
+        """As `Cell.states`."""
+        weights, scales = emitter.constant(self.recurrence), emitter.constant(self.scales)
+        return emitter.build(DynamicLstmOp, gates, weights, start, scales, element="f32", **self.attributes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
-from qdialect.lowering.kernels.epilogue import Epilogue, declare_stages
+from qdialect.lowering.kernels.epilogue import Epilogue, Stages, declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
@@ -147,15 +147,28 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
                 tiles.emit_blocks(buffers, scratch, tiled)
             continue
-        strategy, axes, stored_words = program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
-        in_pairs = op.sums_pairs(strategy, group)
-        for block in strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=stored_words):
-            micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
-            least = strategy.least_rows(block, stored_words=stored_words)
-            parts = row_tiles([axis.size for axis in pixels], block.rows, least)
-            for segment in tile_segments(with_sums(pixels), parts):
-                micro_kernel.emit(buffers, segment)
+        emit_dot_products(kernel, op, columns, stages, group, buffers, summed)
     program.call(kernel, label, op.macs)
+
+
+def emit_dot_products(
+    kernel: Kernel,
+    op: SumOfProducts,
+    columns: Columns,
+    stages: Stages,
+    group: ChannelGroup,
+    buffers: Sequence[Buffer],
+    summed: Buffer | None = None,
+) -> None:
+    """Emit `op` for one group of channels by dot products; `buffers` are data, output and perhaps residual."""
+    strategy, axes, stored_words = kernel.program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
+    in_pairs, pixels = op.sums_pairs(strategy, group), op.pixel_axes()
+    for block in strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=stored_words):
+        micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+        least = strategy.least_rows(block, stored_words=stored_words)
+        parts = row_tiles([axis.size for axis in pixels], block.rows, least)
+        for segment in tile_segments(with_sums(pixels), parts):
+            micro_kernel.emit(buffers, segment)
 
 
 def _lanes(data: Storage, group: ChannelGroup) -> int:

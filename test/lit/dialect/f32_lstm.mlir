@@ -19,13 +19,3 @@ func.func @backwards(%gates: tensor<7x2x12xf32>, %recurrence: tensor<3x12xf32>, 
   } : (tensor<7x2x12xf32>, tensor<3x12xf32>, tensor<2x6xf32>) -> tensor<8x2x6xf32>
   return %states : tensor<8x2x6xf32>
 }
-
-// CHECK-LABEL: func.func @rounded(
-// CHECK: "qnn.f32_lstm"(%arg0, %arg1, %arg2, %arg3)
-// CHECK-SAME: (tensor<7x2x12xf32>, tensor<3x12xf32>, tensor<2x6xf32>, tensor<12xf32>) -> tensor<8x2x6xf32>
-func.func @rounded(%gates: tensor<7x2x12xf32>, %recurrence: tensor<3x12xf32>, %initial: tensor<2x6xf32>,
-    %scales: tensor<12xf32>) -> tensor<8x2x6xf32> {
-  %states = "qnn.f32_lstm"(%gates, %recurrence, %initial, %scales)
-    : (tensor<7x2x12xf32>, tensor<3x12xf32>, tensor<2x6xf32>, tensor<12xf32>) -> tensor<8x2x6xf32>
-  return %states : tensor<8x2x6xf32>
-}

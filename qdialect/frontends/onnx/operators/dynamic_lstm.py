@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from qdialect.dialect import DynamicLstmOp
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.dynamic_products import dynamic_product
 from qdialect.frontends.onnx.operators.recurrent import KINDS, Layer
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.planning.recurrence import Cell, DynamicLstmCell
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Tensor
 
 _WEIGHTS, _RECURRENCE = (1, 8), (2, 10)
@@ -52,11 +54,20 @@ class _Matrices:
 
 
 class _DynamicLayer(Layer):
-    """A layer of whole numbers whose products are scaled."""
+    """A layer whose weights are quantized."""
 
-    def scales(self, index: int, order: Array) -> Array | None:
-        own = _Matrices.of(self.call, *_RECURRENCE).scales[index]
-        return np.ascontiguousarray(np.broadcast_to(own, order.shape)[order])
+    def cell(self, cell: Cell, index: int, order: Array) -> Cell:
+        own = _Matrices.of(self.call, *_RECURRENCE)
+        scales = np.broadcast_to(own.scales[index], order.shape)[order]
+        points = np.broadcast_to(own.points[index], order.shape)[order]
+        attributes = {**cell.attributes, "weight_zero_points": tuple(points.tolist())}
+        return DynamicLstmCell(
+            DynamicLstmOp,
+            cell.bias,
+            np.ascontiguousarray(own.values[index][:, order]),
+            attributes,
+            scales=np.ascontiguousarray(scales),
+        )
 
     def products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
         del rows

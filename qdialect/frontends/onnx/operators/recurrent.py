@@ -20,7 +20,7 @@ from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
 from qdialect.frontends.planning.ragged_recurrence import Ragged
-from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
+from qdialect.frontends.planning.recurrence import Cell, DynamicLstmCell, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.planning.unrolled_recurrence import MAX_STEPS, UnrolledCell
 from qdialect.frontends.slices import Slice
@@ -133,8 +133,8 @@ class Layer:
             products, is_reverse = ragged.reversed(call.plan, call.name, products), False
         attributes = {"reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
-        matrix, scales = np.ascontiguousarray(recurrence[index][order].T), self.scales(index, order)
-        cell = Cell(self.kind.op_class, own + inner, matrix, attributes, scales=scales)
+        matrix = np.ascontiguousarray(recurrence[index][order].T)
+        cell = self.cell(Cell(self.kind.op_class, own + inner, matrix, attributes), index, order)
         if call.node.kind == "GRU" and call.attribute("linear_before_reset", 0):
             last = slice(2 * hidden, None)
             gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
@@ -143,10 +143,10 @@ class Layer:
         cell = self._of_functions(cell, index)
         return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
 
-    def scales(self, index: int, order: Array) -> Array | None:
-        """What the products of a direction with a rounded hidden state are multiplied by, in the order of the gates."""
+    def cell(self, cell: Cell, index: int, order: Array) -> Cell:
+        """The `cell` of a direction, perhaps with weights of another kind, in the order of the gates."""
         del index, order
-        return None
+        return cell
 
     def products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
         """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
@@ -177,7 +177,8 @@ class Layer:
             return replace(cell, attributes={**cell.attributes, **dict(zip(names, known, strict=True))})
         steps = self._sequence.shape[0]
         require(steps <= MAX_STEPS, f"cell must have at most {MAX_STEPS} time steps, but got {steps}")
-        require(cell.scales is None, "a quantized hidden state must have no peepholes and functions of the dialect")
+        is_quantized = isinstance(cell, DynamicLstmCell)
+        require(not is_quantized, "a quantized hidden state must have no peepholes and functions of the dialect")
         parts: dict[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
         return UnrolledCell(
             **parts, functions=tuple(one.expression for one in functions), peepholes=peepholes, is_coupled=is_coupled
