@@ -15,12 +15,14 @@ from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.quant_math import FloatRounding, NanPolicy, Scaling, scale_factors
+from qdialect.quant_math import FloatArray, FloatRounding, NanPolicy, Scaling, scale_factors
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
 # Half of what differences of integers that float32 holds may reach.
 _NARROW = 2**23
+# Of a power of two whose reciprocal is a normal number.
+_LARGEST_EXPONENT = 126
 _ROUND = {
     FloatRounding.HALF_EVEN: ROUND_HALF_EVEN,
     FloatRounding.HALF_AWAY: ROUND_HALF_AWAY,
@@ -30,22 +32,42 @@ _ROUND = {
 
 def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
     """``emit(f32 value, *arrays)`` gives the stored value."""
-    factors, divides = scale_factors(op.scales, op.scaling), op.scaling is Scaling.DIVIDE
     points, (low, high) = np.array(op.zero_points, dtype=np.int32), range_of(op.output.type)
     quantized = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
     nan_values = (quantized[NanPolicy(op.nan)].astype(np.int64) + signed_shift(op.output.type)).astype(np.int32)
     is_narrow = max(-low, high, *np.abs(points.astype(np.int64))) <= _NARROW
     arrays, quantized_of = _narrow_value(op, points) if is_narrow else _wide_value(op, points)
+    factors, ratio_of = _ratio(op)
     target = STORAGE_ELEMENTS[element_of(op.output.type)]
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        f32, factor, nan_value, *rest = values
-        ratio = body.binary("arith.divf" if divides else "arith.mulf", f32, factor)
+        f32, nan_value, *rest = values
+        ratio = ratio_of(body, f32, rest[len(arrays) :])
         is_nan = body.compare("uno", ratio, ratio)
-        quantized = body.select(is_nan, nan_value, quantized_of(body, ratio, is_nan, rest))
+        quantized = body.select(is_nan, nan_value, quantized_of(body, ratio, is_nan, rest[: len(arrays)]))
         return body.narrow(quantized) if target == "i8" else body.cast("arith.trunci", quantized, target)
 
-    return [AxisArray(array, op.axis) for array in (factors, nan_values, *arrays)], emit
+    return [AxisArray(array, op.axis) for array in (nan_values, *arrays, *factors)], emit
+
+
+def _ratio(op: QuantizeOp) -> tuple[list[FloatArray], Callable[[Body, Value, Sequence[Value]], Value]]:
+    """``ratio(body, f32 value, arrays)``: the value in units of the scale.
+
+    A quotient by a power of two is the product with its reciprocal, and by 1 it is the value.
+    """
+    factors, divides = scale_factors(op.scales, op.scaling), op.scaling is Scaling.DIVIDE
+    if divides and _are_powers_of_two(factors):
+        factors, divides = 1 / factors, False
+    if np.all(factors == 1):
+        return [], lambda _, f32, __: f32
+    name = "arith.divf" if divides else "arith.mulf"
+    return [factors], lambda body, f32, arrays: body.binary(name, f32, arrays[0])
+
+
+def _are_powers_of_two(factors: FloatArray) -> bool:
+    """Whether all are, and their reciprocals are normal numbers too."""
+    mantissas, exponents = np.frexp(factors)
+    return bool(np.all((mantissas == 0.5) & (abs(exponents) <= _LARGEST_EXPONENT)))
 
 
 _CodeOf = Callable[[Body, Value, Value, Sequence[Value]], Value]

@@ -57,22 +57,29 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 
 
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
-    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(_FOLDS[type(op)], lanes=_lanes(op))
+    fold = replace(_FOLDS[type(op)], lanes=_lanes(lowering, op))
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
 
 
-def _lanes(op: F32ReduceOp) -> int:
+def _lanes(lowering: GraphLowering, op: F32ReduceOp) -> int:
     """How many accumulators a row has."""
     if isinstance(op, F32ProdOp):
         return 1
-    return op.partial_sums if isinstance(op, F32SumOp) else _lanes_of_extreme(shape_of(op.input.type), op.axes)
+    return op.partial_sums if isinstance(op, F32SumOp) else _lanes_of_extreme(lowering, op)
 
 
-def _lanes_of_extreme(shape: Sequence[int], axes: Sequence[int]) -> int:
+def _lanes_of_extreme(lowering: GraphLowering, op: F32ReduceOp) -> int:
     """A maximum is the same in any order: the more accumulators, the fewer vectors wait for each other."""
-    if partial_sums(shape, axes) == 1 or shape[-1] < 2 * _FEW_LANES:
-        return partial_sums(shape, axes)
-    is_long = shape[-1] >= 2 * _MANY_LANES and math.prod(shape[axis] for axis in axes) >= _LONG_ROW
+    shape = shape_of(op.input.type)
+    strides = dim_strides(shape, lowering.slot(op.input).storage)
+    row = 1
+    for axis in reversed(op.axes):
+        # What lies side by side with the axes behind it is one row with them.
+        row *= shape[axis] if strides[axis] == row or shape[axis] == 1 else 1
+    if row < 2 * _FEW_LANES:
+        return partial_sums(shape, op.axes)
+    is_long = row >= 2 * _MANY_LANES and math.prod(shape[axis] for axis in op.axes) >= _LONG_ROW
     return _MANY_LANES if is_long else _FEW_LANES
 
 

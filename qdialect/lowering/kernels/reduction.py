@@ -33,7 +33,8 @@ class Fold:
     """Accumulators along the last reduced axis, side by side: they are joined in order, then joins what is left over.
 
     Element i of that axis goes to accumulator i modulo their number; those after the last whole group of so many are
-    folded in order by themselves. The axis is then not joined with others, and vectors never run along kept axes.
+    folded in order by themselves. Vectors never run along kept axes then, and the axis is not joined with others where
+    the order counts.
     """
 
 
@@ -96,8 +97,9 @@ class _Emitter:
         rows = collapse(kept) or [Axis(1, (0,) * len(operands))]
         self.kept = [*rows, *lanes]
         taps = [Axis(size, tuple(r.strides[i] for r in op.inputs)) for i, size in enumerate(op.reduced)]
-        # Which accumulator an element goes to depends on its index along the last axis alone.
-        joined = collapse(taps) if op.fold.lanes == 1 else [*collapse(taps[:-1]), taps[-1]]
+        # Which accumulator an element of an ordered fold goes to depends on its index along the last axis alone.
+        is_apart = op.fold.is_ordered and op.fold.lanes > 1
+        joined = [*collapse(taps[:-1]), taps[-1]] if is_apart else collapse(taps)
         self.taps = joined or [Axis(1, (0,) * len(op.inputs))]
 
     def emit(self) -> None:

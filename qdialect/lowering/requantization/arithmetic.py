@@ -176,15 +176,15 @@ def _half_up(body: Body, value: Value) -> Value:
 
 
 def _half_away(body: Body, value: Value) -> Value:
-    # trunc(v) + (|v - trunc(v)| >= 1/2 ? sign(v) : 0): v + 1/2 itself could round up in float32.
-    whole = body.unary("math.trunc", value)
-    rest = body.subtract(value, whole)
-    up = body.compare("oge", rest, body.constant(0.5, "f32"))
-    down = body.compare("ole", rest, body.constant(-0.5, "f32"))
-    zero, one, minus = (body.constant(c, "f32") for c in (0.0, 1.0, -1.0))
-    step = body.select(down, minus, zero)
-    step = body.select(up, one, step)
-    return body.add(whole, step)
+    """``v + copysign(h, v)``, to be truncated, with h = 1/2 - 2^-25, the number before 1/2.
+
+    Let |v| be n + 1/2 - d with a whole n, and u the last place of |v|.  The exact sum is n + 1 - d - 2^-25.  For n >= 1
+    numbers below n + 1 are u apart, at least 2^-23: where d <= 0 the sum rounds to n + 1 or more, where d > 0, so that
+    d >= u, to n + 1 - u or less.  For n = 0 the tie's sum 1 - 2^-25 lies between 1 - 2^-24 and 1 and rounds to the even
+    1, and the sum of smaller numbers is at most 2 h = 1 - 2^-24.  From 2^23 on, h is less than half of u.
+    """
+    nearly_half = body.constant(0.5 - 2.0**-25, "f32")
+    return body.add(value, body.binary("math.copysign", nearly_half, value))
 
 
 def _half_even(body: Body, value: Value) -> Value:
@@ -196,5 +196,6 @@ ZERO_POINT_FIRST: dict[Rounding, Callable[[Body, Value], Value]] = {
     Rounding.F32_UP_ZP_FIRST: _half_up,
     Rounding.F32_NEAREST_ZP_FIRST: _half_away,
 }
-"""How the rounding modes round that add the zero point before."""
+"""How the rounding modes round that add the zero point before: a conversion to an integer, which truncates, follows."""
 ROUND_HALF_EVEN, ROUND_HALF_AWAY, ROUND_HALF_UP = _half_even, _half_away, _half_up
+"""Float roundings, before a conversion that truncates."""
