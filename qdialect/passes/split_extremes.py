@@ -14,8 +14,8 @@ from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
-_LEAST_COLUMNS = 64
-"""Of rows: joining the lanes of a shorter one takes as long as finding its extreme."""
+_LEAST_COLUMNS = 256
+"""Of rows: joining the lanes of a shorter one takes longer than reading it once more."""
 
 
 class SplitExtreme(Pattern[int]):

@@ -30,6 +30,10 @@ REDUCTIONS = [
     ((3, 4, 85), (0, 2)),
     ((2, 3, 48), (1, 2)),
     ((3, 2, 35), (1, 2)),
+    # Short rows that lie side by side are one row.
+    ((3, 40, 7), (1, 2)),
+    ((2, 9, 3, 16), (0, 2, 3)),
+    ((2, 9, 3, 16), (0, 1, 2)),
 ]
 
 
@@ -105,11 +109,12 @@ def test_extremes_of_special_numbers(op: Any) -> None:
 @pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
 @pytest.mark.parametrize("index", [0, 64, 140, 4229])
 @pytest.mark.parametrize("number", [100.0, -100.0, np.nan])
-def test_extremes_of_a_whole_tensor(op: Any, index: int, number: float) -> None:
+@pytest.mark.parametrize("shape", [(30, 141), (1, 235, 6, 3), (15, 2, 141)], ids=str)
+def test_extremes_of_a_whole_tensor(op: Any, index: int, number: float, shape: tuple[int, ...]) -> None:
     """Wherever the largest number, the smallest and a NaN stand: many accumulators, and what they leave over."""
     values = np.random.default_rng(2).normal(size=30 * 141).astype(np.float32)
     values[index] = number
-    check_op(op, [tensor((30, 141), "f32")], "f32", [values.reshape(30, 141)], axes=(0, 1))
+    check_op(op, [tensor(shape, "f32")], "f32", [values.reshape(shape)], axes=tuple(range(len(shape))))
 
 
 PRODUCTS = [
