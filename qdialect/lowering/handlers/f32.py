@@ -70,11 +70,11 @@ def _are_powers_of_two(factors: FloatArray) -> bool:
     return bool(np.all((mantissas == 0.5) & (abs(exponents) <= _LARGEST_EXPONENT)))
 
 
-_CodeOf = Callable[[Body, Value, Value, Sequence[Value]], Value]
+_QuantizedOf = Callable[[Body, Value, Value, Sequence[Value]], Value]
 """(body, ratio, whether it is NaN, arrays) -> stored value (i32); for NaN any number."""
 
 
-def _narrow_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _CodeOf]:
+def _narrow_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _QuantizedOf]:
     """Bounds of the ratio are integers that float32 holds: within them, it is rounded and converted safely."""
     bounds = [(bound - points.astype(np.int64)).astype(np.float32) for bound in range_of(op.output.type)]
     round_f32 = _ROUND[FloatRounding(op.rounding)]
@@ -88,7 +88,7 @@ def _narrow_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArr
     return [*bounds, points + np.int32(signed_shift(op.output.type))], quantized
 
 
-def _wide_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _CodeOf]:
+def _wide_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _QuantizedOf]:
     """Quantized values whose bounds float32 does not hold are clamped as 64-bit integers."""
     low, high = range_of(op.output.type)
     shift, round_f32 = signed_shift(op.output.type), _ROUND[FloatRounding(op.rounding)]
