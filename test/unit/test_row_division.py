@@ -17,6 +17,7 @@ from qdialect.target import resolve
 F32Array = NDArray[np.float32]
 TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")
 COLUMNS = 512
+ENDS = [2.0**100, 2.0**-100, 2.0**-126, 1e-45, 3e38, 0.0, -0.0, np.inf, -np.inf, np.nan]
 
 
 def quotients(rows: int, columns: int) -> ir.Module:
@@ -35,6 +36,13 @@ def near_midpoints(rng: np.random.Generator, divisors: F32Array) -> F32Array:
     midpoints = rng.integers(2**23, 2**24, shape) * 2.0**-23 + 2.0**-24
     sizes = np.ldexp(rng.choice([-1.0, 1.0], shape), rng.integers(-90, 90, shape))
     return (midpoints * divisors * sizes).astype(np.float32)
+
+
+def around_ends() -> F32Array:
+    """Numbers that are not divided by products, and those next to them, with either sign."""
+    bits = np.array(ENDS, np.float32).view(np.int32)[:, None] + np.arange(-1, 2)
+    numbers = bits.astype(np.int32).view(np.float32).reshape(-1)
+    return np.concatenate([numbers, -numbers])
 
 
 def same(found: F32Array, wanted: F32Array) -> None:
@@ -57,14 +65,24 @@ def test_quotients_have_the_bits_of_a_division(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_quotients_of_numbers_at_the_ends_are_divided(target: str) -> None:
-    """Also a single one among others in a vector."""
-    ends = [2.0**100, 2.0**-100, 2.0**-126, 1e-45, 3e38, 0.0, -0.0, np.inf, -np.inf, np.nan]
-    divisors = np.array([3.0, 1e-6, 2.0**20, 2.0**-20, 1e7, -3.0, *ends], np.float32)[:, None]
-    bits = np.array(ends, np.float32).view(np.int32)[:, None] + np.arange(-1, 2)
-    specials = bits.astype(np.int32).view(np.float32).reshape(-1)
+    """Also several in a vector."""
+    divisors = np.array([3.0, 1e-6, 2.0**20, 2.0**-20, 1e7, -3.0, *ENDS], np.float32)[:, None]
+    specials = around_ends()
     numbers = np.random.default_rng(2).normal(size=(len(divisors), COLUMNS)).astype(np.float32)
     numbers[:, 5::11] = np.resize(specials, numbers[:, 5::11].shape[1])
     numbers[:, :16] = 0
+    executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
+    with np.errstate(all="ignore"):
+        same(executable(numbers, divisors), numbers / divisors)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_single_number_at_an_end_is_divided(target: str) -> None:
+    """Wherever it is in a row that has no other."""
+    rng, specials = np.random.default_rng(3), np.repeat(around_ends(), 12)
+    numbers = rng.normal(size=(len(specials), COLUMNS)).astype(np.float32)
+    numbers[np.arange(len(specials)), rng.integers(0, COLUMNS, len(specials))] = specials
+    divisors = rng.choice(np.array([3.0, 0.7, 1e-5, 2.0**20], np.float32), (len(specials), 1))
     executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
     with np.errstate(all="ignore"):
         same(executable(numbers, divisors), numbers / divisors)

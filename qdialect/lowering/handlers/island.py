@@ -27,6 +27,8 @@ from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.float32 import ALGORITHMS
 
 _LANES = 16
+_LONG = (*ALGORITHMS, "arith.divf")
+"""Functions of which several vectors are computed side by side: each waits for its own results."""
 _BYTES = ("i8", "ui8")
 
 Held = dict[ir.Value, Value]
@@ -109,8 +111,13 @@ class _Island:
         found = {element_of(value.type) for op in self.members for value in (*op.operands, *op.results)}
         if found <= set(_BYTES):
             return VECTOR
-        is_function = any(op.name in ALGORITHMS and IN_FLOAT64 not in op.attributes for op in self.members)
-        return self.lowering.program.strategy.function_lanes if is_function and found == {"f32"} else _LANES
+        has_function = any(op.name in _LONG and IN_FLOAT64 not in op.attributes for op in self.members)
+        if not has_function or found != {"f32"}:
+            return _LANES
+        lanes = self.lowering.program.strategy.function_lanes
+        # A number of a row takes registers too.
+        has_row_number = any(isinstance(source, Stored) and source.shape[-1:] == (1,) for source in self.sources)
+        return max(lanes // 2, _LANES) if has_row_number else lanes
 
     def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)

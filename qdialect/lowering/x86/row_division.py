@@ -21,7 +21,9 @@ stays one.  Vectors with any other number are divided.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -49,7 +51,7 @@ class _Row:
 
 
 class RowDivision(InstructionPattern[_Row]):
-    """[..., 16] float32 numbers divided by one that the innermost loop does not change."""
+    """[..., 16 n] float32 numbers divided by one that the innermost loop does not change."""
 
     name: ClassVar[str] = "row-division"
     root: ClassVar[str] = "arith.divf"
@@ -63,8 +65,8 @@ class RowDivision(InstructionPattern[_Row]):
             # A reciprocal, as the rewrite emits one.
             return None
         type_ = ir.VectorType(op.results[0].type)
-        if not isinstance(type_.element_type, ir.F32Type) or type_.shape[-1] != _LANES:
-            return MatchFailure(f"must be of vectors of 16 lanes of f32, but got {type_}")
+        if not isinstance(type_.element_type, ir.F32Type) or type_.shape[-1] % _LANES:
+            return MatchFailure(f"must be of vectors of a multiple of 16 lanes of f32, but got {type_}")
         if any(extent != 1 for extent in b.shape_of(broadcast.operands[0])):
             return MatchFailure("must have one divisor in a vector")
         problem = change_problem(read, loop, "divisor")
@@ -77,7 +79,7 @@ class RowDivision(InstructionPattern[_Row]):
             divisor = _hoisted(match)
             reciprocal = arith.divf(_splat(type_, 1.0), divisor)
             is_near_one = _every(_within(divisor, _LEAST_DIVISOR, _LARGEST_DIVISOR))
-        choice = scf.IfOp(arith.andi(is_near_one, _every(_fits(numbers))), [type_], has_else=True)
+        choice = scf.IfOp(arith.andi(is_near_one, _fit(numbers)), [type_], has_else=True)
         with ir.InsertionPoint(choice.then_block):
             quotient = arith.mulf(numbers, reciprocal)
             rest = math.fma(arith.negf(divisor), quotient, numbers)
@@ -98,20 +100,42 @@ def _hoisted(match: _Row) -> ir.Value:
     return vector.broadcast(match.broadcast.results[0].type, read.results[0])
 
 
-def _fits(numbers: ir.Value) -> ir.Value:
-    """Where a number has a quotient by fused operations: plus zero, or one of a range with either sign."""
+def _fit(numbers: ir.Value) -> ir.Value:
+    """Whether all numbers have a quotient by fused operations: plus zero, or one of a range with either sign.
+
+    An integer rotated to the left, 2 |a| + sign, is 0 for plus zero alone, and wraps around where 1 is subtracted.
+    """
     bits = _bits(numbers)
-    is_zero = arith.cmpi(arith.CmpIPredicate.eq, bits, b.splat(ir.VectorType(bits.type), 0))
-    return arith.ori(is_zero, _within(math.absf(numbers), _LEAST, _LARGEST))
+    type_ = ir.VectorType(bits.type)
+    sign = arith.shrui(bits, b.splat(type_, 31))
+    rotated = arith.ori(arith.shli(bits, b.splat(type_, 1)), sign)
+    low, high = _as_integer(_LEAST), _as_integer(_LARGEST)
+    least = _folded(arith.minui, arith.subi(rotated, b.splat(type_, 1)))
+    largest = _folded(arith.maxui, rotated)
+    above = arith.cmpi(arith.CmpIPredicate.uge, least, b.splat(ir.VectorType(least.type), 2 * low - 1))
+    below = arith.cmpi(arith.CmpIPredicate.ule, largest, b.splat(ir.VectorType(least.type), 2 * high + 1))
+    return _every(arith.andi(above, below))
+
+
+def _folded(fold: Callable[[ir.Value, ir.Value], ir.Value], numbers: ir.Value) -> ir.Value:
+    """One vector of 16 lanes of all."""
+    type_ = ir.VectorType(numbers.type)
+    count = int(np.prod(type_.shape)) // _LANES
+    rows = vector.shape_cast(ir.VectorType.get([count, _LANES], type_.element_type), numbers)
+    return reduce(fold, (b.extract(rows, (row,)) for row in range(count)))
 
 
 def _within(numbers: ir.Value, least: float, largest: float) -> ir.Value:
     """Where a number, read as an unsigned integer as its bits are ordered, is in a range of positive numbers."""
     bits = _bits(numbers)
     type_ = ir.VectorType(bits.type)
-    low, high = (int(np.float32(bound).view(np.int32)) for bound in (least, largest))
+    low, high = _as_integer(least), _as_integer(largest)
     above = arith.subi(bits, b.splat(type_, low))
     return arith.cmpi(arith.CmpIPredicate.ule, above, b.splat(type_, high - low))
+
+
+def _as_integer(number: float) -> int:
+    return int(np.float32(number).view(np.int32))
 
 
 def _every(lanes: ir.Value) -> ir.Value:

@@ -151,7 +151,7 @@ func.func @few_lanes(%x: memref<64xf32>, %by: memref<1xf32>, %y: memref<64xf32>)
     %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<1xf32>, vector<1xf32>
     %b = vector.broadcast %d : vector<1xf32> to vector<8xf32>
     %a = vector.transfer_read %x[%j], %zero {in_bounds = [true]} : memref<64xf32>, vector<8xf32>
-    // expected-remark @below {{[row-division] 'arith.divf' must be of vectors of 16 lanes of f32, but got vector<8xf32>}}
+    // expected-remark @below {{[row-division] 'arith.divf' must be of vectors of a multiple of 16 lanes of f32, but got vector<8xf32>}}
     %q = arith.divf %a, %b : vector<8xf32>
     vector.transfer_write %q, %y[%j] {in_bounds = [true]} : vector<8xf32>, memref<64xf32>
   }
