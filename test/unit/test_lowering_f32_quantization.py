@@ -42,7 +42,9 @@ def test_ties_and_their_neighbours(element: str, rounding: FloatRounding) -> Non
 @pytest.mark.parametrize("scaling", Scaling)
 def test_scales_that_are_powers_of_two(scaling: Scaling) -> None:
     special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf], np.float32)
-    values = np.concatenate([special, *(around(np.float32(scale) * np.float32([0.5, 1, 1.5, 90])) for scale in POWERS)])
+    values = np.concatenate(
+        [special, *(around((scale * np.array([0.5, 1, 1.5, 90])).astype(np.float32)) for scale in POWERS)]
+    )
     variants: list[Attributes] = [
         {"scales": [scale], "zero_points": [5], "scaling": scaling, "nan": nan}
         for scale, nan in zip(POWERS, [*NanPolicy] * len(POWERS), strict=False)

@@ -82,7 +82,7 @@ def test_a_single_number_at_an_end_is_divided(target: str) -> None:
     rng, specials = np.random.default_rng(3), np.repeat(around_ends(), 12)
     numbers = rng.normal(size=(len(specials), COLUMNS)).astype(np.float32)
     numbers[np.arange(len(specials)), rng.integers(0, COLUMNS, len(specials))] = specials
-    divisors = rng.choice(np.array([3.0, 0.7, 1e-5, 2.0**20], np.float32), (len(specials), 1))
+    divisors = rng.choice([3.0, 0.7, 1e-5, 2.0**20], (len(specials), 1)).astype(np.float32)
     executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
     with np.errstate(all="ignore"):
         same(executable(numbers, divisors), numbers / divisors)

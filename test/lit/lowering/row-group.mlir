@@ -21,7 +21,7 @@
 // VECTOR: scf.for
 // VECTOR: arith.maximumf {{.*}} vector<8x32xf32>
 // VECTOR: math.fma {{.*}} vector<1x64xf32>
-// VECTOR: arith.divf {{.*}} vector<1x16xf32>
+// VECTOR: arith.divf {{.*}} vector<1x64xf32>
 func.func @main(%x: tensor<64x256xf32>) -> tensor<64x256xf32> {
   %0 = "qnn.f32_max"(%x) {axes = array<i64: 1>, keep_dims = true} : (tensor<64x256xf32>) -> tensor<64x1xf32>
   %1 = "qnn.broadcast"(%0) {shape = array<i64: 64, 256>} : (tensor<64x1xf32>) -> tensor<64x256xf32>
