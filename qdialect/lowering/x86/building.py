@@ -23,6 +23,12 @@ def shape_of(value: ir.Value) -> list[int]:
     return list(ir.ShapedType(value.type).shape)
 
 
+def lanes_of(value: ir.Value) -> int:
+    """The last extent of a vector; 1 of one without dimensions, and of a number."""
+    shape = shape_of(value) if isinstance(value.type, ir.VectorType) else []
+    return shape[-1] if shape else 1
+
+
 def is_integer(type_: ir.Type, bits: int) -> bool:
     """Whether a type is that of integers of so many bits."""
     return isinstance(type_, ir.IntegerType) and type_.width == bits

@@ -41,7 +41,7 @@ class HighWord(InstructionPattern[_Product]):
     def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):
             return None
-        lanes = b.shape_of(op.results[0])[-1]
+        lanes = b.lanes_of(op.results[0])
         product = _product_behind(op)
         if isinstance(product, _Product) and lanes % 2:
             return MatchFailure(f"vectors must have an even number of lanes, but got {lanes}")

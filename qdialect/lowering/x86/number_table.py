@@ -38,7 +38,7 @@ class NumberTable(InstructionPattern[Lookup]):
         found = lookup_of(op, _whole, "a vector of 8 or 32-bit integers")
         if isinstance(found, MatchFailure):
             return found
-        lanes = b.shape_of(found.indices)[-1]
+        lanes = b.lanes_of(found.indices)
         if lanes % _LANES:
             return MatchFailure(f"vectors must have a multiple of {_LANES} lanes, but got {lanes}")
         return found

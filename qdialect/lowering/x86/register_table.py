@@ -34,7 +34,7 @@ class RegisterTable(InstructionPattern[Lookup]):
         found = lookup_of(op, _wrapped, "a vector of 32-bit integers modulo 16")
         if isinstance(found, MatchFailure):
             return found
-        lanes = b.shape_of(found.indices)[-1]
+        lanes = b.lanes_of(found.indices)
         if lanes % self._lanes:
             return MatchFailure(f"vectors must have a multiple of {self._lanes} lanes, but got {lanes}")
         return found

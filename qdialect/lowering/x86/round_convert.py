@@ -38,8 +38,9 @@ class RoundConvert(InstructionPattern[_Rounded]):
         type_ = ir.VectorType(found.operands[0].type)
         if not isinstance(type_.element_type, ir.F32Type):
             return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
-        if type_.shape[-1] != _LANES:
-            return MatchFailure(f"vectors must have 16 lanes, but got {type_.shape[-1]}")
+        lanes = b.lanes_of(found.operands[0])
+        if lanes != _LANES:
+            return MatchFailure(f"vectors must have 16 lanes, but got {lanes}")
         return _Rounded(found.operands[0], VCVTPS2DQ[found.name])
 
     def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:

@@ -65,7 +65,7 @@ class RowDivision(InstructionPattern[_Row]):
             # A reciprocal, as the rewrite emits one.
             return None
         type_ = ir.VectorType(op.results[0].type)
-        if not isinstance(type_.element_type, ir.F32Type) or type_.shape[-1] % _LANES:
+        if not isinstance(type_.element_type, ir.F32Type) or b.lanes_of(op.results[0]) % _LANES:
             return MatchFailure(f"must be of vectors of a multiple of 16 lanes of f32, but got {type_}")
         if any(extent != 1 for extent in b.shape_of(broadcast.operands[0])):
             return MatchFailure("must have one divisor in a vector")

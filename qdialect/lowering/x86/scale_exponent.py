@@ -49,9 +49,9 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         biased = _biased(rest)
         if first is None or biased is None:
             return MatchFailure("must be the product of a number and two powers of two")
-        shape = b.shape_of(op.results[0]) if isinstance(op.results[0].type, ir.VectorType) else [1]
-        if shape[-1] % _LANES:
-            return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {shape[-1]}")
+        lanes = b.lanes_of(op.results[0])
+        if lanes % _LANES:
+            return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}")
         return _Scaled(first.operands[0], biased)
 
     def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
