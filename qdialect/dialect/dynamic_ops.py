@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, LARGEST_SCALE, SCALES, choice
+from qdialect.dialect.attribute_kinds import BOOL, F64, I64, INTEGERS, LARGEST_SCALE, SCALES, choice
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
@@ -34,7 +34,8 @@ class DynamicContractionOp(QnnOp):
 
     ``acc`` is the int32 sum of ``(data - zero_point) * (weight - weight_zero_points[o])``, modulo 2^32.  `scale` and
     `zero_point` are operands, which are usually computed from the range of the data.  Without a bias nothing is
-    added.  `activation` is applied to the result; `alpha` is its parameter, if it has one.
+    added.  With `scale_last` it is ``float32(acc) * weight_scales[o] * scale``, from left to right.  `activation` is
+    applied to the result; `alpha` is its parameter, if it has one.
 
     Constraints:
       C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
@@ -46,6 +47,7 @@ class DynamicContractionOp(QnnOp):
 
     weight_scales = attribute(SCALES, (1.0,))
     weight_zero_points = attribute(INTEGERS, (0,))
+    scale_last = attribute(BOOL, False)
     activation = attribute(choice(Activation), Activation.NONE)
     alpha = attribute(F64, 0.0)
 

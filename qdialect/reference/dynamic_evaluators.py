@@ -34,6 +34,7 @@ def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arra
     _, _, scale, _, *bias = operands
     scales = scale.reshape(()) if scale.size == 1 else scale
     with np.errstate(all="ignore"):
-        values = acc.astype(np.float32) * (scales * np.array(op.weight_scales, dtype=np.float32))
+        values, weight_scales = acc.astype(np.float32), np.array(op.weight_scales, dtype=np.float32)
+        values = values * weight_scales * scales if op.scale_last else values * (scales * weight_scales)
         biased = values + bias[0] if bias else values
         return ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)

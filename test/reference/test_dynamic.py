@@ -15,8 +15,9 @@ Array = NDArray[Any]
 RNG = np.random.default_rng(3)
 
 
+@pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.parametrize("by_row", [False, True])
-def test_a_dense_product(by_row: bool) -> None:
+def test_a_dense_product(by_row: bool, is_last: bool) -> None:
     rows = "2x3x1x" if by_row else ""
     module = qdialect.parse(f"""
     func.func @main(%x: tensor<2x3x5xui8>, %s: tensor<{rows}f32>, %z: tensor<{rows}ui8>, %b: tensor<4xf32>)
@@ -24,7 +25,8 @@ def test_a_dense_product(by_row: bool) -> None:
       %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
         : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
       %y = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{
-        weight_scales = array<f64: 0.1, 0.2, 0.3, 0.4>, weight_zero_points = array<i64: 1, 0, -1, 2>
+        weight_scales = array<f64: 0.1, 0.2, 0.3, 0.4>, weight_zero_points = array<i64: 1, 0, -1, 2>,
+        scale_last = {str(is_last).lower()}
       }} : (tensor<2x3x5xui8>, tensor<4x5xi8>, tensor<{rows}f32>, tensor<{rows}ui8>, tensor<4xf32>)
         -> tensor<2x3x4xf32>
       return %y : tensor<2x3x4xf32>
@@ -36,9 +38,12 @@ def test_a_dense_product(by_row: bool) -> None:
     bias = RNG.normal(size=4).astype(np.float32)
     weight = np.array([[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
     acc = (x.astype(np.int64) - point) @ (weight - np.array([[1], [0], [-1], [2]])).T
-    factor = scale * np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+    weight_scales = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+    by_product = acc.astype(np.float32) * (scale * weight_scales) + bias
+    in_turn = acc.astype(np.float32) * weight_scales * scale + bias
+    assert not np.array_equal(by_product, in_turn)
     (found,) = interpreter.run(module, [x, scale, point, bias])
-    np.testing.assert_array_equal(found, acc.astype(np.float32) * factor + bias)
+    np.testing.assert_array_equal(found, in_turn if is_last else by_product)
 
 
 def test_a_convolution_without_bias() -> None:

@@ -104,6 +104,15 @@ def test_constant_parameters_are_folded(known: tuple[str, ...], element: str) ->
 
 
 @variants_together
+@pytest.mark.parametrize("known", [(), ("scale",), ("zero_point",), ("scale", "zero_point")])
+@pytest.mark.parametrize("rows", [(), (5, 1)])
+def test_scales_that_are_multiplied_last(known: tuple[str, ...], rows: tuple[int, ...]) -> None:
+    of_data = () if known else rows
+    Product(DynamicDenseOp, (5, 18), (33, 18), rows=of_data, known=known, scale_last=True).check("host")
+    Product(DynamicConv2DOp, (1, 6, 7, 3), (5, 3, 3, 3), known=known, scale_last=True).check("host")
+
+
+@variants_together
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("data", "weight", "attributes"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -66,13 +66,18 @@ def _contraction(
 
 @dataclass(frozen=True)
 class _RunTimeDequantize(EpiloguePart):
-    """``float32(acc - zero_point * sums) * (scale * scales) + bias`` and `activation` of it, constants folded."""
+    """``float32(acc - zero_point * sums) * (scale * scales) + bias`` and `activation` of it, constants folded.
+
+    Where the scale is the last factor, it is ``float32(acc - zero_point * sums) * scales * scale``.
+    """
 
     scales: NDArray[np.float32]
     sums: NDArray[np.int32] | None
     """Of the weights of each channel; None where the accumulators are free of the zero point."""
     bias: NDArray[np.float32] | None
-    scale: RowParameter | None
+    scale: RowParameter | float
+    """Or a constant: 1 where it is folded."""
+    is_last: bool
     zero_point: RowParameter | None
     activation: Activation
     alpha: float
@@ -84,17 +89,15 @@ class _RunTimeDequantize(EpiloguePart):
         bias = None if op.bias is None else required_constant("bias", op.bias)
         if bias is not None and not np.all(np.isfinite(bias)):
             raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
-        scale = None
-        if known is None:
-            scale = _row_parameter(lowering, "row_scale", op.scale)
-        else:
-            scales = np.float32(known) * scales
-        function = (op.activation, op.alpha)
+        scale = _row_parameter(lowering, "row_scale", op.scale) if known is None else float(known)
+        if not op.scale_last and not isinstance(scale, RowParameter):
+            scale, scales = 1.0, np.float32(scale) * scales
+        factors, function = (scale, op.scale_last), (op.activation, op.alpha)
         if known_number(op.zero_point) is not None:
-            return cls(scales, None, bias, scale, None, *function)
+            return cls(scales, None, bias, *factors, None, *function)
         start = np.zeros(shape_of(op.weight.type)[0], np.int32)
         sums = folded_bias(weights, start, -1)
-        return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point), *function)
+        return cls(scales, sums, bias, *factors, _row_parameter(lowering, "row_zero_point", op.zero_point), *function)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
         """Arrays by channel: name and values."""
@@ -103,7 +106,7 @@ class _RunTimeDequantize(EpiloguePart):
 
     def row_parameters(self) -> Sequence[RowParameter]:
         """Stored tensors by row."""
-        return [one for one in (self.scale, self.zero_point) if one is not None]
+        return [one for one in (self.scale, self.zero_point) if isinstance(one, RowParameter)]
 
     def declare(self, kernel: Kernel) -> EmitStage:
         """What emits the stage into a body."""
@@ -114,15 +117,20 @@ class _RunTimeDequantize(EpiloguePart):
             if self.zero_point is not None:
                 point = body.cast("arith.extui", held["row_zero_point"], "i32")
                 acc = body.subtract(acc, body.multiply(point, held["weight_sum"]))
-            scale = held["scale"]
-            if self.scale is not None:
-                scale = body.multiply(held["row_scale"], scale)
-            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), scale)
+            value = self._scaled(body, body.cast("arith.sitofp", acc, "f32"), held)
             biased = value if self.bias is None else body.add(value, held["f32_bias"])
             alpha = self.alpha if self.activation.has_alpha else None
             return emit_expression(body, ACTIVATIONS[self.activation], biased, alpha=alpha)
 
         return emit
+
+    def _scaled(self, body: Body, value: Value, held: Mapping[str, Value]) -> Value:
+        if not isinstance(self.scale, RowParameter):
+            scaled = body.multiply(value, held["scale"])
+            return scaled if self.scale == 1 else body.multiply(scaled, body.constant(self.scale, "f32"))
+        if self.is_last:
+            return body.multiply(body.multiply(value, held["scale"]), held["row_scale"])
+        return body.multiply(value, body.multiply(held["row_scale"], held["scale"]))
 
 
 def _row_parameter(lowering: GraphLowering, name: str, value: ir.Value) -> RowParameter:

@@ -2,12 +2,12 @@
 
 // CHECK-LABEL: func.func @strided(
 // CHECK: "qnn.dynamic_conv2d"(%arg0, %arg1, %arg2, %arg3, %arg4)
-// CHECK-SAME: dilation = array<i64: 1, 2>, strides = array<i64: 2, 2>, weight_scales = array<f64: 2.500000e-01>
+// CHECK-SAME: dilation = array<i64: 1, 2>, scale_last = true, strides = array<i64: 2, 2>, weight_scales = array<f64: 2.500000e-01>
 func.func @strided(
   %data: tensor<1x5x5x4xui8>, %weight: tensor<6x3x3x4xi8>, %scale: tensor<f32>, %point: tensor<ui8>, %bias: tensor<6xf32>
 ) -> tensor<1x2x1x6xf32> {
   %y = "qnn.dynamic_conv2d"(%data, %weight, %scale, %point, %bias) {
-    weight_scales = array<f64: 0.25>, strides = array<i64: 2, 2>, dilation = array<i64: 1, 2>
+    weight_scales = array<f64: 0.25>, strides = array<i64: 2, 2>, dilation = array<i64: 1, 2>, scale_last = true
   } : (tensor<1x5x5x4xui8>, tensor<6x3x3x4xi8>, tensor<f32>, tensor<ui8>, tensor<6xf32>) -> tensor<1x2x1x6xf32>
   return %y : tensor<1x2x1x6xf32>
 }

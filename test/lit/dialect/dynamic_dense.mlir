@@ -2,12 +2,12 @@
 
 // CHECK-LABEL: func.func @one_scale(
 // CHECK: "qnn.dynamic_dense"(%arg0, %arg1, %arg2, %arg3)
-// CHECK-SAME: activation = "elu", alpha = 5.000000e-01 : f64, weight_scales = array<f64: 2.500000e-01>
+// CHECK-SAME: activation = "elu", alpha = 5.000000e-01 : f64, scale_last = true, weight_scales = array<f64: 2.500000e-01>
 func.func @one_scale(
   %data: tensor<2x3x4xui8>, %weight: tensor<5x4xi8>, %scale: tensor<f32>, %point: tensor<ui8>
 ) -> tensor<2x3x5xf32> {
   %y = "qnn.dynamic_dense"(%data, %weight, %scale, %point) {
-    weight_scales = array<f64: 0.25>, activation = "elu", alpha = 0.5 : f64
+    weight_scales = array<f64: 0.25>, activation = "elu", alpha = 0.5 : f64, scale_last = true
   } : (tensor<2x3x4xui8>, tensor<5x4xi8>, tensor<f32>, tensor<ui8>) -> tensor<2x3x5xf32>
   return %y : tensor<2x3x5xf32>
 }

@@ -29,7 +29,7 @@ from qdialect.frontends.tflite.operators.activation_range import f32_bounds
 from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
-from qdialect.frontends.tflite.operators.run_time_ranges import RunTimeQuantized, asymmetric, symmetric
+from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, symmetric
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 
@@ -134,16 +134,19 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
     size, window = (data.shape[1], data.shape[2]), (taps.shape[1], taps.shape[2])
     top, left, bottom, right = explicit_padding(windows.padding, size, window, windows.strides, windows.dilation)
     border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
-    how = {"strides": windows.strides, "dilation": windows.dilation, "groups": data.shape[3] // depth}
+    how: dict[str, Any] = {"strides": windows.strides, "dilation": windows.dilation, "groups": data.shape[3] // depth}
+    # Depthwise kernels and those of one weight scale multiply by the product of both scales.
+    how["scale_last"] = not (axis or is_single)
 
     def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
         padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
         quantized = symmetric if is_single else asymmetric
-        found, constant_taps = quantized(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
-        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        scaled = _scaled_once if axis or is_single else _scaled_twice
-        total = scaled(emitter, found, constant_taps, start, weight_scales=weight.scales, **how)
-        return F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
+        found = quantized(emitter, padded, (0, 1, 2, 3))
+        parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
+        total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
+        s = F32Builder(emitter, shape_of(total.type))
+        biased = total if bias is None else s("addf", total, emitter.reshape(emitter.value(bias), (channels,)))
+        return s.clamp(biased, windows.activation)
 
     def emit(emitter: Emitter) -> ir.Value:
         value = emitter.value(data)
@@ -151,26 +154,6 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
         return results[0] if images == 1 else emitter.concatenate(results, 0)
 
     return emit
-
-
-def _scaled_once(
-    emitter: Emitter, image: RunTimeQuantized, taps: ir.Value, bias: ir.Value | None, **how: Any
-) -> ir.Value:
-    """``float32(sum) * (scale * weight_scale) + bias``, as depthwise kernels do and those of one weight scale."""
-    parts = (image.values, taps, image.scale, image.zero_point, bias)
-    return emitter.build(DynamicConv2DOp, *parts, element="f32", **how)
-
-
-def _scaled_twice(
-    emitter: Emitter, image: RunTimeQuantized, taps: ir.Value, bias: ir.Value | None, weight_scales: Any, **how: Any
-) -> ir.Value:
-    """``float32(sum) * weight_scale * scale + bias``."""
-    parts = (image.values, taps, emitter.constant(np.array(1, np.float32)), image.zero_point)
-    total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", **how)
-    s = F32Builder(emitter, shape_of(total.type))
-    scales = emitter.constant(np.array(weight_scales, np.float32))
-    scaled = s("mulf", s("mulf", total, scales), image.scale)
-    return scaled if bias is None else s("addf", scaled, bias)
 
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
