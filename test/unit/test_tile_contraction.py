@@ -113,8 +113,8 @@ def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
     assert any(copies)
 
 
-def always(near_bytes: int, weights: Swept, data: Swept) -> bool:
-    del near_bytes, weights, data
+def always(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
+    del near, weights, data, results
     return True
 
 
@@ -127,12 +127,23 @@ def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference
 
 
 def test_large_weights_are_fetched_once() -> None:
-    near, small, large = 1 << 20, Swept(1 << 16, 4), Swept(1 << 21, 32)
-    assert meets_pixels_first(near, large, small)
-    assert not meets_pixels_first(near, small, large)
-    assert not meets_pixels_first(near, small, small)
+    near, small, large = (1 << 20, 1 << 20), Swept(1 << 16, 4), Swept(1 << 21, 32)
+    assert meets_pixels_first(near, large, small, 0)
+    assert not meets_pixels_first(near, small, large, 0)
+    assert not meets_pixels_first(near, small, small, 0)
     # One block of pixels fetches all weights once in either order.
-    assert not meets_pixels_first(near, large, Swept(1 << 16, 1))
+    assert not meets_pixels_first(near, large, Swept(1 << 16, 1), 0)
+
+
+def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
+    near, data = (1 << 20, 48 << 10), Swept(115 << 10, 28)
+    # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
+    assert meets_pixels_first(near, Swept(147 << 10, 4), data, 100 << 10)
+    assert not meets_pixels_first(near, Swept(147 << 10, 4), data, 1000 << 10)
+    # Weights that stay in the first level are fetched once in either order.
+    assert not meets_pixels_first(near, Swept(36 << 10, 4), data, 100 << 10)
+    # Many columns read the data as often as many blocks the weights.
+    assert not meets_pixels_first(near, Swept(147 << 10, 28), data, 100 << 10)
 
 
 @pytest.mark.parametrize("is_portable", [True, pytest.param(False, marks=with_tiles)])
@@ -188,12 +199,12 @@ def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_produc
     [
         # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
         # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
-        # rows of the next channels too.
+        # rows of the next channels.
         (64, 256, 64, 0, 0),
         (480, 256, 256, 32, 0),
         (512, 256, 256, 0, 0),
         (512, 512, 256, 32, 0),
-        (128, 1024, 1280, 32, 8),
+        (128, 1024, 1280, 0, 8),
     ],
 )
 def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:

@@ -191,15 +191,28 @@ def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequenc
     return math.prod(k_groups) * sum(max(pixels * vectors / rate, latency) for vectors in parts)
 
 
-def meets_pixels_first(near_bytes: int, weights: Swept, data: Swept) -> bool:
+def meets_pixels_first(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
     """Whether a column of channels meets all pixels before the next one does, or a block of pixels all channels.
 
-    The bytes that an order fetches are those of `Strategy.sweeps_pixels`.  But products of tiles take weights four
-    times as fast as dot products do, so that those larger than `near_bytes` come too slowly even in a row.
+    `near` are the bytes that stay in the second level and in the first one.  The operand inside is read again for each
+    tile of the one outside, and comes from where it stays.  The order is taken that fetches less from behind the second
+    level: products of tiles take weights four times as fast as dot products do, so that those larger than this come too
+    slowly even in a row.
+
+    Of two that fetch as much from there, pixels are inside where that fetches less than two thirds as much from behind
+    the first level, as data and results are in shorter rows than weights.  The bytes of `results`, with those of a
+    residual, are fetched and written back; a line of them is so for each of two columns of channels.
     """
-    channels_inside = data.size + weights.size * (data.tiles if weights.size > near_bytes else 1)
-    pixels_inside = weights.size + data.size * (weights.tiles if data.size > near_bytes else 1)
-    return pixels_inside < channels_inside
+    (far_weights, far_data), (near_weights, near_data) = (
+        (_fetched(level, weights, data), _fetched(level, data, weights)) for level in near
+    )
+    by_columns, by_blocks = near_weights + 4 * results, near_data + 2 * results
+    return far_weights < far_data or (far_weights == far_data and 3 * by_columns < 2 * by_blocks)
+
+
+def _fetched(near: int, outside: Swept, inside: Swept) -> int:
+    """Bytes from behind a level where `near` bytes stay, as in `Strategy.sweeps_pixels`."""
+    return outside.size + inside.size * (outside.tiles if inside.size > near else 1)
 
 
 def explained(machine: Machine) -> str:
