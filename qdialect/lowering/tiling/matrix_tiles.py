@@ -48,10 +48,10 @@ LANES = 16
 SUMS, SIDE = 4, 2
 """Most tiles of sums, and most of data and of weights that are multiplied with each other."""
 # Fewer rows take no less time.
-_LEAST_ROWS = 9
+LEAST_ROWS = 9
 # Zeros, stores, loads, the bias, and the wait for the last products.
 _AROUND_CYCLES = 30
-_CONFIGURATION_CYCLES = 200
+CONFIGURATION_CYCLES = 200
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TileBlock:
     @property
     def product_cycles(self) -> int:
         """Cycles of the products with one tile of weights, all iterations together."""
-        return self.sums * max(self.rows.size, _LEAST_ROWS)
+        return self.sums * max(self.rows.size, LEAST_ROWS)
 
     @property
     def pixel_count(self) -> int:
@@ -180,7 +180,7 @@ def _tile_cycles(
     kinds = [(block.rows.size, own.lanes) for own in channels for block in blocks]
     configurations = 1 + sum(kind != before for before, kind in pairwise(kinds))
     products = sums * machine.tile_product_cycles * math.prod(outer) * -(-inner // LANES)
-    return products, sums * _AROUND_CYCLES + configurations * _CONFIGURATION_CYCLES
+    return products, sums * _AROUND_CYCLES + configurations * CONFIGURATION_CYCLES
 
 
 def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int) -> float:
@@ -226,7 +226,7 @@ def explained(machine: Machine) -> str:
             f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
             f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} {parts}",
             f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside, "
-            f"{_CONFIGURATION_CYCLES} for each configuration",
+            f"{CONFIGURATION_CYCLES} for each configuration",
         ]
     )
 

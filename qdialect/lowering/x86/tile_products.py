@@ -30,7 +30,9 @@ import numpy as np
 from qdialect._mlir import arith, ir, scf
 from qdialect.lowering.indexing_maps import Point, at
 from qdialect.lowering.memory.strides import static_strides
+from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.delayed_epilogue import TRIPS
 from qdialect.lowering.x86.instructions.tiles import TileMemory, TileRegisters
 from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
 from qdialect.lowering.x86.tile_prefetch import fetch_weights
@@ -41,6 +43,14 @@ TAPS = 4
 FACTORS = 2
 """Registers for data, and as many for weights."""
 _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
+
+
+@dataclass(frozen=True)
+class _First:
+    """Whether a step is the first one of a block, and which share of all steps is."""
+
+    condition: ir.Value
+    share: float
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class Chain:
     def _loop(self, loop: ir.Operation) -> None:
         """A loop that carries nothing in front of `loop`, whose body moves there."""
         self._add(first_sums(loop), loop)
-        index = loop.regions[0].blocks[0].arguments[0]
+        index = _index_of(loop)
         *body, end = loop.regions[0].blocks[0].operations
         with ir.InsertionPoint(loop), loop.location:
             other = scf.ForOp(*list(loop.operands)[:3])
@@ -139,17 +149,18 @@ class Chain:
                     self.registers.multiply(register, *factors)
                 starts = False
 
-    def _is_first(self, op: ir.Operation) -> ir.Value | None:
+    def _is_first(self, op: ir.Operation) -> _First | None:
         """Whether the products of `op` are the first of a block; None where no loop repeats them."""
-        found: ir.Value | None = None
+        found: _First | None = None
         while op.block != self.write.block:
             assert op.parent is not None, "it is inside of the block"
             op = op.parent.operation
-            is_first = arith.cmpi(arith.CmpIPredicate.eq, op.regions[0].blocks[0].arguments[0], op.operands[0])
-            found = arith.andi(found, is_first) if found else is_first
+            extent, begins = bounds(op), arith.cmpi(arith.CmpIPredicate.eq, _index_of(op), op.operands[0])
+            share = 1 / extent[2] if extent and extent[2] else 1.0
+            found = _First(arith.andi(found.condition, begins), found.share * share) if found else _First(begins, share)
         return found
 
-    def _start(self, register: int, is_first: ir.Value | None) -> None:
+    def _start(self, register: int, is_first: _First | None) -> None:
         """Store what the block before has left, and start from 0."""
         if is_first:
             with _where(is_first):
@@ -200,9 +211,10 @@ class _Factor:
 
 
 @contextmanager
-def _where(condition: ir.Value) -> Generator[None]:
+def _where(first: _First) -> Generator[None]:
     """A branch around what is emitted inside the `with`."""
-    branch = scf.IfOp(condition)
+    branch = scf.IfOp(first.condition)
+    branch.attributes[TRIPS] = ir.FloatAttr.get_f64(first.share)
     with ir.InsertionPoint(branch.then_block):
         end = scf.YieldOp([])
     with ir.InsertionPoint(end):
@@ -218,6 +230,10 @@ def _erase_unused(value: ir.Value) -> None:
     owner.operation.erase()
     for operand in operands:
         _erase_unused(operand)
+
+
+def _index_of(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]
 
 
 def first_sums(loop: ir.Operation) -> ir.Value:
