@@ -199,18 +199,29 @@ def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_produc
     [
         # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
         # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
-        # rows of the next channels.
+        # rows of the next channels; of 128 KB that one block of pixels meets, rows again.
         (64, 256, 64, 0, 0),
         (480, 256, 256, 32, 0),
         (512, 256, 256, 0, 0),
         (512, 512, 256, 32, 0),
         (128, 1024, 1280, 0, 8),
+        (32, 512, 256, 32, 0),
     ],
 )
 def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:
     drawn = network(8, (1, 1, pixels, taps), (channels, 1, 1))
     loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
     assert (loop.count("prefetcht0"), loop.count("prefetcht1")) == (near, far)
+
+
+def test_weights_that_are_read_once_are_fetched_four_steps_ahead() -> None:
+    for pixels, steps in ((64, 1), (32, 4)):
+        drawn = network(8, (1, 1, pixels, 2048), (64, 1, 1))
+        code = str(lower(parse(drawn.text()), AMX, Phase.X86).module)
+        (body,) = re.findall(r"llvm.x86.tileloadd64.*llvm.x86.tdpbusd", code, re.DOTALL)
+        # Of 32 channels, whose tiles lie side by side, a row is 128 bytes.
+        rows = {int(row) for row in re.findall(r"arith.addi %[^,]*, %c(\d+)(?:_\d+)? : index\s+memref.prefetch", body)}
+        assert rows == set(range(16 * steps, 16 * steps + 16))
 
 
 def test_state_of_tiles_is_released_where_it_was_configured() -> None:

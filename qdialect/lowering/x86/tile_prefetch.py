@@ -7,6 +7,9 @@ to the first level, as products take less time than the second one needs to answ
       for block of pixels:
         for step:                       tile at weights[column, step]
 
+Weights that one block of pixels reads all come from behind the second level, which answers after some 256 cycles: four
+steps of four products.
+
 Where blocks of pixels follow each other like this, a column's weights stay near, and nothing is fetched to the first
 level. But the next column's weights come from afar all at once. So each of n blocks fetches its part of them to the
 second level, one n-th of the rows of every tile.
@@ -28,6 +31,8 @@ from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
 
 _MANY_BLOCKS = 16
 """Of pixels, which read the same weights."""
+_FAR_STEPS = 4
+"""From the step that fetches weights from behind the second level to the one that loads them."""
 
 
 def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
@@ -35,12 +40,13 @@ def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -
 
     `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
     """
-    loop = _pixel_loop(op, memory.indices)
+    loop, all_blocks = _pixel_loop(op, memory.indices), _blocks(op, memory.indices)
     first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
     if loop is not None and blocks > 1 and (first, step) == (0, 1):
         _fetch_next_column(memory, rows, _index_of(loop), blocks)
-    elif loop is not None or not stay or _blocks(op, memory.indices) < _MANY_BLOCKS:
-        for row in range(rows, 2 * rows):
+    elif loop is not None or not stay or all_blocks < _MANY_BLOCKS:
+        steps = _FAR_STEPS if all_blocks == 1 else 1
+        for row in range(steps * rows, (steps + 1) * rows):
             _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
 
 
