@@ -14,7 +14,7 @@ memory (16 stores and as many loads) and the bias; and for each kind of tile a c
 loaded and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
 
   tiles      (16 K tiles + 30) cycles for each tile of sums, where K tiles count those of all taps,
-             + 200 for each configuration
+             + 200 for each configuration; but 300 cycles at least beside the products of a block of one row
   dots       pixels * vectors * K groups / dot products a cycle, but the latency of a dot product for each K group at
              least, of whole vectors and of narrower ones
 
@@ -25,9 +25,10 @@ On a Xeon of the fourth generation or later, with everything in the first-level 
 product, 9.4 for one of 7 rows or 4, 7.5 for a load of 16 whole lines, 31 for one of 16 rows that lie in two lines each
 (see `aligned_data`), 15 for a store, 28 for a store whose sums are read again, and 200 for a configuration with its
 release.  Four loads and four products together took 71 to 77 cycles, not 64, and more where weights come from the
-second level: 1900 to 2000 of 3130 billion products a second.  With 30 cycles around a tile of sums the model chooses
-well among 150 drawn layers that were measured in both forms by `benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time
-is lost to the slower form.
+second level: 1900 to 2000 of 3130 billion products a second.  A block of one row took 300 to 700 cycles in an
+EfficientNet-B0: its sums are stored, loaded and requantized, and no others meanwhile.  With 30 cycles around a tile of
+sums the model chooses well among 150 drawn layers that were measured in both forms by
+`benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time is lost to the slower form.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ LEAST_ROWS = 9
 # Zeros, stores, loads, the bias, and the wait for the last products.
 _AROUND_CYCLES = 30
 CONFIGURATION_CYCLES = 200
+# From the first load of a block to its results, which no epilogue of other rows hides.
+_CHAIN_CYCLES = 300
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,17 @@ def tile_blocks(pixels: Sequence[Axis], *, are_far: bool = False) -> list[TileBl
     """The pixels along `pixels` as blocks of two tiles where there are two, each of at most 16 pixels of the last axis.
 
     The tiles of a long axis have the same size, but for the last one.  Where fewer tiles than these, or as many of one
-    kind, have all of a plane, that is a block, if it has no fewer of them; but one whose tiles run across rows must
-    take fewer cycles, unless the weights `are_far`.
+    kind, have all of a plane, that is a block, if it has no fewer of them.  But one with fewer tiles must take fewer
+    cycles, and so must one whose tiles run across rows, unless the weights `are_far`.
     """
     plane, rows = _plane_block(pixels), _row_blocks(pixels)
     count = sum(block.sums for block in rows) - (len(rows) == 1)
-    if plane is None or plane.sums > count or plane.tiles.size < rows[0].tiles.size:
+    if plane is None or plane.sums > count:
         return rows
-    is_slow = plane.pixels[0].size > 1 and plane.product_cycles >= sum(block.product_cycles for block in rows)
+    by_rows = sum(block.product_cycles for block in rows)
+    if plane.tiles.size < rows[0].tiles.size and plane.product_cycles >= by_rows:
+        return rows
+    is_slow = plane.pixels[0].size > 1 and plane.product_cycles >= by_rows
     return rows if is_slow and not are_far else [plane]
 
 
@@ -180,7 +186,9 @@ def _tile_cycles(
     kinds = [(block.rows.size, own.lanes) for own in channels for block in blocks]
     configurations = 1 + sum(kind != before for before, kind in pairwise(kinds))
     products = sums * machine.tile_product_cycles * math.prod(outer) * -(-inner // LANES)
-    return products, sums * _AROUND_CYCLES + configurations * CONFIGURATION_CYCLES
+    chains = sum(block.iterations for block in blocks if block.rows.size == 1) * sum(own.tiles for own in channels)
+    around = max(sums * _AROUND_CYCLES, chains * _CHAIN_CYCLES)
+    return products, around + configurations * CONFIGURATION_CYCLES
 
 
 def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int) -> float:
