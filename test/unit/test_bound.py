@@ -151,6 +151,14 @@ def test_lines_that_stay_between_two_reads_are_fetched_once(capacity: int, lines
     assert missed_lines(tile_loads(function), capacity) == lines
 
 
+def test_lines_that_need_not_stay_are_fetched_each_time_and_displace_none() -> None:
+    passing = TILES.replace('tileloadd64"(%r6', 'tileloaddt164"(%r6')
+    module = module_of(passing)
+    (function,) = functions(module)
+    assert missed_lines(tile_loads(function), 4 << 10) == 1024 + 1024
+    assert counted(function, SAPPHIRE_RAPIDS)["tile loads"] == 2 * 64 * 16
+
+
 def test_windows_that_overlap_have_their_lines_once() -> None:
     module = module_of(TILES.replace("%c4096 = arith.constant 4096", "%c4096 = arith.constant 1024"))
     (function,) = functions(module)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from strategy_networks import Network
-from tile_networks import with_tiles
+from tile_networks import AMX, assert_same_bits, network, with_tiles
 from vector_programs import module_of
 
 from qdialect._mlir import ir
@@ -26,47 +26,23 @@ from qdialect.lowering.tiling.matrix_tiles import (
     are_faster,
     channel_blocks,
     k_tile,
-    meets_pixels_first,
     tile_blocks,
 )
-from qdialect.lowering.tiling.strategy import Strategy, Swept
+from qdialect.lowering.tiling.strategy import Strategy
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
 from qdialect.passes.pattern import explain_matches
-from qdialect.reference.interpreter import run
-from qdialect.runtime import compile_module
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.object_code import object_code
-from qdialect.target import resolve
 from qdialect.target.machine import MACHINES
 from tools.hot_loop import disassembled, functions, hot_loop
 
-AMX = resolve("amxint8")
 SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
 # A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
 PRODUCT_CYCLES, LOAD_CYCLES, STORE_CYCLES = 16, 8, 16
-
-
-def network(seed: int, shape: tuple[int, ...], *layers: tuple[int, int, int]) -> Network:
-    """Convolutions of so many channels, so wide, at such strides."""
-    found = Network(seed, shape)
-    for number, layer in enumerate(layers):
-        found.convolution(*layer, table=number == 0)
-    return found
-
-
-def assert_same_bits(drawn: Network, shape: tuple[int, ...]) -> None:
-    """Compare a network in matrix tiles with the reference, on one thread and two."""
-    module = parse(drawn.text())
-    assert 'tdpbusd"' in str(lower(module, AMX, Phase.X86).module)
-    image = drawn.rng.integers(0, 256, shape).astype(np.uint8)
-    wanted = run(module, [image])[0]
-    for threads in (1, 2):
-        found = compile_module(module, target="amxint8,portable", threads=threads)(image)
-        np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_portable_form_has_the_bits_of_the_reference() -> None:
@@ -110,39 +86,6 @@ def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
     drawn.convolution(channels, width, step, pad=0)
     assert_same_bits(drawn, shape)
     assert any(copies)
-
-
-def always(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
-    del near, weights, data, results
-    return True
-
-
-def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tile_contraction, "meets_pixels_first", always)
-    drawn = network(13, (1, 5, 19, 68), (72, 1, 1), (40, 3, 1))
-    assert_same_bits(drawn, (1, 5, 19, 68))
-
-
-def test_large_weights_are_fetched_once() -> None:
-    near, small, large = (1 << 20, 1 << 20), Swept(1 << 16, 4), Swept(1 << 21, 32)
-    assert meets_pixels_first(near, large, small, 0)
-    assert not meets_pixels_first(near, small, large, 0)
-    assert not meets_pixels_first(near, small, small, 0)
-    # One block of pixels fetches all weights once in either order.
-    assert not meets_pixels_first(near, large, Swept(1 << 16, 1), 0)
-
-
-def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
-    near, data = (1 << 20, 48 << 10), Swept(115 << 10, 28)
-    # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
-    assert meets_pixels_first(near, Swept(147 << 10, 4), data, 100 << 10)
-    assert not meets_pixels_first(near, Swept(147 << 10, 4), data, 1000 << 10)
-    # Weights that stay in the first level are fetched once in either order.
-    assert not meets_pixels_first(near, Swept(36 << 10, 4), data, 100 << 10)
-    # Many columns read the data as often as many blocks the weights.
-    assert not meets_pixels_first(near, Swept(147 << 10, 28), data, 100 << 10)
 
 
 @pytest.mark.parametrize("is_portable", [True, pytest.param(False, marks=with_tiles)])
@@ -191,36 +134,6 @@ def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_produc
     assert LOAD_CYCLES * counts["tileloadd"] <= products
     # Even where zeros and stores wait for the products, and these for them.
     assert products / (products + STORE_CYCLES * loop.count("tilestored") + around["tilezero"]) >= 0.75
-
-
-@pytest.mark.parametrize(
-    ("pixels", "taps", "channels", "near", "far"),
-    [
-        # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
-        # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
-        # rows of the next channels; of 128 KB that one block of pixels meets, rows again.
-        (64, 256, 64, 0, 0),
-        (480, 256, 256, 32, 0),
-        (512, 256, 256, 0, 0),
-        (512, 512, 256, 32, 0),
-        (128, 1024, 1280, 0, 8),
-        (32, 512, 256, 32, 0),
-    ],
-)
-def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:
-    drawn = network(8, (1, 1, pixels, taps), (channels, 1, 1))
-    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
-    assert (loop.count("prefetcht0"), loop.count("prefetcht1")) == (near, far)
-
-
-def test_weights_that_are_read_once_are_fetched_four_steps_ahead() -> None:
-    for pixels, steps in ((64, 1), (32, 4)):
-        drawn = network(8, (1, 1, pixels, 2048), (64, 1, 1))
-        code = str(lower(parse(drawn.text()), AMX, Phase.X86).module)
-        (body,) = re.findall(r"llvm.x86.tileloadd64.*llvm.x86.tdpbusd", code, re.DOTALL)
-        # Of 32 channels, whose tiles lie side by side, a row is 128 bytes.
-        rows = {int(row) for row in re.findall(r"arith.addi %[^,]*, %c(\d+)(?:_\d+)? : index\s+memref.prefetch", body)}
-        assert rows == set(range(16 * steps, 16 * steps + 16))
 
 
 def test_state_of_tiles_is_released_where_it_was_configured() -> None:

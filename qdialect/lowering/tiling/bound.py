@@ -52,7 +52,7 @@ from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.tiling.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.tiling.tile_traffic import missed_lines, tile_loads
 from qdialect.lowering.x86.delayed_epilogue import TRIPS
-from qdialect.lowering.x86.instructions.tiles import CONFIGURE, LOAD, STORE, TILE_ROWS
+from qdialect.lowering.x86.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
 from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
@@ -285,8 +285,8 @@ def _instruction(op: ir.Operation, machine: Machine) -> Counter[str]:
 
 
 def _tile_instruction(name: str, rows: int, machine: Machine) -> Counter[str]:
-    if name in (LOAD, STORE):
-        return Counter({"tile loads" if name == LOAD else "tile stores": rows})
+    if name in (LOAD, LOAD_PAST, STORE):
+        return Counter({"tile stores" if name == STORE else "tile loads": rows})
     return Counter(tiles=machine.tile_product_cycles * max(rows, LEAST_ROWS) // ROWS)
 
 

@@ -7,6 +7,8 @@ together fit; else it finds nothing:
 
   missed(L_k) = distinct lines of all trips of L_k     where the loads of one iteration fit
                 n_k * missed(L_{k+1})                  where they do not
+
+Loads of what need not stay there find nothing, and take nobody's place.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.lowering.threads.accesses import bounds, constant, loop_of
-from qdialect.lowering.x86.instructions.tiles import LOAD, TILE_ROWS
+from qdialect.lowering.x86.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
 
 _LINE = 64
 # Positions that are listed; a load that has more covers its buffer.
@@ -52,6 +54,8 @@ class TileLoad:
     rows: int
     stride: int
     """Bytes from row to row."""
+    stays: bool
+    """Whether its lines stay in the cache."""
     loops: tuple[_Loop, ...]
     """The outermost first."""
 
@@ -98,7 +102,7 @@ def tile_loads(function: ir.Operation) -> list[TileLoad]:
     found: list[TileLoad] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == LOAD:
+        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value in (LOAD, LOAD_PAST):
             load = _tile_load(op)
             found.extend([load] if load else [])
         return ir.WalkResult.ADVANCE
@@ -109,12 +113,13 @@ def tile_loads(function: ir.Operation) -> list[TileLoad]:
 
 def missed_lines(loads: Sequence[TileLoad], capacity: int) -> int:
     """The lines that `loads` do not find in a cache of `capacity` bytes."""
-    total = 0
-    for load in loads:
+    staying = [load for load in loads if load.stays]
+    total = sum(load.count for load in loads if not load.stays)
+    for load in staying:
         missed = load.lines(len(load.loops))
         for depth in range(len(load.loops), 0, -1):
             loop = load.loops[depth - 1]
-            together = sum(other.lines(other.is_inside(loop.op)) for other in loads if other.is_inside(loop.op))
+            together = sum(other.lines(other.is_inside(loop.op)) for other in staying if other.is_inside(loop.op))
             missed = load.lines(depth - 1) if _LINE * together <= capacity else loop.trips * missed
         total += missed
     return total
@@ -135,7 +140,8 @@ def _tile_load(op: ir.Operation) -> TileLoad | None:
     type_ = ir.MemRefType(address.buffer.type)
     size = math.prod(type_.shape) * ir.IntegerType(type_.element_type).width // 8
     rows = ir.IntegerAttr(op.attributes[TILE_ROWS]).value
-    return TileLoad(address.buffer.arg_number, size, address.constant, rows, stride, tuple(loops))
+    stays = ir.StringAttr(op.attributes["intrin"]).value == LOAD
+    return TileLoad(address.buffer.arg_number, size, address.constant, rows, stride, stays, tuple(loops))
 
 
 def _address(value: ir.Value) -> _Address:

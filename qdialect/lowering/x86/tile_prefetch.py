@@ -50,6 +50,11 @@ def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -
             _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
 
 
+def meets_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
+    """Whether `op` multiplies a block of pixels by one column of the weights at `indices` after the other."""
+    return _pixel_loop(op, indices) is None
+
+
 def _fetch_next_column(memory: TileMemory, rows: int, block: ir.Value, blocks: int) -> None:
     """Prefetch the part of the next column's tile that falls to the `block` with this number."""
     part, (column, *others) = -(-rows // blocks), memory.indices

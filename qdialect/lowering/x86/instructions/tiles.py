@@ -27,6 +27,8 @@ from qdialect.lowering.x86.instructions.instruction import Array
 ROWS, ROW_BYTES, REGISTERS = 16, 64, 8
 """Of a whole register, and their number."""
 LOAD, STORE, CONFIGURE = "llvm.x86.tileloadd64", "llvm.x86.tilestored64", "llvm.x86.ldtilecfg"
+LOAD_PAST = "llvm.x86.tileloaddt164"
+"""A load of what need not stay in the first level."""
 TILE_ROWS = "qnn.rows"
 """Of an instruction on a tile: the rows that it loads, stores or adds to."""
 _TAPS = 4
@@ -105,8 +107,8 @@ class TileRegisters(Protocol):
         """Make all of a register's sums 0."""
         ...
 
-    def load(self, register: int, memory: TileMemory) -> None:
-        """Fill a register from memory."""
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
+        """Fill a register from memory; `stays` says whether that is read again soon."""
         ...
 
     def multiply(self, sums: int, a: int, weights: int) -> None:
@@ -137,9 +139,9 @@ class AmxRegisters:
         """`tilezero`."""
         _call("llvm.x86.tilezero", _number(register))
 
-    def load(self, register: int, memory: TileMemory) -> None:
-        """`tileloadd`."""
-        _call(LOAD, _number(register), *_address(memory), rows=self._shapes[register].rows)
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
+        """`tileloadd`, or `tileloaddt1`."""
+        _call(LOAD if stays else LOAD_PAST, _number(register), *_address(memory), rows=self._shapes[register].rows)
 
     def multiply(self, sums: int, a: int, weights: int) -> None:
         """`tdpbusd`."""
@@ -173,8 +175,9 @@ class PortableRegisters:
         with _loop(shape.rows) as row:
             vector.store(zeros, buffer, [row, b.index(0)])
 
-    def load(self, register: int, memory: TileMemory) -> None:
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
         """Copy rows from memory."""
+        del stays
         shape = self._shapes[register]
         with _loop(shape.rows) as row:
             loaded = b.load(shape.columns, memory.buffer, _row(memory, row))
