@@ -22,7 +22,6 @@ from qdialect.lowering.tiling.bound import (
     kernel_cycles,
     kernels_of_pairs,
     kernels_of_tiles,
-    memory_cycles,
 )
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
@@ -205,8 +204,7 @@ class _Model:
     def seconds(self, call: KernelCall) -> tuple[float, float]:
         """At least, and as predicted."""
         found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
-        predicted = max(found.predicted, memory_cycles(call.bytes_moved, self.machine))
-        return found.bound / self.frequency, predicted / self.frequency
+        return found.bound / self.frequency, found.with_memory(call.bytes_moved, self.machine) / self.frequency
 
 
 def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:

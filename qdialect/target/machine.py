@@ -41,6 +41,9 @@ class Machine:
     fetched_weights: int = 0
     """Bytes of weights from which on they are fetched ahead; 0 where that is the length of a long stream."""
 
+    third_bandwidth: int = 0
+    """Bytes that arrive from the third level in a cycle; 0 where that was not measured."""
+
     division_cycles: int = 0
     """Cycles from the start of a division of a whole vector of f32 numbers to that of the next; 0 where not known."""
 
@@ -71,7 +74,13 @@ _ICE_LAKE_CLIENT = replace(_ICE_LAKE, dot_products=1, l2_bytes=512 * _KB)
 # than 20 of them wait; 16 to 17 cycles pass from a product of tiles to the next. The third level delivers 9 bytes a
 # cycle, and late: short streams from there are fetched ahead, too.
 _SAPPHIRE_RAPIDS = replace(
-    _ICE_LAKE, l2_bytes=2 * _MB, l2_bandwidth=40, tile_product_cycles=16, fetched_weights=32 * _KB, division_cycles=11
+    _ICE_LAKE,
+    l2_bytes=2 * _MB,
+    l2_bandwidth=40,
+    tile_product_cycles=16,
+    fetched_weights=32 * _KB,
+    third_bandwidth=9,
+    division_cycles=11,
 )
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)

@@ -126,7 +126,8 @@ class TileMicroKernel(ContractionMicroKernel):
         kernel, channels = self.kernel, self.tiles.block
         weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
         data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
-        if meets_pixels_first(kernel.program.strategy.near_bytes, weights, data):
+        results = sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(buffers[1:])
+        if meets_pixels_first(self._near(), weights, data, results):
             with kernel.loop(channels.tiles) as tile:
                 for block in blocks:
                     with _pixel_loops(kernel, block) as indices:
@@ -139,6 +140,16 @@ class TileMicroKernel(ContractionMicroKernel):
                     aligned.copy(kernel, buffers[0], self._first(_Pixels(kernel, block, indices)))
                 with kernel.loop(channels.tiles) as tile:
                     self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile, aligned))
+
+    def _near(self) -> tuple[int, int]:
+        """Bytes that stay in the second level, and in the first one.
+
+        The first one does not count for the array of a user: its lines are copied where a block meets all channels.
+        """
+        strategy = self.kernel.program.strategy
+        assert strategy.matrix_machine is not None, "tiles are for a core that has them"
+        is_users = self.op.data.kind == "input"
+        return strategy.near_bytes, strategy.near_bytes if is_users else strategy.matrix_machine.l1_bytes
 
     def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
         """Products and epilogue of one iteration."""

@@ -16,7 +16,23 @@ the next.  What a kernel is predicted to take is therefore the sum of the bounds
   predicted(body) = trips * (bound of what is in no inner loop + sum of predicted(inner loops)),
 
 and at least what its bytes take to come: those that exceed the first level at half of the second one's bandwidth, as
-data and results share it, and those that exceed the second level at a quarter.
+data and results share it, and those that exceed the second level at a quarter.  Where the bandwidth of the third level
+was measured, what is waited for is added instead, as `KernelCycles.awaited` says.
+
+Kernels of matrix tiles are predicted otherwise.  Loads of tiles are hidden behind products and stores of tiles, or
+these behind them, but vector code is not:
+
+  predicted = max(products + stores, loads of tiles) + vector code + 200 for each configuration
+  products    16 cycles each, a cycle less for each row less than 16, down to 9
+  stores      a cycle for each row
+  loads       rows / (loads a cycle), and 64 / (bandwidth of the second level) for each that is not in the first one
+  vector code max(multiplications, instructions / (instructions a cycle))
+
+In the 256 cycles after an instruction on tiles, a Xeon of the fourth generation starts one 512-bit multiplication,
+conversion, shift or minimum of integers a cycle, not two: 512 independent fused multiply-adds behind one `tilezero`
+took 387 cycles, 256 + 256 / 2, and 256 or fewer as many cycles as they are.  A `tdpbusd` with 32 additions took 16.5
+cycles, one with 32 fused multiply-adds 32.  A bare loop of four loads and four products took 64 cycles with all in the
+first level, 80 with two of the loads from the second one and 104 with all four: 64 lines at 40 bytes a cycle are 102.
 """
 
 from __future__ import annotations
@@ -30,9 +46,13 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import contraction_of
+from qdialect.lowering.lowered import PROGRAM
 from qdialect.lowering.program import KERNEL
 from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.tiling.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
+from qdialect.lowering.tiling.tile_traffic import missed_lines, tile_loads
 from qdialect.lowering.x86.delayed_epilogue import TRIPS
+from qdialect.lowering.x86.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
 from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
@@ -42,7 +62,24 @@ _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extu
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
+_LINE = 64
+# What one unit of two computes beside matrix tiles.
+_MULTIPLICATIONS = (
+    *("arith.mulf", "math.fma", "arith.muli", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui"),
+    *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
+    *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.shli", "arith.shrsi", "arith.shrui"),
+)
+_MULTIPLICATION = re.compile(r"vpdp|pmadd|pmul|cvt|vfmadd")
 _PAIRS = re.compile(r"pmadd\.?ub")
+
+
+@dataclass(frozen=True)
+class NetworkMemory:
+    """What all kernels of a network read and write in turns, in bytes."""
+
+    constants: int = 0
+    working: int = 0
+    """The memory for what they hand to each other."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +89,49 @@ class KernelCycles:
     bound: float
     """At least."""
     predicted: float
-    """Loop by loop, with all data in the first level."""
+    """Loop by loop, with all data in the first level; in a kernel of tiles those that it loads are where they are."""
+    constants: int = 0
+    """Bytes of constants that it reads."""
+    loaded: int = 0
+    """Bytes of other buffers that it loads in tiles."""
+    network: NetworkMemory = NetworkMemory()
+
+    def with_memory(self, size: int, machine: Machine) -> float:
+        """Cycles predicted for a call that reads and writes `size` bytes."""
+        if machine.third_bandwidth:
+            return self.predicted + self.awaited(size, machine)
+        return max(self.predicted, memory_cycles(size, machine))
+
+    def awaited(self, size: int, machine: Machine) -> float:
+        """Cycles until what no tile loads has come, from where the other kernels of the network have left it.
+
+        Constants come from the third level if those of the network exceed the second one.  Of other data the first
+        level has as large a share as it can hold of the working memory.  Reads and writes share the bandwidth of the
+        level that holds them.
+        """
+        near, far = machine.l2_bandwidth / 2, machine.third_bandwidth
+        is_far = self.network.constants > machine.l2_bytes
+        constants = 0 if self.loaded and not is_far else self.constants
+        rest = max(size - self.constants - self.loaded, 0)
+        share = max(1 - machine.l1_bytes / self.network.working, 0) if self.network.working else 1
+        return constants / (far if is_far else near) + share * rest / (near if rest <= machine.l2_bytes else far)
 
 
 def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles]:
     """Cycles by the number of a kernel, of the kernels of a module of the phase `x86`."""
     found: dict[int, KernelCycles] = {}
+    constants, network = _constants(module)
     for function in functions(module):
-        number = _NUMBER.match(ir.StringAttr(function.attributes["sym_name"]).value)
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        number = _NUMBER.match(name)
         if number:
-            bound = cycles(counted(function, machine), machine)
-            found[int(number[1])] = KernelCycles(bound, predicted(function, machine))
+            counts, own = counted(function, machine), constants.get(name, {})
+            loads = tile_loads(function)
+            loaded = {load.argument: load.size for load in loads if load.argument not in own}
+            time = _predicted_tiles(counts, missed_lines(loads, machine.l1_bytes), machine) if loads else None
+            time = predicted(function, machine) if time is None else time
+            sizes = sum(own.values()), sum(loaded.values())
+            found[int(number[1])] = KernelCycles(cycles(counts, machine), time, *sizes, network)
     return found
 
 
@@ -70,6 +139,40 @@ def predicted(op: ir.Operation, machine: Machine) -> float:
     """Cycles of a function or a loop, the sum of what its loop bodies take."""
     outside, inside = _outside_of_loops(op, machine)
     return _trips(op) * (cycles(outside, machine) + sum(predicted(loop, machine) for loop in inside))
+
+
+def _predicted_tiles(counts: Mapping[str, float], missed: float, machine: Machine) -> float:
+    """Cycles of a kernel of tiles, whose loads find `missed` lines in the second level."""
+    rows, instructions = counts.get("tile loads", 0), counts.get("instructions", 0) / machine.vector_instructions
+    loads = max(rows - missed, 0) / machine.loads + missed * _LINE / machine.l2_bandwidth
+    products = counts.get("tiles", 0) + counts.get("tile stores", 0)
+    configurations = CONFIGURATION_CYCLES * counts.get("configurations", 0)
+    return max(products, loads) + max(counts.get("multiplications", 0), instructions) + configurations
+
+
+def _constants(module: ir.Module) -> tuple[dict[str, dict[int, int]], NetworkMemory]:
+    """Of each kernel the arguments that are constants, and their bytes; and what the network has."""
+    found: dict[str, dict[int, int]] = {}
+    if PROGRAM not in module.operation.attributes:
+        return found, NetworkMemory()
+    program = ir.DictAttr(module.operation.attributes[PROGRAM])
+    # They come behind the arrays of the user.
+    position = sum(len(ir.ArrayAttr(program[ports])) for ports in ("inputs", "outputs"))
+    main = next(op for op in functions(module) if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    block = main.regions[0].blocks[0].arguments[position]
+    for use in block.uses:
+        for call in use.owner.operation.results[0].uses if use.owner.name == "memref.view" else ():
+            op = call.owner.operation
+            if op.name == "func.call":
+                own = found.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, {})
+                own[call.operand_number] = _bytes(op.operands[call.operand_number].type)
+    return found, NetworkMemory(_bytes(block.type), ir.IntegerAttr(program["arena_bytes"]).value)
+
+
+def _bytes(type_: ir.Type) -> int:
+    if not isinstance(type_, ir.MemRefType) or not isinstance(type_.element_type, ir.IntegerType | ir.FloatType):
+        return 0
+    return math.prod(type_.shape) * type_.element_type.width // 8
 
 
 def memory_cycles(size: int, machine: Machine) -> float:
@@ -99,14 +202,14 @@ def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
 
 def cycles(counts: Mapping[str, float], machine: Machine) -> float:
     """Cycles of the busiest port."""
-    rates = {
-        "products": machine.dot_products,
-        "loads": machine.loads,
-        "stores": 1,
-        "instructions": machine.vector_instructions,
-        "tiles": 1,
-    }
-    return max((counts[name] / rates[name] for name in counts), default=0.0)
+    totals = Counter(counts)
+    return max(
+        totals["products"] / machine.dot_products,
+        (totals["loads"] + totals["tile loads"]) / machine.loads,
+        totals["stores"] + totals["tile stores"],
+        totals["instructions"] / machine.vector_instructions,
+        totals["tiles"],
+    )
 
 
 def counted(op: ir.Operation, machine: Machine) -> dict[str, float]:
@@ -152,7 +255,7 @@ def _trips(op: ir.Operation) -> float:
 def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
     if op.name == "vector.contract":
         vectors = math.prod(contraction_of(op).extents) * 8 // machine.vector_bits
-        return Counter(products=vectors, instructions=vectors)
+        return Counter(products=vectors, instructions=vectors, multiplications=vectors)
     if op.name == "llvm.call_intrinsic":
         return _instruction(op, machine)
     if op.name in _LOADS:
@@ -160,7 +263,8 @@ def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
     if op.name in _STORES:
         return Counter(stores=_vectors(op.operands[0].type, machine))
     if op.name.startswith(("arith.", "math.")) and op.name not in _FREE and op.results:
-        return Counter(instructions=max(_vectors(value.type, machine) for value in (*op.operands, *op.results)))
+        vectors = max(_vectors(value.type, machine) for value in (*op.operands, *op.results))
+        return Counter(instructions=vectors, multiplications=vectors if op.name in _MULTIPLICATIONS else 0)
     if op.name == "vector.shuffle" and _bits(op.results[0].type) >= _bits(op.operands[0].type):
         return Counter(instructions=_vectors(op.results[0].type, machine))
     return Counter()
@@ -168,10 +272,22 @@ def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
 
 def _instruction(op: ir.Operation, machine: Machine) -> Counter[str]:
     name = ir.StringAttr(op.attributes["intrin"]).value
-    if _TILE_PRODUCT.search(name):
-        return Counter(tiles=machine.tile_product_cycles)
+    if TILE_ROWS in op.attributes:
+        return _tile_instruction(name, ir.IntegerAttr(op.attributes[TILE_ROWS]).value, machine)
+    if name == CONFIGURE:
+        return Counter(configurations=1)
     vectors = _vectors(op.results[0].type, machine) if op.results else 0
-    return Counter(instructions=vectors, products=vectors if _PRODUCT.search(name) else 0)
+    return Counter(
+        instructions=vectors,
+        products=vectors if _PRODUCT.search(name) else 0,
+        multiplications=vectors if _MULTIPLICATION.search(name) else 0,
+    )
+
+
+def _tile_instruction(name: str, rows: int, machine: Machine) -> Counter[str]:
+    if name in (LOAD, LOAD_PAST, STORE):
+        return Counter({"tile stores" if name == STORE else "tile loads": rows})
+    return Counter(tiles=machine.tile_product_cycles * max(rows, LEAST_ROWS) // ROWS)
 
 
 def _vectors(type_: ir.Type, machine: Machine) -> int:

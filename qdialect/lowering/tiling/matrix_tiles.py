@@ -14,7 +14,7 @@ memory (16 stores and as many loads) and the bias; and for each kind of tile a c
 loaded and at the end released.  A contraction gets tiles where all of that is less than its dot products take:
 
   tiles      (16 K tiles + 30) cycles for each tile of sums, where K tiles count those of all taps,
-             + 200 for each configuration
+             + 200 for each configuration; but 300 cycles at least beside the products of a block of one row
   dots       pixels * vectors * K groups / dot products a cycle, but the latency of a dot product for each K group at
              least, of whole vectors and of narrower ones
 
@@ -25,9 +25,10 @@ On a Xeon of the fourth generation or later, with everything in the first-level 
 product, 9.4 for one of 7 rows or 4, 7.5 for a load of 16 whole lines, 31 for one of 16 rows that lie in two lines each
 (see `aligned_data`), 15 for a store, 28 for a store whose sums are read again, and 200 for a configuration with its
 release.  Four loads and four products together took 71 to 77 cycles, not 64, and more where weights come from the
-second level: 1900 to 2000 of 3130 billion products a second.  With 30 cycles around a tile of sums the model chooses
-well among 150 drawn layers that were measured in both forms by `benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time
-is lost to the slower form.
+second level: 1900 to 2000 of 3130 billion products a second.  A block of one row took 300 to 700 cycles in an
+EfficientNet-B0: its sums are stored, loaded and requantized, and no others meanwhile.  With 30 cycles around a tile of
+sums the model chooses well among 150 drawn layers that were measured in both forms by
+`benchmarks/tools/tiles_or_dots.py`: 1.2 % of their time is lost to the slower form.
 """
 
 from __future__ import annotations
@@ -48,10 +49,12 @@ LANES = 16
 SUMS, SIDE = 4, 2
 """Most tiles of sums, and most of data and of weights that are multiplied with each other."""
 # Fewer rows take no less time.
-_LEAST_ROWS = 9
+LEAST_ROWS = 9
 # Zeros, stores, loads, the bias, and the wait for the last products.
 _AROUND_CYCLES = 30
-_CONFIGURATION_CYCLES = 200
+CONFIGURATION_CYCLES = 200
+# From the first load of a block to its results, which no epilogue of other rows hides.
+_CHAIN_CYCLES = 300
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class TileBlock:
     @property
     def product_cycles(self) -> int:
         """Cycles of the products with one tile of weights, all iterations together."""
-        return self.sums * max(self.rows.size, _LEAST_ROWS)
+        return self.sums * max(self.rows.size, LEAST_ROWS)
 
     @property
     def pixel_count(self) -> int:
@@ -101,14 +104,17 @@ def tile_blocks(pixels: Sequence[Axis], *, are_far: bool = False) -> list[TileBl
     """The pixels along `pixels` as blocks of two tiles where there are two, each of at most 16 pixels of the last axis.
 
     The tiles of a long axis have the same size, but for the last one.  Where fewer tiles than these, or as many of one
-    kind, have all of a plane, that is a block, if it has no fewer of them; but one whose tiles run across rows must
-    take fewer cycles, unless the weights `are_far`.
+    kind, have all of a plane, that is a block, if it has no fewer of them.  But one with fewer tiles must take fewer
+    cycles, and so must one whose tiles run across rows, unless the weights `are_far`.
     """
     plane, rows = _plane_block(pixels), _row_blocks(pixels)
     count = sum(block.sums for block in rows) - (len(rows) == 1)
-    if plane is None or plane.sums > count or plane.tiles.size < rows[0].tiles.size:
+    if plane is None or plane.sums > count:
         return rows
-    is_slow = plane.pixels[0].size > 1 and plane.product_cycles >= sum(block.product_cycles for block in rows)
+    by_rows = sum(block.product_cycles for block in rows)
+    if plane.tiles.size < rows[0].tiles.size and plane.product_cycles >= by_rows:
+        return rows
+    is_slow = plane.pixels[0].size > 1 and plane.product_cycles >= by_rows
     return rows if is_slow and not are_far else [plane]
 
 
@@ -180,7 +186,9 @@ def _tile_cycles(
     kinds = [(block.rows.size, own.lanes) for own in channels for block in blocks]
     configurations = 1 + sum(kind != before for before, kind in pairwise(kinds))
     products = sums * machine.tile_product_cycles * math.prod(outer) * -(-inner // LANES)
-    return products, sums * _AROUND_CYCLES + configurations * _CONFIGURATION_CYCLES
+    chains = sum(block.iterations for block in blocks if block.rows.size == 1) * sum(own.tiles for own in channels)
+    around = max(sums * _AROUND_CYCLES, chains * _CHAIN_CYCLES)
+    return products, around + configurations * CONFIGURATION_CYCLES
 
 
 def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequence[int], lanes: int) -> float:
@@ -191,15 +199,28 @@ def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequenc
     return math.prod(k_groups) * sum(max(pixels * vectors / rate, latency) for vectors in parts)
 
 
-def meets_pixels_first(near_bytes: int, weights: Swept, data: Swept) -> bool:
+def meets_pixels_first(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
     """Whether a column of channels meets all pixels before the next one does, or a block of pixels all channels.
 
-    The bytes that an order fetches are those of `Strategy.sweeps_pixels`.  But products of tiles take weights four
-    times as fast as dot products do, so that those larger than `near_bytes` come too slowly even in a row.
+    `near` are the bytes that stay in the second level and in the first one.  The operand inside is read again for each
+    tile of the one outside, and comes from where it stays.  The order is taken that fetches less from behind the second
+    level: products of tiles take weights four times as fast as dot products do, so that those larger than this come too
+    slowly even in a row.
+
+    Of two that fetch as much from there, pixels are inside where that fetches less than two thirds as much from behind
+    the first level, as data and results are in shorter rows than weights.  The bytes of `results`, with those of a
+    residual, are fetched and written back; a line of them is so for each of two columns of channels.
     """
-    channels_inside = data.size + weights.size * (data.tiles if weights.size > near_bytes else 1)
-    pixels_inside = weights.size + data.size * (weights.tiles if data.size > near_bytes else 1)
-    return pixels_inside < channels_inside
+    (far_weights, far_data), (near_weights, near_data) = (
+        (_fetched(level, weights, data), _fetched(level, data, weights)) for level in near
+    )
+    by_columns, by_blocks = near_weights + 4 * results, near_data + 2 * results
+    return far_weights < far_data or (far_weights == far_data and 3 * by_columns < 2 * by_blocks)
+
+
+def _fetched(near: int, outside: Swept, inside: Swept) -> int:
+    """Bytes from behind a level where `near` bytes stay, as in `Strategy.sweeps_pixels`."""
+    return outside.size + inside.size * (outside.tiles if inside.size > near else 1)
 
 
 def explained(machine: Machine) -> str:
@@ -213,7 +234,7 @@ def explained(machine: Machine) -> str:
             f"matrix tiles, {SIDE * ROWS} rows x {SIDE} vectors, for each {taps} taps",
             f"  {max(products, loads):.1f} cycles, dot products {dots:.1f} {parts}",
             f"  {_AROUND_CYCLES} cycles for each tile of {ROWS} x {LANES} sums beside, "
-            f"{_CONFIGURATION_CYCLES} for each configuration",
+            f"{CONFIGURATION_CYCLES} for each configuration",
         ]
     )
 

@@ -7,8 +7,12 @@ to the first level, as products take less time than the second one needs to answ
       for block of pixels:
         for step:                       tile at weights[column, step]
 
-Where blocks of pixels follow each other like this, the next column's weights come from afar all at once. So each of n
-blocks fetches its part of them to the second level, one n-th of the rows of every tile.
+Weights that one block of pixels reads all come from behind the second level, which answers after some 256 cycles: four
+steps of four products.
+
+Where blocks of pixels follow each other like this, a column's weights stay near, and nothing is fetched to the first
+level. But the next column's weights come from afar all at once. So each of n blocks fetches its part of them to the
+second level, one n-th of the rows of every tile.
 
 Where columns follow each other inside of a block of pixels, each block reads all weights again. All but the first find
 them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the places
@@ -27,6 +31,8 @@ from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
 
 _MANY_BLOCKS = 16
 """Of pixels, which read the same weights."""
+_FAR_STEPS = 4
+"""From the step that fetches weights from behind the second level to the one that loads them."""
 
 
 def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
@@ -34,16 +40,25 @@ def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -
 
     `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
     """
-    loop = _pixel_loop(op, memory.indices)
-    if loop is None and stay and _blocks(op, memory.indices) >= _MANY_BLOCKS:
-        return
-    for row in range(rows, 2 * rows):
-        _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
+    loop, all_blocks = _pixel_loop(op, memory.indices), _blocks(op, memory.indices)
     first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
-    if loop is None or blocks <= 1 or (first, step) != (0, 1):
-        return
+    if loop is not None and blocks > 1 and (first, step) == (0, 1):
+        _fetch_next_column(memory, rows, _index_of(loop), blocks)
+    elif loop is not None or not stay or all_blocks < _MANY_BLOCKS:
+        steps = _FAR_STEPS if all_blocks == 1 else 1
+        for row in range(steps * rows, (steps + 1) * rows):
+            _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
+
+
+def meets_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
+    """Whether `op` multiplies a block of pixels by one column of the weights at `indices` after the other."""
+    return _pixel_loop(op, indices) is None
+
+
+def _fetch_next_column(memory: TileMemory, rows: int, block: ir.Value, blocks: int) -> None:
+    """Prefetch the part of the next column's tile that falls to the `block` with this number."""
     part, (column, *others) = -(-rows // blocks), memory.indices
-    start = arith.muli(_index_of(loop), b.index(part))
+    start = arith.muli(block, b.index(part))
     following = [arith.addi(column, b.index(1)), *others]
     for row in range(part):
         _fetch_row(memory, following, arith.addi(start, b.index(row)), SECOND_LEVEL)

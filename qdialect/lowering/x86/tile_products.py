@@ -23,17 +23,18 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, scf
 from qdialect.lowering.indexing_maps import Point, at
 from qdialect.lowering.memory.strides import static_strides
+from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.delayed_epilogue import TRIPS
 from qdialect.lowering.x86.instructions.tiles import TileMemory, TileRegisters
 from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
-from qdialect.lowering.x86.tile_prefetch import fetch_weights
+from qdialect.lowering.x86.tile_prefetch import fetch_weights, meets_columns
 from qdialect.target.machine import Machine
 
 TAPS = 4
@@ -41,6 +42,14 @@ TAPS = 4
 FACTORS = 2
 """Registers for data, and as many for weights."""
 _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
+
+
+@dataclass(frozen=True)
+class _First:
+    """Whether a step is the first one of a block, and which share of all steps is."""
+
+    condition: ir.Value
+    share: float
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class Chain:
     def _loop(self, loop: ir.Operation) -> None:
         """A loop that carries nothing in front of `loop`, whose body moves there."""
         self._add(first_sums(loop), loop)
-        index = loop.regions[0].blocks[0].arguments[0]
+        index = _index_of(loop)
         *body, end = loop.regions[0].blocks[0].operations
         with ir.InsertionPoint(loop), loop.location:
             other = scf.ForOp(*list(loop.operands)[:3])
@@ -112,11 +121,21 @@ class Chain:
         end.operation.erase()
         _erase_unused(total)
 
-    def _fetch(self, op: ir.Operation, rows: int, size: int) -> Callable[[TileMemory], None] | None:
-        """What fetches weights of `size` bytes ahead of `op`, a tile of so many `rows` at a time."""
-        if size < self.machine.fetched_stream:
-            return None
-        return partial(fetch_weights, rows=rows, op=op, stay=size < self.machine.long_stream // 4)
+    def _load_weights(self, op: ir.Operation, found: NarrowContraction) -> Callable[[int, TileMemory], None]:
+        """What loads a tile of the weights that `op` multiplies, and fetches what follows it ahead."""
+        rows, size = found.loops.extents[found.data.loops[-2]], math.prod(b.shape_of(found.weights.read.buffer))
+        is_fetched, passes = size >= self.machine.fetched_stream, _displace_data(found, self.machine)
+        stay = size < self.machine.long_stream // 4
+
+        def load(register: int, memory: TileMemory) -> None:
+            if passes and meets_columns(op, memory.indices):
+                self.registers.load(register, memory, stays=False)
+                return
+            self.registers.load(register, memory)
+            if is_fetched:
+                fetch_weights(memory, rows, op, stay)
+
+        return load
 
     def _products(self, op: ir.Operation) -> None:
         """The products of a contraction."""
@@ -125,12 +144,12 @@ class Chain:
         loops, data, weights = found.loops, found.data, found.weights
         (row, lane), (k_group, tap) = loops.result[-2:], data.loops[-2:]
         starts = self.end is not None and op == self.first
-        fetch = self._fetch(op, loops.extents[k_group], math.prod(b.shape_of(weights.read.buffer)))
+        load = self._load_weights(op, found)
         with ir.InsertionPoint(op), op.location:
             is_first = self._is_first(op) if starts else None
             for term in loops.points([loop for loop in loops.reduced if loop not in (k_group, tap)]):
-                a = _Factor(self.registers, _FIRST_DATA, data, row, (k_group, tap))
-                matrix = _Factor(self.registers, _FIRST_WEIGHTS, weights, k_group, (lane, tap), fetch)
+                a = _Factor(self.registers.load, _FIRST_DATA, data, row, (k_group, tap))
+                matrix = _Factor(load, _FIRST_WEIGHTS, weights, k_group, (lane, tap))
                 for register, point in enumerate(loops.points(loops.result[:-2])):
                     step = {**point, **term}
                     factors = a.at(step), matrix.at(step)
@@ -139,17 +158,18 @@ class Chain:
                     self.registers.multiply(register, *factors)
                 starts = False
 
-    def _is_first(self, op: ir.Operation) -> ir.Value | None:
+    def _is_first(self, op: ir.Operation) -> _First | None:
         """Whether the products of `op` are the first of a block; None where no loop repeats them."""
-        found: ir.Value | None = None
+        found: _First | None = None
         while op.block != self.write.block:
             assert op.parent is not None, "it is inside of the block"
             op = op.parent.operation
-            is_first = arith.cmpi(arith.CmpIPredicate.eq, op.regions[0].blocks[0].arguments[0], op.operands[0])
-            found = arith.andi(found, is_first) if found else is_first
+            extent, begins = bounds(op), arith.cmpi(arith.CmpIPredicate.eq, _index_of(op), op.operands[0])
+            share = 1 / extent[2] if extent and extent[2] else 1.0
+            found = _First(arith.andi(found.condition, begins), found.share * share) if found else _First(begins, share)
         return found
 
-    def _start(self, register: int, is_first: ir.Value | None) -> None:
+    def _start(self, register: int, is_first: _First | None) -> None:
         """Store what the block before has left, and start from 0."""
         if is_first:
             with _where(is_first):
@@ -159,23 +179,32 @@ class Chain:
         self.registers.zero(register)
 
 
-class _Factor:
-    """The tiles of a factor, each loaded once, into `FACTORS` registers from `first` on by turns.
+def _displace_data(found: NarrowContraction, machine: Machine) -> bool:
+    """Whether a column of the weights displaces the data of a block, which the next column meets, from the first level.
 
-    `fetch` says what is fetched ahead where a tile is loaded.
+    A quarter of it is taken to be for sums, results and their parameters.
     """
+    loops, data, weights = found.loops, found.data, found.weights
+    columns, *column = b.shape_of(weights.read.buffer)
+    vectors, pixels = (
+        math.prod(loops.extents[loop] for loop in side.loops if loop in loops.result) for side in (weights, data)
+    )
+    read = math.prod(column) // vectors * pixels
+    return columns > 1 and read <= machine.l1_bytes < (math.prod(column) + read) * 4 // 3
+
+
+class _Factor:
+    """The tiles of a factor, each loaded once, into `FACTORS` registers from `first` on by turns."""
 
     def __init__(
         self,
-        registers: TileRegisters,
+        load: Callable[[int, TileMemory], None],
         first: int,
         side: Side,
         rows: int,
         columns: tuple[int, int],
-        fetch: Callable[[TileMemory], None] | None = None,
     ) -> None:
-        self._fetch = fetch
-        self._registers, self._first, self._side = registers, first, side
+        self._load, self._first, self._side = load, first, side
         self._axis = len(side.read.indices) - len(side.loops) + side.loops.index(rows)
         self._outer = [loop for loop in side.loops if loop not in (rows, *columns)]
         self._loaded: dict[tuple[int, ...], int] = {}
@@ -185,10 +214,7 @@ class _Factor:
         position = at(step, self._outer)
         if position not in self._loaded:
             self._loaded[position] = self._first + len(self._loaded) % FACTORS
-            memory = self._memory(step)
-            self._registers.load(self._loaded[position], memory)
-            if self._fetch:
-                self._fetch(memory)
+            self._load(self._loaded[position], self._memory(step))
         return self._loaded[position]
 
     def _memory(self, step: Point) -> TileMemory:
@@ -200,9 +226,10 @@ class _Factor:
 
 
 @contextmanager
-def _where(condition: ir.Value) -> Generator[None]:
+def _where(first: _First) -> Generator[None]:
     """A branch around what is emitted inside the `with`."""
-    branch = scf.IfOp(condition)
+    branch = scf.IfOp(first.condition)
+    branch.attributes[TRIPS] = ir.FloatAttr.get_f64(first.share)
     with ir.InsertionPoint(branch.then_block):
         end = scf.YieldOp([])
     with ir.InsertionPoint(end):
@@ -218,6 +245,10 @@ def _erase_unused(value: ir.Value) -> None:
     owner.operation.erase()
     for operand in operands:
         _erase_unused(operand)
+
+
+def _index_of(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]
 
 
 def first_sums(loop: ir.Operation) -> ir.Value:

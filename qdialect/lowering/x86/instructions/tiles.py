@@ -26,6 +26,11 @@ from qdialect.lowering.x86.instructions.instruction import Array
 
 ROWS, ROW_BYTES, REGISTERS = 16, 64, 8
 """Of a whole register, and their number."""
+LOAD, STORE, CONFIGURE = "llvm.x86.tileloadd64", "llvm.x86.tilestored64", "llvm.x86.ldtilecfg"
+LOAD_PAST = "llvm.x86.tileloaddt164"
+"""A load of what need not stay in the first level."""
+TILE_ROWS = "qnn.rows"
+"""Of an instruction on a tile: the rows that it loads, stores or adds to."""
 _TAPS = 4
 # The one palette that there is; where the bytes of a row and the rows of each register stand in a configuration.
 _PALETTE, _ROW_BYTES_AT, _ROWS_AT, _CONFIGURATION = 1, 16, 48, 64
@@ -102,8 +107,8 @@ class TileRegisters(Protocol):
         """Make all of a register's sums 0."""
         ...
 
-    def load(self, register: int, memory: TileMemory) -> None:
-        """Fill a register from memory."""
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
+        """Fill a register from memory; `stays` says whether that is read again soon."""
         ...
 
     def multiply(self, sums: int, a: int, weights: int) -> None:
@@ -122,25 +127,29 @@ class TileRegisters(Protocol):
 class AmxRegisters:
     """The registers of the CPU."""
 
+    def __init__(self) -> None:
+        self._shapes: Sequence[Shape] = ()
+
     def configure(self, shapes: Sequence[Shape]) -> None:
         """Load a configuration that stands among the module's constants."""
-        _call("llvm.x86.ldtilecfg", _constant_bytes(configuration(shapes)))
+        self._shapes = shapes
+        _call(CONFIGURE, _constant_bytes(configuration(shapes)))
 
     def zero(self, register: int) -> None:
         """`tilezero`."""
         _call("llvm.x86.tilezero", _number(register))
 
-    def load(self, register: int, memory: TileMemory) -> None:
-        """`tileloadd`."""
-        _call("llvm.x86.tileloadd64", _number(register), *_address(memory))
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
+        """`tileloadd`, or `tileloaddt1`."""
+        _call(LOAD if stays else LOAD_PAST, _number(register), *_address(memory), rows=self._shapes[register].rows)
 
     def multiply(self, sums: int, a: int, weights: int) -> None:
         """`tdpbusd`."""
-        _call(TDPBUSD.intrinsic, *map(_number, (sums, a, weights)))
+        _call(TDPBUSD.intrinsic, *map(_number, (sums, a, weights)), rows=self._shapes[sums].rows)
 
     def store(self, register: int, memory: TileMemory) -> None:
         """`tilestored`."""
-        _call("llvm.x86.tilestored64", _number(register), *_address(memory))
+        _call(STORE, _number(register), *_address(memory), rows=self._shapes[register].rows)
 
     def release(self) -> None:
         """`tilerelease`."""
@@ -166,8 +175,9 @@ class PortableRegisters:
         with _loop(shape.rows) as row:
             vector.store(zeros, buffer, [row, b.index(0)])
 
-    def load(self, register: int, memory: TileMemory) -> None:
+    def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
         """Copy rows from memory."""
+        del stays
         shape = self._shapes[register]
         with _loop(shape.rows) as row:
             loaded = b.load(shape.columns, memory.buffer, _row(memory, row))
@@ -205,12 +215,14 @@ class PortableRegisters:
         return self._buffers[register, shape]
 
 
-def _call(name: str, *operands: ir.Value) -> None:
-    attributes = {
+def _call(name: str, *operands: ir.Value, rows: int | None = None) -> None:
+    attributes: dict[str, ir.Attribute] = {
         "intrin": ir.StringAttr.get(name),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
+    if rows is not None:
+        attributes[TILE_ROWS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)
     ir.Operation.create("llvm.call_intrinsic", operands=list(operands), attributes=attributes)
 
 
