@@ -73,7 +73,8 @@ def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: 
     [
         # 32 KB of a block's data and as many of a column's weights displace each other.
         (64, 1024, 64, 2),
-        # Half as much of both stays; no other column meets the data; 96 KB of it would be displaced by itself.
+        # 24 KB of both stay, and so do 16; no other column meets the data; 96 KB of it would be displaced by itself.
+        (64, 768, 64, 0),
         (64, 512, 64, 0),
         (64, 1024, 32, 0),
         (64, 3072, 64, 0),

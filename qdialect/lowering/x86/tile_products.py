@@ -182,7 +182,7 @@ class Chain:
 def _displace_data(found: NarrowContraction, machine: Machine) -> bool:
     """Whether a column of the weights displaces the data of a block, which the next column meets, from the first level.
 
-    A quarter of it is taken to be for sums, results and their parameters.
+    Where both just fill it, most of the data stays, and weights that come from the third level had better be fetched.
     """
     loops, data, weights = found.loops, found.data, found.weights
     columns, *column = b.shape_of(weights.read.buffer)
@@ -190,7 +190,7 @@ def _displace_data(found: NarrowContraction, machine: Machine) -> bool:
         math.prod(loops.extents[loop] for loop in side.loops if loop in loops.result) for side in (weights, data)
     )
     read = math.prod(column) // vectors * pixels
-    return columns > 1 and read <= machine.l1_bytes < (math.prod(column) + read) * 4 // 3
+    return columns > 1 and read <= machine.l1_bytes < math.prod(column) + read
 
 
 class _Factor:
