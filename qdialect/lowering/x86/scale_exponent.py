@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.lowering.kernels.float32_machine import SCALED
+from qdialect.lowering.kernels.float32_machine import SCALE_BOUND, SCALED
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
@@ -49,10 +49,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         biased = _biased(rest)
         if first is None or biased is None:
             return MatchFailure("must be the product of a number and two powers of two")
-        shape = b.shape_of(op.results[0]) if isinstance(op.results[0].type, ir.VectorType) else [1]
-        if shape[-1] % _LANES:
-            return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {shape[-1]}")
-        return _Scaled(first.operands[0], biased)
+        return _lanes_problem(op) or _Scaled(first.operands[0], biased)
 
     def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
@@ -65,6 +62,28 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         for position in np.ndindex(*list(blocks.shape)[:-1]):
             result = b.insert(_scale(b.extract(values, position), b.extract(powers, position)), result, position)
         return vector.shape_cast(type_, result)
+
+
+class ScaleBound(InstructionPattern[ir.Value]):
+    """The lower bound of a number whose product `ScaleExponent` makes zero below it anyway: the number itself.
+
+    What is computed beside the exponent may be infinite or NaN there.
+    """
+
+    name: ClassVar[str] = "scale-bound"
+    root: ClassVar[str] = "arith.select"
+
+    def check(self, op: ir.Operation) -> ir.Value | MatchFailure | None:
+        return _lanes_problem(op) or op.operands[2] if SCALE_BOUND in op.attributes else None
+
+    def rewrite(self, op: ir.Operation, match: ir.Value) -> ir.Value:
+        return match
+
+
+def _lanes_problem(op: ir.Operation) -> MatchFailure | None:
+    """Why a result is not made of whole vectors."""
+    lanes = b.shape_of(op.results[0])[-1] if isinstance(op.results[0].type, ir.VectorType) else 1
+    return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}") if lanes % _LANES else None
 
 
 def _exponent(value: ir.Value, name: str) -> ir.Operation | None:

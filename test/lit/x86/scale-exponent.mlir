@@ -96,3 +96,34 @@ func.func @another_product(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16x
   %0 = arith.mulf %x, %y {qnn.scaled} : vector<16xf32>
   return %0 : vector<16xf32>
 }
+
+// The lower bound of what is scaled is left out where the product is one instruction: that gives zero below it anyway.
+
+// CHECK-LABEL: func.func @bound(
+// CHECK-SAME: %[[X:.*]]: vector<2x16xf32>
+// CHECK-NOT: arith.select
+// CHECK: arith.addf %[[X]], %[[X]]
+func.func @bound(%x: vector<2x16xf32>) -> vector<2x16xf32> {
+  %low = arith.constant dense<-1.050000e+02> : vector<2x16xf32>
+  %is_below = arith.cmpf olt, %x, %low : vector<2x16xf32>
+  %limited = arith.select %is_below, %low, %x {qnn.scale_bound} : vector<2x16xi1>, vector<2x16xf32>
+  %0 = arith.addf %limited, %limited : vector<2x16xf32>
+  return %0 : vector<2x16xf32>
+}
+
+// CHECK-LABEL: func.func @bound_of_few_lanes(
+// CHECK: arith.select
+func.func @bound_of_few_lanes(%x: vector<8xf32>) -> vector<8xf32> {
+  %low = arith.constant dense<-1.050000e+02> : vector<8xf32>
+  %is_below = arith.cmpf olt, %x, %low : vector<8xf32>
+  // expected-remark @below {{[scale-bound] 'arith.select' vectors must have a multiple of 16 lanes, but got 8}}
+  %0 = arith.select %is_below, %low, %x {qnn.scale_bound} : vector<8xi1>, vector<8xf32>
+  return %0 : vector<8xf32>
+}
+
+// CHECK-LABEL: func.func @another_choice(
+// CHECK: arith.select
+func.func @another_choice(%x: vector<16xf32>, %y: vector<16xf32>, %lanes: vector<16xi1>) -> vector<16xf32> {
+  %0 = arith.select %lanes, %x, %y : vector<16xi1>, vector<16xf32>
+  return %0 : vector<16xf32>
+}
