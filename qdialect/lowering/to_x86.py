@@ -22,6 +22,7 @@ from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.register_table import RegisterTable
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
+from qdialect.lowering.x86.scale_bound import ScaleBound
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
@@ -76,7 +77,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     if instructions is None:
         return []
     rounding = [RoundConvert()] if instructions.rounds_to_integers else []
-    scaling = [ScaleExponent()] if instructions.scales_by_exponents else []
+    scaling = [ScaleBound(), ScaleExponent()] if instructions.scales_by_exponents else []
     divisions = [RowDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []

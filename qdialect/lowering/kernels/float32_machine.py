@@ -13,6 +13,8 @@ from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION
 
 SCALED = "qnn.scaled"
 """On a product with a power of two that is in range: an instruction may compute it from the exponent."""
+SCALE_BOUND = "qnn.scale_bound"
+"""On the lower bound of a number whose product of that kind has an exponent of -151 or less from there down."""
 
 _F, _I = "f32", "i32"
 
@@ -47,6 +49,12 @@ class Float32Machine(BodyArithmetic):
         first = self.multiply(value, self._exponent(half))
         second = self._exponent(self._body.subtract(bits, half))
         return self._body.op(f"arith.mulf {first}, {second} {{{SCALED}}} : {_F}", _F)
+
+    def at_least_scaled(self, x: Value, bound: float) -> Value:
+        """See `Machine`."""
+        limit = self.constant(bound)
+        is_below = self._body.compare("olt", x, limit)
+        return self._body.op(f"arith.select {is_below}, {limit}, {x} {{{SCALE_BOUND}}} : {_F}", _F)
 
     def split(self, a: Value, minimum: float) -> tuple[Value, Value, Value]:
         """See `Machine`."""

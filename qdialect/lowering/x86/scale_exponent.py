@@ -61,7 +61,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         *outer, lanes = list(type_.shape)
         blocks = ir.VectorType.get([*outer, lanes // _LANES, _LANES], type_.element_type)
         values, powers = (vector.shape_cast(blocks, value) for value in (match.value, exponents))
-        result = values
+        result = _splat(blocks, 0.0)
         for position in np.ndindex(*list(blocks.shape)[:-1]):
             result = b.insert(_scale(b.extract(values, position), b.extract(powers, position)), result, position)
         return vector.shape_cast(type_, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from qdialect.quant_math.float32.machine import EXPONENT_BIAS, ROUNDER, Machine, V, at_least, at_most, polynomial
+from qdialect.quant_math.float32.machine import EXPONENT_BIAS, ROUNDER, Machine, V, at_most, polynomial
 
 # (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; the largest error is 2^-25.8 of e^r - 1.
 EXPONENTIAL = (
@@ -18,7 +18,7 @@ EXPONENTIAL = (
 LN2_HIGH = 0.693145751953125
 LN2_LOW = 1.428606765330187e-06
 _LOWEST, _HIGHEST = -105.0, 89.0
-"""Beyond them e^x rounds to 0 and infinity; the lower one has an exponent k of -151, which tells so."""
+"""Beyond them e^x rounds to 0 and infinity; from the lower one down the exponent k is -151 or less."""
 
 
 def exp(m: Machine[V], x: V) -> V:
@@ -26,7 +26,7 @@ def exp(m: Machine[V], x: V) -> V:
 
     The last product is the only one that may be subnormal, so that such numbers are rounded once as well.
     """
-    x = at_most(m, at_least(m, x, _LOWEST), _HIGHEST)
+    x = at_most(m, m.at_least_scaled(x, _LOWEST), _HIGHEST)
     biased, r = reduced(m, x, 2 * EXPONENT_BIAS)
     return m.scale(exponential(m, r), biased)
 

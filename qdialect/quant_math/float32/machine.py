@@ -69,6 +69,13 @@ class Machine(Protocol[V]):
         """
         ...
 
+    def at_least_scaled(self, x: V, bound: float) -> V:
+        """max(x, bound) of an x from which all of a product by `scale` is computed; NaN stays.
+
+        For x = `bound` and below, without this bound too, k is -151 or less.
+        """
+        ...
+
     def split(self, a: V, minimum: float) -> tuple[V, V, V]:
         """(k, f, 2^-k) with a = 2^k * f and f in [minimum, 2 * minimum), for a > 0.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS
+from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS, at_least
 from qdialect.quant_math.numpy_arithmetic import NumpyArithmetic
 
 F32Array = NDArray[np.float32]
@@ -89,6 +89,10 @@ class NumpyMachine(NumpyArithmetic):
         half = bits >> 1
         first, second = half << FRACTION_BITS, (bits - half) << FRACTION_BITS
         return value * first.view(np.float32) * second.view(np.float32)
+
+    def at_least_scaled(self, x: Any, bound: float) -> Any:
+        """See `Machine`."""
+        return at_least(self, x, bound)
 
     def split(self, a: Any, minimum: float) -> tuple[Any, Any, Any]:
         """See `Machine`."""
