@@ -14,15 +14,15 @@ from qdialect.quant_math import activations
 from qdialect.quant_math.expressions import Expression
 
 
-def _of_one(operator: Operator, expression: Expression, *, in_float64: bool = False) -> Emission:
+def _of_one(operator: Operator, expression: Expression) -> Emission:
     (data,) = operands(operator, 1)
-    return lambda emitter: emitter.expression(expression, emitter.value(data), in_float64=in_float64)
+    return lambda emitter: emitter.expression(expression, emitter.value(data))
 
 
 @imports_f32("ELU")
 def _elu(operator: Operator) -> Emission:
-    """``e^x - 1`` of negative numbers is one function, as in the reference kernel, and is rounded once."""
-    return _of_one(operator, activations.elu(1.0), in_float64=True)
+    """``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own."""
+    return _of_one(operator, activations.elu(1.0))
 
 
 @imports_f32("GELU")
