@@ -116,7 +116,12 @@ def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> Non
     writer.operator(KIND.SOFTMAX, [x], y, OPTIONS.SoftmaxOptions, slope(1.0))
     raised = np.exp((rows - rows.max(axis=1, keepdims=True)).astype(np.float64)).astype(np.float32)
     total = np.add.accumulate(raised, axis=1, dtype=np.float32)[:, -1:]
-    np.testing.assert_array_equal(compiled(writer.finish([x], [y]), [rows]), raised / total)
+    content = writer.finish([x], [y])
+    found = compiled(content, [rows])
+    np.testing.assert_array_equal(found, raised / total)
+    # The C library's exponentials are not all rounded to the nearest number.
+    (wanted,) = litert.load(content, 1, is_reference=True)([rows])
+    assert np.mean(found != wanted) < 0.01
 
 
 @pytest.mark.parametrize(
