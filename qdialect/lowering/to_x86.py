@@ -9,6 +9,7 @@ from qdialect.lowering.unit_contraction import UnitContraction
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects
 from qdialect.lowering.x86.byte_store import ByteStore
 from qdialect.lowering.x86.byte_table import ByteTable
+from qdialect.lowering.x86.constant_division import ConstantDivision
 from qdialect.lowering.x86.dot_product import DotProduct
 from qdialect.lowering.x86.exact_multiply_add import ExactMultiplyAdd
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
@@ -78,7 +79,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
         return []
     rounding = [RoundConvert()] if instructions.rounds_to_integers else []
     scaling = [ScaleBound(), ScaleExponent()] if instructions.scales_by_exponents else []
-    divisions = [RowDivision()] if instructions.divides_slowly else []
+    divisions = [RowDivision(), ConstantDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []

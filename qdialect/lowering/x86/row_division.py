@@ -21,20 +21,16 @@ stays one.  Vectors with any other number are divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import ClassVar
-
-import numpy as np
 
 from qdialect._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.float_lanes import LANES, as_integer, bits_of, every, folded, splat
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.loop_writes import LOOP, READ, change_problem
 from qdialect.passes.pattern import MatchFailure
 
-_LANES = 16
 _INSTRUCTIONS = 8
 """Of a vector: three fused operations, and five that compare the numbers with their bounds."""
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-20, 2.0**20
@@ -65,7 +61,7 @@ class RowDivision(InstructionPattern[_Row]):
             # A reciprocal, as the rewrite emits one.
             return None
         type_ = ir.VectorType(op.results[0].type)
-        if not isinstance(type_.element_type, ir.F32Type) or b.lanes_of(op.results[0]) % _LANES:
+        if not isinstance(type_.element_type, ir.F32Type) or b.lanes_of(op.results[0]) % LANES:
             return MatchFailure(f"must be of vectors of a multiple of 16 lanes of f32, but got {type_}")
         if any(extent != 1 for extent in b.shape_of(broadcast.operands[0])):
             return MatchFailure("must have one divisor in a vector")
@@ -77,8 +73,8 @@ class RowDivision(InstructionPattern[_Row]):
         type_ = ir.VectorType(numbers.type)
         with ir.InsertionPoint(match.loop):
             divisor = _hoisted(match)
-            reciprocal = arith.divf(_splat(type_, 1.0), divisor)
-            is_near_one = _every(_within(divisor, _LEAST_DIVISOR, _LARGEST_DIVISOR))
+            reciprocal = arith.divf(splat(type_, 1.0), divisor)
+            is_near_one = every(_within(divisor, _LEAST_DIVISOR, _LARGEST_DIVISOR))
         choice = scf.IfOp(arith.andi(is_near_one, _fit(numbers)), [type_], has_else=True)
         with ir.InsertionPoint(choice.then_block):
             quotient = arith.mulf(numbers, reciprocal)
@@ -105,52 +101,22 @@ def _fit(numbers: ir.Value) -> ir.Value:
 
     An integer rotated to the left, 2 |a| + sign, is 0 for plus zero alone, and wraps around where 1 is subtracted.
     """
-    bits = _bits(numbers)
+    bits = bits_of(numbers)
     type_ = ir.VectorType(bits.type)
     sign = arith.shrui(bits, b.splat(type_, 31))
     rotated = arith.ori(arith.shli(bits, b.splat(type_, 1)), sign)
-    low, high = _as_integer(_LEAST), _as_integer(_LARGEST)
-    least = _folded(arith.minui, arith.subi(rotated, b.splat(type_, 1)))
-    largest = _folded(arith.maxui, rotated)
+    low, high = as_integer(_LEAST), as_integer(_LARGEST)
+    least = folded(arith.minui, arith.subi(rotated, b.splat(type_, 1)))
+    largest = folded(arith.maxui, rotated)
     above = arith.cmpi(arith.CmpIPredicate.uge, least, b.splat(ir.VectorType(least.type), 2 * low - 1))
     below = arith.cmpi(arith.CmpIPredicate.ule, largest, b.splat(ir.VectorType(least.type), 2 * high + 1))
-    return _every(arith.andi(above, below))
-
-
-def _folded(fold: Callable[[ir.Value, ir.Value], ir.Value], numbers: ir.Value) -> ir.Value:
-    """One vector of 16 lanes of all."""
-    type_ = ir.VectorType(numbers.type)
-    count = int(np.prod(type_.shape)) // _LANES
-    rows = vector.shape_cast(ir.VectorType.get([count, _LANES], type_.element_type), numbers)
-    return reduce(fold, (b.extract(rows, (row,)) for row in range(count)))
+    return every(arith.andi(above, below))
 
 
 def _within(numbers: ir.Value, least: float, largest: float) -> ir.Value:
     """Where a number, read as an unsigned integer as its bits are ordered, is in a range of positive numbers."""
-    bits = _bits(numbers)
+    bits = bits_of(numbers)
     type_ = ir.VectorType(bits.type)
-    low, high = _as_integer(least), _as_integer(largest)
+    low, high = as_integer(least), as_integer(largest)
     above = arith.subi(bits, b.splat(type_, low))
     return arith.cmpi(arith.CmpIPredicate.ule, above, b.splat(type_, high - low))
-
-
-def _as_integer(number: float) -> int:
-    return int(np.float32(number).view(np.int32))
-
-
-def _every(lanes: ir.Value) -> ir.Value:
-    """Whether all of a vector of bits are set."""
-    count = int(np.prod(b.shape_of(lanes)))
-    bit = ir.IntegerType.get_signless(1)
-    flat = vector.shape_cast(ir.VectorType.get([count], bit), lanes)
-    return vector.reduction(bit, vector.CombiningKind.AND, flat)
-
-
-def _bits(numbers: ir.Value) -> ir.Value:
-    shape = b.shape_of(numbers)
-    return arith.bitcast(ir.VectorType.get(shape, ir.IntegerType.get_signless(32)), numbers)
-
-
-def _splat(type_: ir.VectorType, value: float) -> ir.Value:
-    number = ir.FloatAttr.get(type_.element_type, value)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))

@@ -10,6 +10,7 @@ import numpy as np
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.kernels.float32_machine import SCALED
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.float_lanes import LANES, splat
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math.float32.machine import EXPONENT_BIAS, ROUNDER
@@ -17,7 +18,6 @@ from qdialect.quant_math.float32.machine import EXPONENT_BIAS, ROUNDER
 SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
 """(vector<16xf32>, exponents vector<16xf32>, pass-through vector<16xf32>, mask i16, rounding i32) -> vector<16xf32>."""
 
-_LANES = 16
 # Half to even, exceptions suppressed.
 _ROUNDING = 8
 _ROUNDS_TO_ZERO = -151.0
@@ -50,18 +50,17 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         if first is None or biased is None:
             return MatchFailure("must be the product of a number and two powers of two")
         lanes = b.lanes_of(op.results[0])
-        if lanes % _LANES:
+        if lanes % LANES:
             return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}")
         return _Scaled(first.operands[0], biased)
 
     def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
-        offset = ir.FloatAttr.get(type_.element_type, ROUNDER + 2 * EXPONENT_BIAS)
-        exponents = arith.subf(match.biased, arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, offset)))
+        exponents = arith.subf(match.biased, splat(type_, ROUNDER + 2 * EXPONENT_BIAS))
         *outer, lanes = list(type_.shape)
-        blocks = ir.VectorType.get([*outer, lanes // _LANES, _LANES], type_.element_type)
+        blocks = ir.VectorType.get([*outer, lanes // LANES, LANES], type_.element_type)
         values, powers = (vector.shape_cast(blocks, value) for value in (match.value, exponents))
-        result = _splat(blocks, 0.0)
+        result = splat(blocks, 0.0)
         for position in np.ndindex(*list(blocks.shape)[:-1]):
             result = b.insert(_scale(b.extract(values, position), b.extract(powers, position)), result, position)
         return vector.shape_cast(type_, result)
@@ -87,13 +86,8 @@ def _scale(value: ir.Value, exponents: ir.Value) -> ir.Value:
     """
     i32 = ir.IntegerType.get_signless(32)
     type_ = ir.VectorType(value.type)
-    least, zero = (_splat(type_, number) for number in (_ROUNDS_TO_ZERO, 0.0))
+    least, zero = (splat(type_, number) for number in (_ROUNDS_TO_ZERO, 0.0))
     lanes = arith.cmpf(arith.CmpFPredicate.UGT, exponents, least)
     mask = vector.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(16)), lanes)
     rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _ROUNDING))
     return b.intrinsic(SCALE, type_, value, exponents, zero, b.extract_lane(mask, 0), rounding)
-
-
-def _splat(type_: ir.VectorType, value: float) -> ir.Value:
-    number = ir.FloatAttr.get(type_.element_type, value)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
