@@ -7,6 +7,7 @@ from typing import Any
 from qdialect._mlir import ir, structured_transform, vector_transform
 from qdialect.lowering.unit_contraction import UnitContraction
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.x86.byte_plane_table import BytePlaneTable
 from qdialect.lowering.x86.byte_store import ByteStore
 from qdialect.lowering.x86.byte_table import ByteTable
 from qdialect.lowering.x86.constant_division import ConstantDivision
@@ -83,7 +84,18 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    return [HighWord(), *rounding, *scaling, *divisions, ByteStore(instructions), *tables, *numbers, *long_tables]
+    planes = [BytePlaneTable()] if instructions.has_byte_permutes else []
+    return [
+        HighWord(),
+        *rounding,
+        *scaling,
+        *divisions,
+        ByteStore(instructions),
+        *tables,
+        *numbers,
+        *long_tables,
+        *planes,
+    ]
 
 
 def _functions(target: Target) -> list[InstructionPattern[Any]]:

@@ -57,6 +57,7 @@ MODULES = {
     "float": (softmax("float", 1), "qnn.softmax"),
     "table": (softmax("ort_table", 1), "qnn.softmax"),
     "heads": (softmax("ort_table", 2, (3, 19, 45)), "qnn.softmax"),
+    "transposed": (softmax("float", 2, (3, 67, 38)), "qnn.softmax"),
     "normalization": (normalization(), "rows"),
 }
 

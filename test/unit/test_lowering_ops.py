@@ -283,6 +283,8 @@ def test_a_mean_of_too_many_elements_is_refused() -> None:
 
 
 ROWS = [((1, 1001), 1), ((3, 12), 1), ((1, 2), 1), ((2, 5, 7, 19), 3), ((2, 5, 7, 19), 1), ((5, 67), 0), ((9,), 0)]
+# So many that they are transposed.
+ROWS += [((64, 127), 1), ((3, 43, 17), 2), ((2, 97, 3), 2), ((150, 70), 1)]
 
 
 @variants_together

@@ -20,7 +20,8 @@ from qdialect.lowering.requantization.arithmetic import Requantization, requanti
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FixedMultiplier, folded_count_multiplier, real_multiplier, requantize_parameters
 
-_LANES = 16
+_LANES = 32
+"""Two vectors of sums, whose additions overlap."""
 _MAX_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 

@@ -2,12 +2,15 @@
 
 Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers
 beside its values: no tensor of exponentials is stored.
+
+Float32 sums take the elements of a row in order.  Where 64 entries are looked up at once, the rows are transposed for
+that, into the memory of the result, which is written afterwards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -21,16 +24,18 @@ from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.memory.storage import Storage, signed_shift
+from qdialect.lowering.kernels.transposed_rows import TransposedRows, emit_transposed_rows, rows_of
+from qdialect.lowering.memory.storage import NO_HALO, Storage, signed_shift
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.kernel_text import Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.strategy import lane_parts
 from qdialect.quant_math import activations
 from qdialect.quant_math.choices import SoftmaxArithmetic
 from qdialect.quant_math.softmax_tables import ort_entries, ort_factor, softmax_tables
 
-_MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
+_MAX_LANES, _LANES, _ROWS = 64, 16, 4
 
 _Share = Callable[[Body, Value, Value, Value], Value]
 
@@ -54,6 +59,7 @@ class _Rows:
     """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
     largest: MapOperand = field(init=False)
     """The largest stored value of each row, i8."""
+    _transposed: TransposedRows | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         shape = shape_of(self.op.input.type)
@@ -63,6 +69,7 @@ class _Rows:
         lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
         self.shape = (*shape[:-1], lanes)
         self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
+        self._transposed = self._transpose(output)
         self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
 
     def table(self, name: str, entries: NDArray[Any]) -> Tensor:
@@ -72,6 +79,9 @@ class _Rows:
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
         """Fold the quantized values of each row and the values of `more` beside them."""
         result = self._per_row(fold.element, name)
+        if self._transposed:
+            self._transposed.reduce(self.kernel, more, fold, result, _MAX_LANES)
+            return result
         kept = [i for i in range(len(self.shape)) if i != self.axis]
         inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
         reduction = Reduction(
@@ -92,13 +102,32 @@ class _Rows:
         """A number for each row from another."""
         result = self._per_row(element, name)
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
-        emit_map(self.kernel, sizes, [source], result, emit, _SUM_LANES)
+        emit_map(self.kernel, sizes, [source], result, emit, _LANES)
         return result
 
     def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
         """The result from (value, largest, numbers of the row)."""
-        emit_map(self.kernel, self.shape, [self.source, self.largest, *numbers], self._target, emit, _SUM_LANES)
+        operands = [self.source, self.largest, *numbers]
+        *outer, last = self.shape
+        for start, extent, width in lane_parts(last, self.table_lanes, _LANES):
+            parts = [_from(operand, start) for operand in operands]
+            emit_map(self.kernel, (*outer, extent), parts, _from(self._target, start), emit, width)
         self.lowering.program.call(self.kernel, self.op.operation.name)
+
+    @property
+    def table_lanes(self) -> int:
+        """How many entries are looked up at once."""
+        return self.lowering.program.strategy.table_lanes
+
+    def _transpose(self, output: BufferSlot) -> TransposedRows | None:
+        """The rows side by side, where that makes their sums faster: integers need not be added in order."""
+        is_ordered = self.op.arithmetic is not SoftmaxArithmetic.TFLITE_FIXED
+        is_last = self.axis == len(self.shape) - 1
+        rows = rows_of(self.source, self.shape) if is_last and is_ordered and self.table_lanes == _MAX_LANES else None
+        if rows is None:
+            return None
+        is_free = output.storage.halo == NO_HALO and rows_of(self._target, self.shape) is not None
+        return emit_transposed_rows(self.kernel, rows, self._target if is_free else None)
 
     def _per_row(self, element: str, name: str) -> MapOperand:
         """A new tensor of one number for each row."""
@@ -113,6 +142,11 @@ class _Rows:
         return MapOperand(buffer, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
+def _from(operand: MapOperand, start: int) -> MapOperand:
+    """`operand` from element `start` of the last dimension on."""
+    return replace(operand, offset=operand.offset + start * operand.strides[-1])
+
+
 def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
     return MapOperand(operand.source, tuple(operand.strides[i] for i in dims), operand.offset)
 
@@ -120,7 +154,7 @@ def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
 def _lower_fixed(rows: _Rows) -> None:
     tables = softmax_tables(rows.op.input_scale, rows.op.beta)
     fold = normalize.sum_of_entries(rows.table("addends", tables.addends))
-    total = rows.reduce([rows.largest], fold, _SUM_LANES, "total")
+    total = rows.reduce([rows.largest], fold, rows.table_lanes, "total")
     reciprocal = rows.map_rows(total, "i32", lambda body, v: normalize.emit_reciprocal(body, v[0]), "reciprocal")
     shift = rows.map_rows(total, "i32", lambda body, v: normalize.emit_shift(body, v[0]), "shift")
     exponentials = rows.table("exponentials", tables.exponentials)
@@ -157,7 +191,7 @@ def _lower_ort(rows: _Rows) -> None:
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
     """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
-    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), _SUM_LANES, "total")
+    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), _LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))

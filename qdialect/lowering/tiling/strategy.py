@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from qdialect.lowering.tiling.register_tiles import Products, TileModel, Tiles
-from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
 from qdialect.target import Target
 from qdialect.target.machine import Machine
 
@@ -100,6 +100,8 @@ class Strategy:
     """Products of f32 numbers: columns of a register tile of eight rows."""
     function_lanes: int = 16
     """Float functions: numbers of a tile; several vectors, whose chains of operations overlap."""
+    table_lanes: int = 16
+    """Tables of 256 numbers of 32 bits: entries of a tile."""
     matrix_machine: Machine | None = None
     """The core whose matrix tiles multiply; None where the target has none."""
     model: TileModel | None = field(default=None, compare=False)
@@ -262,10 +264,18 @@ def strategy_of(target: Target) -> Strategy:
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,
+        table_lanes=_table_lanes(instructions),
         matrix_machine=target.machine if instructions.has_tiles else None,
         near_bytes=target.machine.l2_bytes // 2,
         model=model,
     )
+
+
+def _table_lanes(instructions: InstructionSet) -> int:
+    """All that byte permutes look up at once; else two vectors or four, as far as there are registers for them."""
+    if instructions.has_byte_permutes:
+        return LANES
+    return 2 * _WIDE if instructions.lanes > _WIDE // 4 else _WIDE
 
 
 def tile_model(target: Target) -> TileModel | None:

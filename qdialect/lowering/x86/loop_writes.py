@@ -28,6 +28,16 @@ def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | N
     return f"must not be in a loop with '{unknown}', which may write where the {what} is read" if unknown else None
 
 
+def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
+    """Whether `loop` neither writes nor makes `memory`."""
+    ops = list(inside(loop))
+    written = [found for op in ops if (found := _written(op))]
+    owner = memory.owner
+    is_made_inside = not isinstance(owner, ir.Block) and owner.operation in ops
+    is_written = any(_base(one) == _base(memory) for one in written) or any(_may_write_anywhere(op) for op in ops)
+    return not is_made_inside and not is_written
+
+
 def inside(op: ir.Operation) -> Iterator[ir.Operation]:
     """The ops in the regions of `op`, and in theirs."""
     for region in op.regions:

@@ -18,7 +18,8 @@ from qdialect.lowering.x86.instructions.permutes import VPERMI2D
 from qdialect.lowering.x86.table_gather import Lookup, lookup_of, table_type
 from qdialect.passes.pattern import MatchFailure
 
-_ENTRIES, _BITS, _BYTE = 256, 32, 8
+ENTRIES = 256
+_BITS, _BYTE = 32, 8
 _LANES = 16
 
 
@@ -32,10 +33,10 @@ class NumberTable(InstructionPattern[Lookup]):
     root: ClassVar[str] = "vector.gather"
 
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
-        type_ = table_type(op, _ENTRIES)
-        if type_ is None or not _has_numbers(type_):
+        type_ = table_type(op, ENTRIES)
+        if type_ is None or not has_numbers(type_):
             return None
-        found = lookup_of(op, _whole, "a vector of 8 or 32-bit integers")
+        found = lookup_of(op, whole_indices, "a vector of 8 or 32-bit integers")
         if isinstance(found, MatchFailure):
             return found
         lanes = b.lanes_of(found.indices)
@@ -48,7 +49,7 @@ class NumberTable(InstructionPattern[Lookup]):
         *outer, lanes = list(type_.shape)
         blocks = [*outer, lanes // _LANES, _LANES]
         indices = vector.shape_cast(_integers(blocks), _as_words(match.indices))
-        parts = [self._part(match.table, start) for start in range(0, _ENTRIES, _LANES)]
+        parts = [self._part(match.table, start) for start in range(0, ENTRIES, _LANES)]
         # Any register will do to insert into: every position is written.
         result = b.splat(_integers(blocks), 0)
         for position in np.ndindex(*blocks[:-1]):
@@ -71,7 +72,8 @@ def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
     return found[0]
 
 
-def _whole(indices: ir.Value) -> ir.Value | None:
+def whole_indices(indices: ir.Value) -> ir.Value | None:
+    """`indices` where they are integers of 8 or 32 bits."""
     return indices if any(b.is_vector_of(indices, bits) for bits in (_BYTE, _BITS)) else None
 
 
@@ -85,5 +87,6 @@ def _integers(shape: list[int]) -> ir.VectorType:
     return ir.VectorType.get(shape, ir.IntegerType.get_signless(_BITS))
 
 
-def _has_numbers(table: ir.MemRefType) -> bool:
+def has_numbers(table: ir.MemRefType) -> bool:
+    """Whether entries are floats or integers of 32 bits."""
     return isinstance(table.element_type, ir.F32Type) or b.is_integer(table.element_type, _BITS)

@@ -1,4 +1,4 @@
-// RUN: %python %S/Inputs/x86_step.py %s > %t && filecheck %s --input-file=%t
+// RUN: %python %S/Inputs/x86_step.py %s --target=avx512vnni > %t && filecheck %s --input-file=%t
 
 // A table of 256 numbers of 32 bits is looked up in registers: 32 entries by each permute, chosen by the bits above.
 
