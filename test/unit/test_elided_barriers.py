@@ -33,17 +33,17 @@ MIN_CYCLES = 500
 def softmaxes(between: str = "") -> ir.Module:
     """Two softmaxes along rows; the second one is of `%b`, which `between` makes of `%a`, where it is given."""
     softmax = """{{axis = 1 : i64, input_scale = {scale} : f64, output_scale = 0.00390625 : f64,
-    output_zero_point = -128 : i64, arithmetic = "float"}} : (tensor<64x64xi8>) -> tensor<64x64xi8>"""
+    output_zero_point = -128 : i64, arithmetic = "float"}} : (tensor<128x128xi8>) -> tensor<128x128xi8>"""
     return qdialect.parse(f"""
-func.func @main(%x: tensor<64x64xi8>) -> tensor<64x64xi8> {{
+func.func @main(%x: tensor<128x128xi8>) -> tensor<128x128xi8> {{
   %a = "qnn.softmax"(%x) {softmax.format(scale=0.05)}
   {between}
   %y = "qnn.softmax"({"%b" if between else "%a"}) {softmax.format(scale=2.0)}
-  return %y : tensor<64x64xi8>
+  return %y : tensor<128x128xi8>
 }}""")
 
 
-TURN = '%b = "qnn.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<64x64xi8>) -> tensor<64x64xi8>'
+TURN = '%b = "qnn.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<128x128xi8>) -> tensor<128x128xi8>'
 
 
 def barriers(module: ir.Module, threads: int = 2, min_cycles: int = MIN_CYCLES) -> int:

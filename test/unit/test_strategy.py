@@ -155,6 +155,7 @@ def test_register_tiles_of_zen_4() -> None:
         adds_in_f32=True,
         f32_lanes=32,
         function_lanes=128,
+        table_lanes=64,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver4"))
