@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from qdialect._mlir import ir, loop_transform, structured_transform
-from qdialect.lowering.functions import functions, has_body
+from qdialect.lowering.functions import ops_named
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.upstream import apply_schedule, load_kernel_dialects
 
@@ -28,9 +28,7 @@ def unroll_loops(module: ir.Module, name: str) -> None:
     """
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        factors = set(
-            _tag(loop for function in functions(module) if has_body(function) for loop in _innermost(function))
-        )
+        factors = set(_tag(loop for loop in ops_named(module, _LOOP) if _is_short(loop)))
         if factors:
             apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
 
@@ -44,16 +42,10 @@ def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
             yield factor
 
 
-def _innermost(op: ir.Operation) -> list[ir.Operation]:
-    """The loops in `op` that have no region inside their bodies."""
-    found: list[ir.Operation] = []
-    inner = [child.operation for region in op.regions for block in region.blocks for child in block.operations]
-    with_regions = [child for child in inner if len(child.regions)]
-    if op.name == _LOOP and not with_regions:
-        return [op]
-    for child in with_regions:
-        found += _innermost(child)
-    return found
+def _is_short(loop: ir.Operation) -> bool:
+    """Whether the body is so short that two copies may be written, and has no op with a region."""
+    ops = loop.regions[0].blocks[0].operations
+    return 2 * len(ops) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
 
 
 def _factor(loop: ir.Operation) -> int:

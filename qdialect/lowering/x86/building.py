@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,28 @@ def integer_bits(type_: ir.Type) -> int:
     return element.width if isinstance(element, ir.IntegerType) else 64
 
 
+def emit(
+    name: str, result: ir.Type, *operands: ir.Value, attributes: Mapping[str, ir.Attribute] = MappingProxyType({})
+) -> ir.Value:
+    """The result of a new op.
+
+    Kernels have many thousands of ops, and builders that infer types take two to three times as long for each.
+    """
+    return ir.Operation.create(
+        name, results=[result], operands=list(operands), attributes=dict(attributes) if attributes else None
+    ).result
+
+
+def binary(name: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    """An op on two operands of one type, whose result has this type too."""
+    return emit(name, left.type, left, right)
+
+
+def bitcast(type_: ir.Type, value: ir.Value) -> ir.Value:
+    """The bits of a vector as those of another type."""
+    return emit("vector.bitcast", type_, value)
+
+
 def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
     """A call of an LLVM intrinsic."""
     attributes = {
@@ -53,8 +76,7 @@ def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
-    op = ir.Operation.create("llvm.call_intrinsic", results=[result], operands=list(operands), attributes=attributes)
-    return op.result
+    return emit("llvm.call_intrinsic", result, *operands, attributes=attributes)
 
 
 def extract(source: ir.Value, position: Sequence[int]) -> ir.Value:
@@ -62,21 +84,20 @@ def extract(source: ir.Value, position: Sequence[int]) -> ir.Value:
     type_ = ir.VectorType(source.type)
     result = ir.VectorType.get(type_.shape[len(position) :], type_.element_type)
     attributes = {"static_position": ir.DenseI64ArrayAttr.get(list(position))}
-    return ir.Operation.create("vector.extract", results=[result], operands=[source], attributes=attributes).result
+    return emit("vector.extract", result, source, attributes=attributes)
 
 
 def insert(value: ir.Value, destination: ir.Value, position: Sequence[int]) -> ir.Value:
     """`destination` with the innermost vector at the outer `position` replaced."""
     attributes = {"static_position": ir.DenseI64ArrayAttr.get(list(position))}
-    operands = [value, destination]
-    return ir.Operation.create(
-        "vector.insert", results=[destination.type], operands=operands, attributes=attributes
-    ).result
+    return emit("vector.insert", destination.type, value, destination, attributes=attributes)
 
 
 def shuffle(first: ir.Value, second: ir.Value, mask: Sequence[int]) -> ir.Value:
     """Lanes of two vectors in the order of `mask`."""
-    return vector.shuffle(first, second, ir.DenseI64ArrayAttr.get(list(mask)))
+    result = ir.VectorType.get([len(mask)], ir.VectorType(first.type).element_type)
+    attributes = {"mask": ir.DenseI64ArrayAttr.get(list(mask))}
+    return emit("vector.shuffle", result, first, second, attributes=attributes)
 
 
 def wrapped(indices: ir.Value, count: int) -> ir.Value:
@@ -113,7 +134,11 @@ def constant(array: NDArray[Any]) -> ir.Value:
 
 def splat(type_: ir.VectorType, value: int) -> ir.Value:
     """A constant integer vector of one value."""
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
+    return _constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
+
+
+def _constant(type_: ir.Type, value: ir.Attribute) -> ir.Value:
+    return emit("arith.constant", type_, attributes={"value": value})
 
 
 def mask(lanes: Sequence[bool]) -> ir.Value:
@@ -145,8 +170,8 @@ def is_all_true(mask: ir.Value) -> bool:
 def shifted(indices: Sequence[ir.Value], steps: Sequence[int]) -> list[ir.Value]:
     """Indices plus constant steps."""
     return [
-        index if step == 0 else arith.addi(index, arith.constant(ir.IndexType.get(), step))
-        for index, step in zip(indices, steps, strict=True)
+        start if step == 0 else binary("arith.addi", start, index(step))
+        for start, step in zip(indices, steps, strict=True)
     ]
 
 
@@ -189,7 +214,7 @@ def is_innermost_contiguous(buffer: ir.Value, count: int) -> bool:
 def load(lanes: int, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """A 1-d vector of `lanes` elements at `indices`."""
     type_ = ir.VectorType.get([lanes], ir.MemRefType(buffer.type).element_type)
-    return vector.load(type_, buffer, list(indices))
+    return emit("vector.load", type_, buffer, *indices)
 
 
 def order_of(transposition: ir.Operation) -> list[int]:
@@ -216,4 +241,5 @@ def looked_through(value: ir.Value, *names: str) -> ir.Value:
 
 def index(value: int) -> ir.Value:
     """A constant index."""
-    return arith.constant(ir.IndexType.get(), value)
+    type_ = ir.IndexType.get()
+    return _constant(type_, ir.IntegerAttr.get(type_, value))

@@ -234,5 +234,5 @@ def _ordered(packed: ir.Value, lanes: int) -> ir.Value:
         # One lane of 128 bits is in order.
         return packed
     order = np.arange(lanes, dtype=np.int32).reshape(-1, _QUARTERS).T.ravel()
-    ordered = VPERMD[lanes].emit(vector.bitcast(b.vector_type(lanes, 32), packed), b.constant(order))
-    return vector.bitcast(packed.type, ordered)
+    ordered = VPERMD[lanes].emit(b.bitcast(b.vector_type(lanes, 32), packed), b.constant(order))
+    return b.bitcast(packed.type, ordered)

@@ -182,11 +182,11 @@ def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int
 
 def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, taps: int) -> ir.Value:
     """The taps at `indices`, which fill 32 bits, for every lane."""
-    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, indices))
+    k_group = b.bitcast(b.vector_type(1, 32), b.load(taps, buffer, indices))
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     i32 = ir.IntegerType.get_signless(32)
     word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result
-    return vector.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
+    return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
 def _prefetch_ahead(found: NarrowContraction, machine: Machine) -> None:

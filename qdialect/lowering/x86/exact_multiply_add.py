@@ -86,7 +86,7 @@ def _may_be_tie(total: ir.Value) -> ir.Value:
     """
     shape = b.shape_of(total)
     type_ = ir.VectorType.get([*shape[:-1], 2 * shape[-1]], ir.IntegerType.get_signless(32))
-    words = vector.bitcast(type_, total)
+    words = b.bitcast(type_, total)
     mask, first, count = (_pairs(type_, *pair) for pair in ((2**29 - 1, 2**31 - 1), (2**28, 1), (1, (897 << 20) - 1)))
     distance = arith.subi(arith.andi(words, mask), first)
     return arith.extsi(type_, arith.cmpi(arith.CmpIPredicate.ult, distance, count))

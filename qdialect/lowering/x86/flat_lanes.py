@@ -13,6 +13,7 @@ from operator import mul
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.functions import ops_named
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.flat_address import flat_address
@@ -27,12 +28,18 @@ _WIDENINGS = ("arith.extsi", "arith.extui")
 
 def flatten_lanes(module: ir.Module, tile: Tile) -> None:
     """Make the tiles behind casts from flat vectors flat, in place; what is written is cast before."""
-    for function in module.body.operations:
-        ops = _operations(function.operation)
-        if any(op.name == _CAST and tile.matches(op.results[0].type) for op in ops):
-            for op in ops:
-                if _is_by_element(op, tile) and any(_flat_source(operand, tile) for operand in op.operands):
-                    _flatten(op, tile)
+    casts = [cast for cast in ops_named(module, _CAST) if tile.matches(cast.results[0].type)]
+    for function in dict.fromkeys(map(_function_of, casts)):
+        for op in _operations(function):
+            if _is_by_element(op, tile) and any(_flat_source(operand, tile) for operand in op.operands):
+                _flatten(op, tile)
+
+
+def _function_of(op: ir.Operation) -> ir.Operation:
+    """The outermost op of the module that `op` is in."""
+    while (parent := op.parent) is not None and parent.parent is not None:
+        op = parent.operation
+    return op
 
 
 def _operations(function: ir.Operation) -> list[ir.Operation]:
@@ -49,12 +56,14 @@ def _operations(function: ir.Operation) -> list[ir.Operation]:
 
 def _is_by_element(op: ir.Operation, tile: Tile) -> bool:
     """Whether `op` computes each element of a tile from the elements at its position, or from scalars."""
+    # Most ops are told by their name.
+    if not op.name.startswith(_ELEMENT_WISE) and op.name != "vector.gather":
+        return False
     if len(op.results) != 1 or not tile.matches(op.results[0].type):
         return False
     shape = list(ir.VectorType(op.results[0].type).shape)
     vectors = [value for value in op.operands if isinstance(value.type, ir.VectorType)]
-    is_known = op.name.startswith(_ELEMENT_WISE) or op.name == "vector.gather"
-    return is_known and all(b.shape_of(value) == shape for value in vectors)
+    return all(b.shape_of(value) == shape for value in vectors)
 
 
 def _flat_type(tiles: ir.Type, tile: Tile) -> ir.VectorType:

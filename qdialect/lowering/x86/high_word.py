@@ -109,18 +109,18 @@ def _upper_word(left: ir.Value, right: ir.Value) -> ir.Value:
     """``left * right >> 32``, unsigned: the odd words of the products, the odd lanes' where they are."""
     lanes = b.shape_of(left)[0]
     pairs = b.vector_type(lanes // 2, 64)
-    a, c = vector.bitcast(pairs, left), vector.bitcast(pairs, right)
+    a, c = b.bitcast(pairs, left), b.bitcast(pairs, right)
     word, low = b.splat(pairs, _WORD), b.splat(pairs, 2**_WORD - 1)
-    even = arith.muli(arith.andi(a, low), arith.andi(c, low))
-    odd = arith.muli(arith.shrui(a, word), arith.shrui(c, word))
+    even = b.binary("arith.muli", b.binary("arith.andi", a, low), b.binary("arith.andi", c, low))
+    odd = b.binary("arith.muli", b.binary("arith.shrui", a, word), b.binary("arith.shrui", c, word))
     order = [lane + 1 if lane % 2 == 0 else lanes + lane for lane in range(lanes)]
-    return b.shuffle(vector.bitcast(left.type, even), vector.bitcast(left.type, odd), order)
+    return b.shuffle(b.bitcast(left.type, even), b.bitcast(left.type, odd), order)
 
 
 def _high_word(left: ir.Value, right: ir.Value, addend: int, shift: int) -> ir.Value:
     lanes = b.shape_of(left)[0]
     pairs = b.vector_type(lanes // 2, 64)
-    a, c = vector.bitcast(pairs, left), vector.bitcast(pairs, right)
+    a, c = b.bitcast(pairs, left), b.bitcast(pairs, right)
     word, nudge = b.splat(pairs, _WORD), b.splat(pairs, addend)
 
     def low(value: ir.Value) -> ir.Value:
@@ -128,7 +128,7 @@ def _high_word(left: ir.Value, right: ir.Value, addend: int, shift: int) -> ir.V
 
     even = arith.addi(arith.muli(low(a), low(c)), nudge)
     odd = arith.addi(arith.muli(arith.shrsi(a, word), arith.shrsi(c, word)), nudge)
-    down = vector.bitcast(left.type, arith.shrui(even, b.splat(pairs, shift)))
-    up = vector.bitcast(left.type, arith.shli(odd, b.splat(pairs, _WORD - shift)))
+    down = b.bitcast(left.type, arith.shrui(even, b.splat(pairs, shift)))
+    up = b.bitcast(left.type, arith.shli(odd, b.splat(pairs, _WORD - shift)))
     is_even = b.mask([lane % 2 == 0 for lane in range(lanes)])
     return arith.select(is_even, down, up)

@@ -57,6 +57,8 @@ class InstructionPattern(ABC, Generic[M]):
 
 def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> None:
     """Apply `patterns` to all of `module` until none matches, and explain what is left alone."""
+    if not patterns:
+        return
     found = rewrite.RewritePatternSet()
     for pattern in patterns:
         found.add(pattern.root, pattern.apply, pattern.benefit)

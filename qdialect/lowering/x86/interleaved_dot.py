@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -182,11 +183,12 @@ class _Dots:
                 self.tile.load(buffer, self.data_place.further(_offset(self.data, {**point, **tap})))
                 for tap in self.loops.points(self.taps)
             ]
-        zero, words = b.splat(b.vector_type(size, 8), 0), b.vector_type(size // 2, 16)
+        bytes_type, words = b.vector_type(size, 8), b.vector_type(size // 2, 16)
+        zero = b.splat(bytes_type, 0)
         a, c, d, e = [*bytes_, *[zero] * (_TAPS - len(bytes_))]
-        pairs = [[vector.bitcast(words, pair) for pair in _unpack(*two, PART)] for two in ((a, c), (d, e))]
-        fours = [four for low, high in zip(*pairs, strict=True) for four in _unpack(low, high, PART // 2)]
-        return [vector.bitcast(b.vector_type(size, 8), four) for four in fours]
+        pairs = [[b.bitcast(words, pair) for pair in _unpack(bytes_type, *two, PART)] for two in ((a, c), (d, e))]
+        fours = [four for low, high in zip(*pairs, strict=True) for four in _unpack(words, low, high, PART // 2)]
+        return [b.bitcast(bytes_type, four) for four in fours]
 
 
 def _offset(side: Side, point: Mapping[int, int]) -> int:
@@ -194,10 +196,15 @@ def _offset(side: Side, point: Mapping[int, int]) -> int:
     return sum(index * stride for index, stride in zip(at(point, side.loops), side.read.moving, strict=True))
 
 
-def _unpack(left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:
+def _unpack(type_: ir.VectorType, left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:
     """The elements of two vectors in turn, within lanes of `lane`: of the lanes' low halves, and of their high ones."""
-    count = b.shape_of(left)[0]
-    halves = [
+    masks = [ir.DenseI64ArrayAttr.get(order) for order in _orders(type_.shape[0], lane)]
+    return [b.emit("vector.shuffle", type_, left, right, attributes={"mask": mask}) for mask in masks]
+
+
+@cache
+def _orders(count: int, lane: int) -> list[list[int]]:
+    return [
         [
             start + half * lane // 2 + i + side * count
             for start in range(0, count, lane)
@@ -206,4 +213,3 @@ def _unpack(left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:
         ]
         for half in (0, 1)
     ]
-    return [vector.shuffle(left, right, half) for half in halves]

@@ -55,10 +55,10 @@ class NumberTable(InstructionPattern[Lookup]):
         for position in np.ndindex(*blocks[:-1]):
             result = b.insert(_look_up(parts, b.extract(indices, position)), result, position)
         found = vector.shape_cast(_integers([*outer, lanes]), result)
-        return found if found.type == type_ else vector.bitcast(type_, found)
+        return found if found.type == type_ else b.bitcast(type_, found)
 
     def _part(self, table: ir.Value, start: int) -> ir.Value:
-        return vector.bitcast(b.vector_type(_LANES, _BITS), b.load(_LANES, table, [b.index(start)]))
+        return b.bitcast(b.vector_type(_LANES, _BITS), b.load(_LANES, table, [b.index(start)]))
 
 
 def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:

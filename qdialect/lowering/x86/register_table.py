@@ -54,11 +54,11 @@ class RegisterTable(InstructionPattern[Lookup]):
         result = arith.constant(split, ir.DenseElementsAttr.get_splat(split, zero))
         for position in np.ndindex(*blocks[:-1]):
             found = self._look_up(parts, b.extract(indices, position))
-            result = b.insert(vector.bitcast(own, found), result, position)
+            result = b.insert(b.bitcast(own, found), result, position)
         return vector.shape_cast(type_, result)
 
     def _part(self, table: ir.Value, start: int) -> ir.Value:
-        return vector.bitcast(b.vector_type(self._lanes, _BITS), b.load(self._lanes, table, [b.index(start)]))
+        return b.bitcast(b.vector_type(self._lanes, _BITS), b.load(self._lanes, table, [b.index(start)]))
 
     def _look_up(self, parts: list[ir.Value], indices: ir.Value) -> ir.Value:
         """Entries by 32-bit integers; where a register holds half of the table, their fourth bit selects one."""

@@ -88,6 +88,6 @@ def _scale(value: ir.Value, exponents: ir.Value) -> ir.Value:
     type_ = ir.VectorType(value.type)
     least, zero = (splat(type_, number) for number in (_ROUNDS_TO_ZERO, 0.0))
     lanes = arith.cmpf(arith.CmpFPredicate.UGT, exponents, least)
-    mask = vector.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(16)), lanes)
+    mask = b.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(16)), lanes)
     rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _ROUNDING))
     return b.intrinsic(SCALE, type_, value, exponents, zero, b.extract_lane(mask, 0), rounding)

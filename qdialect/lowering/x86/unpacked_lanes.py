@@ -89,14 +89,14 @@ class Tile:
             return address.load(size)
         if max(offsets) < size:
             near = address.load(max(offsets) + 1)
-            return vector.shuffle(near, near, offsets)
+            return b.shuffle(near, near, offsets)
         if max(offsets) < 2 * size:
             return self._from_two(address, offsets)
         parts = [address.further(offsets[start]).load(length) for start in range(0, size, length)]
         while len(parts) > 1:
             count = b.shape_of(parts[0])[0]
             pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [vector.shuffle(low, high, range(2 * count)) for low, high in pairs]
+            parts = [b.shuffle(low, high, range(2 * count)) for low, high in pairs]
         return parts[0]
 
     def store(self, value: ir.Value, buffer: ir.Value, address: FlatAddress) -> None:
@@ -104,13 +104,13 @@ class Tile:
         offsets = self._offsets(buffer)
         length = _contiguous_bytes(offsets)
         for start in range(0, self.size, length):
-            part = value if length == self.size else vector.shuffle(value, value, range(start, start + length))
+            part = value if length == self.size else b.shuffle(value, value, range(start, start + length))
             address.further(offsets[start]).store(part)
 
     def permuted(self, value: ir.Value) -> ir.Value:
         """The bytes of a vector as [4, lanes], vector v and lane 4 l + i."""
         order = np.arange(self.size).reshape(self._parts, 4, 4).transpose(1, 0, 2).ravel()
-        shuffled = vector.shuffle(value, value, [int(position) for position in order])
+        shuffled = b.shuffle(value, value, [int(position) for position in order])
         return vector.shape_cast(ir.VectorType.get(self.flat, ir.VectorType(value.type).element_type), shuffled)
 
     def _from_two(self, address: FlatAddress, offsets: Sequence[int]) -> ir.Value:
@@ -118,7 +118,7 @@ class Tile:
         size = self.size
         last = max(offsets) + 1 - size
         ends = [address.further(start).load(size) for start in (0, last)]
-        return vector.shuffle(*ends, [position if position < size else position - last + size for position in offsets])
+        return b.shuffle(*ends, [position if position < size else position - last + size for position in offsets])
 
     def _offsets(self, buffer: ir.Value) -> tuple[int, ...]:
         """How far each of the bytes is from the first one."""

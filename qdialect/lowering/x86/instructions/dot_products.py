@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, vector
+from qdialect._mlir import arith, ir
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.instruction import Array, Instruction, Lanes, every
 
@@ -157,7 +157,7 @@ def pair_dot(lanes: int) -> EmitDot:
 def widened(data: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Unsigned bytes as words: the even ones of them, and the odd ones."""
     words = b.vector_type(b.shape_of(data)[0] // 2, 16)
-    pairs = vector.bitcast(words, data)
+    pairs = b.bitcast(words, data)
     return arith.andi(pairs, b.splat(words, 255)), arith.shrui(pairs, b.splat(words, 8))
 
 
@@ -167,7 +167,7 @@ def byte_dot(lanes: int) -> EmitDot:
     def emit(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
         words = b.vector_type(2 * lanes, 16)
         even, odd = widened(x)
-        w, eight = vector.bitcast(words, w), b.splat(words, 8)
+        w, eight = b.bitcast(words, w), b.splat(words, 8)
         first = VPMADDWD[lanes].emit(even, arith.shrsi(arith.shli(w, eight), eight))
         second = VPMADDWD[lanes].emit(odd, arith.shrsi(w, eight))
         return arith.addi(arith.addi(acc, first), second)

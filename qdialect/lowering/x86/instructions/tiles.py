@@ -189,9 +189,9 @@ class PortableRegisters:
         columns, zero = self._shapes[sums].columns, b.index(0)
         with _loop(self._shapes[sums].rows) as row, _loop(self._shapes[weights].rows) as k_group:
             taps = b.load(_TAPS, data, [row, arith.muli(k_group, b.index(_TAPS))])
-            word = b.extract_lane(vector.bitcast(b.vector_type(1, 32), taps), 0)
+            word = b.extract_lane(b.bitcast(b.vector_type(1, 32), taps), 0)
             spread = vector.broadcast(b.vector_type(columns, 32), word)
-            spread = vector.bitcast(b.vector_type(columns * _TAPS, 8), spread)
+            spread = b.bitcast(b.vector_type(columns * _TAPS, 8), spread)
             own = b.load(columns * _TAPS, matrix, [k_group, zero])
             dot = VPDPBUSD[columns].portable(b.load(columns, total, [row, zero]), spread, own)
             vector.store(dot, total, [row, zero])
