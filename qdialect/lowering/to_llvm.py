@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from qdialect._mlir import ir, memref_transform, vector_transform
+from qdialect.lowering.strided_slices import shuffle_slices
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
 
-_TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub}"
+_TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub,vector}"
 # Function by function: the ops of one stay in the cache from pass to pass, and functions are apart for several threads.
+_CONTROL_FLOW = ("convert-scf-to-cf", "lower-affine")
 _OF_FUNCTIONS = (
-    "convert-scf-to-cf",
-    "lower-affine",
-    "convert-vector-to-llvm",
     # In one pass: each looks at every op there is.
     _TO_LLVM,
     # What is dead goes before the next function is converted: half of all ops, which would lie in memory together.
@@ -46,7 +45,8 @@ def to_llvm(module: ir.Module) -> None:
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         apply_schedule(module.operation, _expansion, "qnn-to-llvm")
-        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
+        passes = _passes(module, is_flat=shuffle_slices(module))
+        run_passes(module, f"builtin.module({','.join(passes)})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
         add_entry(module, team)
@@ -61,13 +61,26 @@ def _expansion(module: ir.Value) -> None:
         *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
         partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True),
         memref_transform.ApplyExpandStridedMetadataPatternsOp,
+        vector_transform.ApplyLowerBroadcastPatternsOp,
+        partial(vector_transform.ApplyLowerContractionPatternsOp, lowering_strategy=0),
+        vector_transform.ApplyLowerMasksPatternsOp,
+        vector_transform.ApplyLowerShapeCastPatternsOp,
+        vector_transform.ApplyLowerInterleavePatternsOp,
+        vector_transform.ApplyLowerTransposePatternsOp,
+        partial(vector_transform.ApplyLowerTransferPatternsOp, max_transfer_rank=1),
+        vector_transform.ApplyMaterializeMasksPatternsOp,
+        partial(vector_transform.ApplyLowerStepPatternsOp, index_bitwidth=64),
+        vector_transform.ApplyUnrollFromElementsPatternsOp,
+        vector_transform.ApplyUnrollToElementsPatternsOp,
     )
 
 
-def _passes(module: ir.Module) -> list[str]:
+def _passes(module: ir.Module, *, is_flat: bool) -> list[str]:
+    """The passes; `is_flat` where no slice of a vector is left that only a pass of the vector dialect knows."""
     has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
+    of_vectors = [] if is_flat else ["convert-vector-to-llvm"]
     return [
-        f"func.func({','.join(_OF_FUNCTIONS)})",
+        f"func.func({','.join((*_CONTROL_FLOW, *of_vectors, *_OF_FUNCTIONS))})",
         # Constants that belong to the module: it looks into every function for them.
         *([_TO_LLVM] if has_globals else []),
         "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
