@@ -131,19 +131,13 @@ def _vectorization(module: ir.Value) -> None:
 
 
 def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
-    """Tile the root, then bring each producer and the fill it starts from into the innermost loop."""
-    handles = [(one, _matched(function, one)) for one in micro_kernel]
-    root, target = next((one, handle) for one, handle in handles if one.role == _ROOT)
-    loop = structured_transform.TileUsingForOp(target, sizes=list(root.tiles)).results[-1]
-    # Backwards: an accumulation is fused before what it starts from.
-    fused: list[tuple[_Tagged, ir.Value]] = []
-    for one, handle in reversed(handles):
-        if one is not root:
-            inside, loop = structured_transform.FuseIntoContainingOp(handle, loop).results
-            fused.append((one, inside))
-    for one, handle in fused:
-        if any(one.tiles):
-            structured_transform.TileUsingForOp(handle, sizes=list(one.tiles))
+    """Tile the root, with each producer and the fill it starts from in the innermost loop."""
+    root = next(one for one in micro_kernel if one.role == _ROOT)
+    loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
+    for one in reversed(micro_kernel):
+        if one is not root and any(one.tiles):
+            # The one in the loop: what was fused is left before it, without a use.
+            structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
 
 
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
