@@ -143,8 +143,10 @@ def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
     """The handle of a tagged op."""
     tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
-    any_op = transform.AnyOpType.get()
-    return structured_transform.MatchOp(any_op, function, op_attrs=ir.DictAttr.get(tag)).result
+    # The name is compared first: all attributes of an op are collected to look for two.
+    return structured_transform.MatchOp(
+        transform.AnyOpType.get(), function, ops=[one.op.name], op_attrs=ir.DictAttr.get(tag)
+    ).result
 
 
 def _vectorize_copies(module: ir.Module) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from qdialect._mlir import ir, loop_transform, structured_transform
+from qdialect._mlir import ir, loop_transform, structured_transform, transform
 from qdialect.lowering.functions import ops_named
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.upstream import apply_schedule, load_kernel_dialects
@@ -62,5 +62,6 @@ def _unroll(module: ir.Value, factors: Iterable[int]) -> None:
     """Write that each tagged loop is unrolled by its factor."""
     for factor in factors:
         tag = ir.DictAttr.get({_FACTOR: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)})
-        loops = structured_transform.MatchOp(ir.Type.parse("!transform.any_op"), module, op_attrs=tag).result
+        # The name is compared first: all attributes of an op are collected to look for one.
+        loops = structured_transform.MatchOp(transform.AnyOpType.get(), module, ops=[_LOOP], op_attrs=tag).result
         loop_transform.LoopUnrollOp(loops, factor=factor)
