@@ -8,12 +8,16 @@ half of the ops were address arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import mul
 
 from qdialect._mlir import ir, vector
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
+
+_DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+_RUN_TIME = -(2**31)
+"""In the place of an index that is an operand."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +26,26 @@ class FlatAddress:
 
     buffer: ir.Value
     start: ir.Value
+    pointer: ir.Value | None
+    """To the element; None where the offset of the buffer is known at run time only."""
     distance: int = 0
 
     def further(self, distance: int) -> FlatAddress:
         """The element `distance` away."""
-        return FlatAddress(self.buffer, self.start, self.distance + distance)
+        return replace(self, distance=self.distance + distance)
 
     def load(self, lanes: int) -> ir.Value:
-        """The 1-d vector of `lanes` elements that begins here."""
-        return b.load(lanes, self.buffer, self._indices())
+        """The 1-d vector of `lanes` elements that begins here.
+
+        It is one of the LLVM dialect where that is possible: there are thousands, and to convert one takes as long as
+        all that is done with it before.
+        """
+        if self.pointer is None:
+            return b.load(lanes, self.buffer, self._indices())
+        element = ir.MemRefType(self.buffer.type).element_type
+        pointer = _further(self.pointer, self.distance, element) if self.distance else self.pointer
+        size = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), b.integer_bits(element) // 8)
+        return b.emit("llvm.load", ir.VectorType.get([lanes], element), pointer, attributes={"alignment": size})
 
     def store(self, value: ir.Value) -> None:
         """Store a 1-d vector from here on."""
@@ -42,7 +57,37 @@ class FlatAddress:
 
 def flat_address(buffer: ir.Value, indices: Sequence[ir.Value]) -> FlatAddress:
     """The element at `indices` of a memref with static strides that are not negative."""
-    return FlatAddress(_flat(buffer), _sum_of_products(indices, static_strides(ir.MemRefType(buffer.type)) or (), 0))
+    flat = _flat(buffer)
+    start = _sum_of_products(indices, static_strides(ir.MemRefType(buffer.type)) or (), 0)
+    return FlatAddress(flat, start, _pointer(flat, start))
+
+
+def _pointer(flat: ir.Value, start: ir.Value) -> ir.Value | None:
+    """To the element `start` of a memref of one dimension, where its offset is known."""
+    type_ = ir.MemRefType(flat.type)
+    offset = type_.get_strides_and_offset()[1]
+    if offset == ir.ShapedType.get_dynamic_stride_or_offset():
+        return None
+    pointer, i64 = ir.Type.parse("!llvm.ptr"), ir.IntegerType.get_signless(64)
+    # What upstream's conversion makes of a memref: the allocated pointer, the aligned one, the offset, sizes, strides.
+    descriptor = b.emit("builtin.unrealized_conversion_cast", ir.Type.parse(_DESCRIPTOR), flat)
+    first = b.emit("llvm.extractvalue", pointer, descriptor, attributes={"position": ir.DenseI64ArrayAttr.get([1])})
+    if offset:
+        first = _further(first, offset, type_.element_type)
+    number = b.emit("arith.index_cast", i64, start)
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([_RUN_TIME]),
+        "elem_type": ir.TypeAttr.get(type_.element_type),
+    }
+    return b.emit("llvm.getelementptr", pointer, first, number, attributes=attributes)
+
+
+def _further(pointer: ir.Value, distance: int, element: ir.Type) -> ir.Value:
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]),
+        "elem_type": ir.TypeAttr.get(element),
+    }
+    return b.emit("llvm.getelementptr", pointer.type, pointer, attributes=attributes)
 
 
 def _sum_of_products(values: Sequence[ir.Value], factors: Sequence[int], start: int) -> ir.Value:

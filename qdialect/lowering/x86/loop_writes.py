@@ -11,7 +11,10 @@ LOOP, READ = "scf.for", "vector.transfer_read"
 _WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1}
 """By name: which operand is the memory."""
 _OTHER_WRITES = ("vector.maskedstore", "vector.compressstore", "vector.scatter", "memref.copy")
-_DIALECTS = ("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "llvm.call_intrinsic")
+_DIALECTS = (
+    *("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "builtin.unrealized_conversion_cast"),
+    *("llvm.call_intrinsic", "llvm.extractvalue", "llvm.getelementptr", "llvm.load"),
+)
 """Ops of all others may write anywhere; the intrinsics are those of instructions that compute."""
 _VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast", "memref.collapse_shape", "memref.expand_shape")
 

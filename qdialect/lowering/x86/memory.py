@@ -19,6 +19,7 @@ _READING_OPS = (
     *("vector.extract", "vector.insert", "vector.extract_strided_slice", "vector.insert_strided_slice"),
     *("memref.load", "memref.prefetch", "memref.reinterpret_cast", "memref.cast", "memref.subview"),
     *("memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.extract_strided_metadata"),
+    *("builtin.unrealized_conversion_cast", "llvm.extractvalue", "llvm.getelementptr", "llvm.load"),
 )
 _VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 
