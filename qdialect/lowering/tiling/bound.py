@@ -56,7 +56,8 @@ from qdialect.lowering.x86.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST,
 from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
-_LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload")
+_LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload", "llvm.load")
+_SHUFFLES = ("vector.shuffle", "llvm.shufflevector")
 _STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd")
@@ -265,7 +266,7 @@ def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
     if op.name.startswith(("arith.", "math.")) and op.name not in _FREE and op.results:
         vectors = max(_vectors(value.type, machine) for value in (*op.operands, *op.results))
         return Counter(instructions=vectors, multiplications=vectors if op.name in _MULTIPLICATIONS else 0)
-    if op.name == "vector.shuffle" and _bits(op.results[0].type) >= _bits(op.operands[0].type):
+    if op.name in _SHUFFLES and _bits(op.results[0].type) >= _bits(op.operands[0].type):
         return Counter(instructions=_vectors(op.results[0].type, machine))
     return Counter()
 

@@ -16,6 +16,8 @@ from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+_FARTHEST = 2**31
+"""A constant index is of 32 bits."""
 _RUN_TIME = -(2**31)
 """In the place of an index that is an operand."""
 
@@ -27,7 +29,7 @@ class FlatAddress:
     buffer: ir.Value
     start: ir.Value
     pointer: ir.Value | None
-    """To the element; None where the offset of the buffer is known at run time only."""
+    """To the element; None where the offset of the buffer is known at run time only, or is too large."""
     distance: int = 0
 
     def further(self, distance: int) -> FlatAddress:
@@ -40,7 +42,7 @@ class FlatAddress:
         It is one of the LLVM dialect where that is possible: there are thousands, and to convert one takes as long as
         all that is done with it before.
         """
-        if self.pointer is None:
+        if self.pointer is None or self.distance >= _FARTHEST:
             return b.load(lanes, self.buffer, self._indices())
         element = ir.MemRefType(self.buffer.type).element_type
         pointer = _further(self.pointer, self.distance, element) if self.distance else self.pointer
@@ -63,10 +65,10 @@ def flat_address(buffer: ir.Value, indices: Sequence[ir.Value]) -> FlatAddress:
 
 
 def _pointer(flat: ir.Value, start: ir.Value) -> ir.Value | None:
-    """To the element `start` of a memref of one dimension, where its offset is known."""
+    """To the element `start` of a memref of one dimension, whose offset is negative by MLIR where it is dynamic."""
     type_ = ir.MemRefType(flat.type)
     offset = type_.get_strides_and_offset()[1]
-    if offset == ir.ShapedType.get_dynamic_stride_or_offset():
+    if not 0 <= offset < _FARTHEST:
         return None
     pointer, i64 = ir.Type.parse("!llvm.ptr"), ir.IntegerType.get_signless(64)
     # What upstream's conversion makes of a memref: the allocated pointer, the aligned one, the offset, sizes, strides.

@@ -186,9 +186,12 @@ class _Dots:
         bytes_type, words = b.vector_type(size, 8), b.vector_type(size // 2, 16)
         zero = b.splat(bytes_type, 0)
         a, c, d, e = [*bytes_, *[zero] * (_TAPS - len(bytes_))]
-        pairs = [[b.bitcast(words, pair) for pair in _unpack(bytes_type, *two, PART)] for two in ((a, c), (d, e))]
+        pairs = [
+            [b.emit("llvm.bitcast", words, pair) for pair in _unpack(bytes_type, *two, PART)]
+            for two in ((a, c), (d, e))
+        ]
         fours = [four for low, high in zip(*pairs, strict=True) for four in _unpack(words, low, high, PART // 2)]
-        return [b.bitcast(bytes_type, four) for four in fours]
+        return [b.emit("llvm.bitcast", bytes_type, four) for four in fours]
 
 
 def _offset(side: Side, point: Mapping[int, int]) -> int:
@@ -198,8 +201,8 @@ def _offset(side: Side, point: Mapping[int, int]) -> int:
 
 def _unpack(type_: ir.VectorType, left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:
     """The elements of two vectors in turn, within lanes of `lane`: of the lanes' low halves, and of their high ones."""
-    masks = [ir.DenseI64ArrayAttr.get(order) for order in _orders(type_.shape[0], lane)]
-    return [b.emit("vector.shuffle", type_, left, right, attributes={"mask": mask}) for mask in masks]
+    masks = [ir.DenseI32ArrayAttr.get(order) for order in _orders(type_.shape[0], lane)]
+    return [b.emit("llvm.shufflevector", type_, left, right, attributes={"mask": mask}) for mask in masks]
 
 
 @cache

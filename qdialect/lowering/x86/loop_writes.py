@@ -13,7 +13,8 @@ _WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1}
 _OTHER_WRITES = ("vector.maskedstore", "vector.compressstore", "vector.scatter", "memref.copy")
 _DIALECTS = (
     *("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "builtin.unrealized_conversion_cast"),
-    *("llvm.call_intrinsic", "llvm.extractvalue", "llvm.getelementptr", "llvm.load"),
+    *("llvm.call_intrinsic", "llvm.extractvalue", "llvm.getelementptr", "llvm.load", "llvm.bitcast"),
+    "llvm.shufflevector",
 )
 """Ops of all others may write anywhere; the intrinsics are those of instructions that compute."""
 _VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast", "memref.collapse_shape", "memref.expand_shape")

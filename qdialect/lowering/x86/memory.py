@@ -20,6 +20,7 @@ _READING_OPS = (
     *("memref.load", "memref.prefetch", "memref.reinterpret_cast", "memref.cast", "memref.subview"),
     *("memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.extract_strided_metadata"),
     *("builtin.unrealized_conversion_cast", "llvm.extractvalue", "llvm.getelementptr", "llvm.load"),
+    *("llvm.bitcast", "llvm.shufflevector"),
 )
 _VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 

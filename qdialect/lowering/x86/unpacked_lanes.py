@@ -117,8 +117,10 @@ class Tile:
         """Bytes that lie within those of two vectors: from the first of them and from the last."""
         size = self.size
         last = max(offsets) + 1 - size
-        ends = [address.further(start).load(size) for start in (0, last)]
-        return b.shuffle(*ends, [position if position < size else position - last + size for position in offsets])
+        first, second = (address.further(start).load(size) for start in (0, last))
+        return b.shuffle(
+            first, second, [position if position < size else position - last + size for position in offsets]
+        )
 
     def _offsets(self, buffer: ir.Value) -> tuple[int, ...]:
         """How far each of the bytes is from the first one."""

@@ -13,12 +13,12 @@
 // Three output rows look at five input rows, whose three columns are loaded and unpacked once.
 
 // CHECK-LABEL: func.func private @kernel_3(
-// CHECK-COUNT-3: vector.load %{{.*}}, vector<64xi8>
-// CHECK-COUNT-4: vector.shuffle %{{.*}} : vector<64xi8>, vector<64xi8>
-// CHECK-COUNT-4: vector.shuffle %{{.*}} : vector<32xi16>, vector<32xi16>
+// CHECK-COUNT-3: llvm.load %{{.*}} -> vector<64xi8>
+// CHECK-COUNT-4: llvm.shufflevector %{{.*}} : vector<64xi8>
+// CHECK-COUNT-4: llvm.shufflevector %{{.*}} : vector<32xi16>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
-// CHECK-COUNT-16: vector.shuffle %{{.*}} : vector<64xi8>, vector<64xi8>
-// CHECK-NOT: vector.shuffle %{{.*}} : vector<64xi8>
+// CHECK-COUNT-16: llvm.shufflevector %{{.*}} : vector<64xi8>
+// CHECK-NOT: llvm.shufflevector %{{.*}} : vector<64xi8>
 // CHECK-NOT: vector.contract
 // CHECK-COUNT-3: llvm.x86.avx512.packuswb.512
 // CHECK-NOT: permvar

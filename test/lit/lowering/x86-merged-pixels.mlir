@@ -12,7 +12,7 @@
 // A tap's bytes are in two vectors.
 
 // CHECK-LABEL: func.func private @kernel_2(
-// CHECK-COUNT-2: vector.load %{{.*}}, vector<64xi8>
+// CHECK-COUNT-2: llvm.load %{{.*}} -> vector<64xi8>
 // CHECK: vector.shuffle %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 32, 33, 34
 // CHECK: llvm.x86.avx512.vpdpbusd.512
 // CHECK: llvm.x86.avx512.packuswb.512

@@ -3,7 +3,7 @@
 // A tile of 16 bytes is four vectors of four lanes.
 
 // CHECK-LABEL: func.func @noted(
-// CHECK-COUNT-8: vector.shuffle
+// CHECK-COUNT-8: llvm.shufflevector
 // CHECK-COUNT-4: "llvm.x86.ssse3.pmadd.ub.sw.128"
 // CHECK-NOT: vector.contract
 func.func @noted(%x: memref<64xi8>, %w: memref<64xi8> {qnn.pair_sums_fit}, %y: vector<2x2x4xi32>) -> vector<2x2x4xi32> {

@@ -4,11 +4,11 @@
 // A tile of 32 bytes is four vectors of eight lanes; products are summed in pairs where the weights allow it.
 
 // CHECK-LABEL: func.func @noted(
-// CHECK-COUNT-8: vector.shuffle
+// CHECK-COUNT-8: llvm.shufflevector
 // CHECK-COUNT-4: "llvm.x86.avx512.vpdpbusd.256"
 // CHECK-NOT: vector.contract
 // PAIRS-LABEL: func.func @noted(
-// PAIRS-COUNT-8: vector.shuffle
+// PAIRS-COUNT-8: llvm.shufflevector
 // PAIRS-COUNT-4: "llvm.x86.avx2.pmadd.ub.sw"
 // PAIRS-NOT: vector.contract
 func.func @noted(%x: memref<128xi8>, %w: memref<128xi8> {qnn.pair_sums_fit}, %y: vector<2x2x2x4xi32>) -> vector<2x2x2x4xi32> {

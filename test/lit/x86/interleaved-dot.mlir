@@ -3,7 +3,7 @@
 // A contraction of tiles along taps unpacks the bytes of four taps, so that each 32-bit lane has its own four.
 
 // CHECK-LABEL: func.func @four_taps(
-// CHECK: vector.shuffle
+// CHECK: llvm.shufflevector
 // CHECK-COUNT-4: "llvm.x86.avx512.vpdpbusd.512"
 // CHECK-NOT: vector.contract
 func.func @four_taps(%x: memref<1024xi8>, %w: memref<1024xi8>, %y: vector<2x2x2x2x4xi32>) -> vector<2x2x2x2x4xi32> {
@@ -43,7 +43,7 @@ func.func @three_taps(%x: memref<1024xi8>, %w: memref<1024xi8>, %y: vector<2x2x2
 
 // Bytes in several places of a tile are loaded once, none before the first of them.
 // CHECK-LABEL: func.func @overlapping(
-// CHECK: vector.load {{.*}}, vector<52xi8>
+// CHECK: llvm.load {{.*}} -> vector<52xi8>
 // CHECK-COUNT-4: "llvm.x86.avx512.vpdpbusd.512"
 func.func @overlapping(%x: memref<1024xi8>, %w: memref<1024xi8>, %y: vector<2x2x2x2x4xi32>) -> vector<2x2x2x2x4xi32> {
   %c0 = arith.constant 0 : index
