@@ -39,6 +39,7 @@ def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
     try:
         with several_threads(module.context, min(jobs.active(), len(module.body.operations) // FUNCTIONS_PER_THREAD)):
             manager.run(module.operation)
+        module.operation.verify()
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
         first = replace(found[0], message=f"{name}: {found[0].message}")
