@@ -1,0 +1,47 @@
+"""Slices of vectors as shuffles, and what is left to upstream's pass for vectors."""
+
+from __future__ import annotations
+
+import re
+
+from qdialect.context import make_context, parse
+from qdialect.lowering.strided_slices import shuffle_slices
+from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.upstream import load_kernel_dialects
+
+FLAT = """func.func @main(%x: memref<8xi32>, %y: memref<8xi32>) {
+  %zero = arith.constant 0 : index
+  %a = vector.load %x[%zero] : memref<8xi32>, vector<8xi32>
+  %b = vector.extract_strided_slice %a {offsets = [2], sizes = [3], strides = [1]} : vector<8xi32> to vector<3xi32>
+  %c = vector.insert_strided_slice %b, %a {offsets = [4], strides = [1]} : vector<3xi32> into vector<8xi32>
+  vector.store %c, %y[%zero] : memref<8xi32>, vector<8xi32>
+  return
+}"""
+NESTED = """func.func @main(%x: memref<4xi32>, %y: memref<4x4xi32>) {
+  %zero = arith.constant 0 : index
+  %start = arith.constant dense<7> : vector<4x4xi32>
+  %a = vector.load %x[%zero] : memref<4xi32>, vector<4xi32>
+  %b = vector.insert_strided_slice %a, %start {offsets = [1, 0], strides = [1]} : vector<4xi32> into vector<4x4xi32>
+  %c = vector.extract_strided_slice %b {offsets = [1, 0], sizes = [2, 2], strides = [1, 1]}
+    : vector<4x4xi32> to vector<2x2xi32>
+  %d = vector.extract %c[0] : vector<2xi32> from vector<2x2xi32>
+  vector.store %d, %y[%zero, %zero] : memref<4x4xi32>, vector<2xi32>
+  return
+}"""
+
+
+def test_slices_of_one_dimension_are_shuffles() -> None:
+    module = parse(FLAT, make_context())
+    load_kernel_dialects(module)
+    assert shuffle_slices(module)
+    masks = re.findall(r"vector.shuffle %\w+, %\w+ \[([^]]*)\]", str(module))
+    assert masks == ["2, 3, 4", "0, 1, 2, 0, 0, 0, 0, 0", "8, 9, 10, 11, 0, 1, 2, 15"]
+
+
+def test_slices_of_more_dimensions_are_left_and_lowered_by_upstream() -> None:
+    module = parse(NESTED, make_context())
+    load_kernel_dialects(module)
+    assert not shuffle_slices(module)
+    module = parse(NESTED, make_context())
+    to_llvm(module)
+    assert "vector." not in str(module)
