@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect._mlir import ir, rewrite
-from qdialect.lowering.functions import ops_named
 
 _INSERT, _EXTRACT = "vector.insert_strided_slice", "vector.extract_strided_slice"
 
 
-def shuffle_slices(module: ir.Module) -> bool:
-    """Replace slices of vectors of one dimension, in place; whether there are no others, which stay."""
+def shuffle_slices(module: ir.Module) -> None:
+    """Replace slices of vectors of one dimension, in place."""
     patterns = rewrite.RewritePatternSet(module.context)
     patterns.add(_INSERT, _insert)
     patterns.add(_EXTRACT, _extract)
     rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
-    return not ops_named(module, _INSERT, _EXTRACT)
 
 
 def _insert(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:

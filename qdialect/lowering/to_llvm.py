@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from qdialect._mlir import ir, memref_transform, vector_transform
+from qdialect.lowering.functions import ops_named
 from qdialect.lowering.strided_slices import shuffle_slices
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
@@ -27,6 +28,11 @@ _OF_LLVM_FUNCTIONS = (
     "cse",
 )
 _GLOBAL = "memref.global"
+# What is left of them only `convert-vector-to-llvm` knows; `convert-to-llvm` converts the other vector ops.
+_OF_VECTOR_PASS = (
+    *("vector.insert_strided_slice", "vector.extract_strided_slice", "vector.fma", "vector.outerproduct"),
+    *("vector.contract", "vector.mask", "vector.transpose", "vector.interleave", "vector.deinterleave", "vector.scan"),
+)
 _INNER_REDUCTION = 1
 _MULTI_REDUCTIONS = (
     vector_transform.ApplyReorderMultiReductionPatternsOp,
@@ -45,8 +51,8 @@ def to_llvm(module: ir.Module) -> None:
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         apply_schedule(module.operation, _expansion, "qnn-to-llvm")
-        passes = _passes(module, is_flat=shuffle_slices(module))
-        run_passes(module, f"builtin.module({','.join(passes)})", "qnn-to-llvm")
+        shuffle_slices(module)
+        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
         add_entry(module, team)
@@ -75,10 +81,10 @@ def _expansion(module: ir.Value) -> None:
     )
 
 
-def _passes(module: ir.Module, *, is_flat: bool) -> list[str]:
-    """The passes; `is_flat` where no slice of a vector is left that only a pass of the vector dialect knows."""
+def _passes(module: ir.Module) -> list[str]:
     has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
-    of_vectors = [] if is_flat else ["convert-vector-to-llvm"]
+    # It looks at every op once more, and kernels have none of these.
+    of_vectors = ["convert-vector-to-llvm"] if ops_named(module, *_OF_VECTOR_PASS) else []
     return [
         f"func.func({','.join((*_CONTROL_FLOW, *of_vectors, *_OF_FUNCTIONS))})",
         # Constants that belong to the module: it looks into every function for them.
