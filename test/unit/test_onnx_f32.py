@@ -89,14 +89,15 @@ def test_powers(exponent: float) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize(("exponent", "formula"), [(2.0, lambda x: x * x), (3.0, lambda x: x * x * x)])
+@pytest.mark.parametrize("exponent", [2, 3])
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-def test_powers_that_are_products(exponent: float, formula: Formula, shape: tuple[int, ...]) -> None:
+def test_powers_that_are_products(exponent: int, shape: tuple[int, ...]) -> None:
     """ONNX Runtime multiplies where the exponent is one number: negative ones and both zeros too."""
     x = numbers(3, 19) * np.float32(7)
     x[0, :3] = 0.0, -0.0, 1e-20
     found = run_node("Pow", [x, np.full(shape, exponent, np.float32)], constants=1)
-    np.testing.assert_array_equal(found.view(np.int32), formula(x).view(np.int32))
+    wanted = x * x if exponent == 2 else x * x * x
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 
 PAIRS: dict[str, Formula] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}

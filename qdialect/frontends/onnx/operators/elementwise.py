@@ -156,8 +156,8 @@ def _float_binary(call: Call) -> Tensor:
 def _power(call: Call) -> Tensor:
     call.count(2)
     base, exponent, known = call.f32(0), _exponent(call), known_array(call.tensor(1))
-    is_one = known is not None and known.size == 1
-    formula = _MULTIPLIED_POWERS.get(float(known.item()), _POWER) if is_one else _POWER
+    one = None if known is None or known.size != 1 else float(known.item())
+    formula = _POWER if one is None else _MULTIPLIED_POWERS.get(one, _POWER)
     return Binary(broadcast_shape(base.shape, exponent.shape), (base, exponent), formula, "Pow", call.kernel)
 
 
