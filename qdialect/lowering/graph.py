@@ -6,8 +6,8 @@ copy for padding: consumers say beforehand which halo they read through, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -16,21 +16,17 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import (
-    AvgPool2DOp,
     Conv2DOp,
-    ConvTranspose2DOp,
     DenseOp,
     DynamicConv2DOp,
     FusedConv2DOp,
-    FusedConvTranspose2DOp,
     FusedDenseOp,
     I16Conv2DOp,
-    MaxPool2DOp,
     QnnOp,
     TransposeOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
-from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import TypeConstraint, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
@@ -47,17 +43,14 @@ from qdialect.lowering.memory.storage import (
     storage_of,
 )
 from qdialect.lowering.memory.strides import row_major
-from qdialect.lowering.operands.constant_operands import known_number
 from qdialect.lowering.operands.transposed_operands import is_read_through
+from qdialect.lowering.paddings import Convolution, Padding, padding_of
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.rows.row_groups import RowGroups, Scope
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 
 Op = TypeVar("Op", bound=QnnOp)
-Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
-Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
 _HANDLERS = Registry[Handler]("lowering")
 _TAKES_ARRAYS: set[str] = {"func.return"}
@@ -92,19 +85,6 @@ def lowers_each(
 def has_handler(name: str) -> bool:
     """Whether ops of this name can be lowered."""
     return name in _HANDLERS
-
-
-@dataclass(frozen=True)
-class Padding:
-    """What a consumer reads around an image: how far, and which stored value must be there."""
-
-    halo: Halo
-    fill: int
-
-    def joined(self, other: Padding) -> Padding:
-        """Enough for both; their fill is the same."""
-        widest = [max(pair) for pair in zip(self.halo, other.halo, strict=True)]
-        return Padding((widest[0], widest[1], widest[2], widest[3]), self.fill)
 
 
 class GraphLowering:
@@ -185,6 +165,21 @@ class GraphLowering:
             slot = self._array("output", index, value)
         else:
             slot = self.program.buffer(self._storage(value))
+        self.define(value, slot)
+        return slot
+
+    def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
+        """The slot of `source` for the new `value`, which is stored alike; None where others than `readers` read it."""
+        slot = self._slots.get(source)
+        if not self.program.overwrites or slot is None or slot.kind != "arena" or self.wants_halo(value):
+            return None
+        held = {other for other, where in self._slots.items() if where.kind == slot.kind and where.index == slot.index}
+        users = {use.owner.operation for other in held for use in other.uses}
+        # What is only another name of it has been lowered; its readers are among those of `held`.
+        named = {user for user in users if len(user.results) == 1 and user.results[0] in held}
+        is_free = users - named <= readers and held.isdisjoint(self._returned)
+        if not is_free or value in self._returned or self._storage(value) != slot.storage:
+            return None
         self.define(value, slot)
         return slot
 
@@ -305,32 +300,6 @@ class GraphLowering:
             elif known.fill == padding.fill:
                 paddings[data] = known.joined(padding)
         return paddings
-
-
-def padding_of(op: Any) -> Padding | None:
-    """The halo that `op` reads around its data; None where it reads none."""
-    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
-        return None
-    padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
-    if not any(padding):
-        return None
-    shift = signed_shift(op.data.type)
-    if isinstance(op, I16Conv2DOp):
-        fill = 0
-    elif isinstance(op, Convolution):
-        fill = op.input_zero_point + shift
-    elif isinstance(op, MaxPool2DOp) and element_of(op.data.type) == "i16":
-        fill = range_of(op.data.type)[0]
-    elif isinstance(op, DynamicConv2DOp):
-        point = known_number(op.zero_point)
-        assert point is not None, "the verifier has seen a constant"
-        fill = int(point) + shift
-    elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
-        fill = op.zero_point + shift
-    else:
-        # Zero neither wins a maximum of unsigned quantized values nor adds to a sum of them.
-        fill = 0
-    return Padding((padding[0], padding[1], padding[2], padding[3]), fill)
 
 
 def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:

@@ -176,6 +176,8 @@ class Program:
     """The variant of each kernel that is not as the cost model chose, by `Tunable.kernel`; None where none is tuned."""
     tunable: Tunable | None = None
     """How the kernels of the next calls can be written."""
+    overwrites: bool = True
+    """Whether results may lie where data is that nothing reads any more; such kernels are not divided among threads."""
     whole: Kernel | None = None
     """The kernel whose parts the kernels of this program are; None where each is one of its own."""
     _arena: list[Storage] = field(default_factory=list[Storage])

@@ -38,7 +38,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     variants = variant_notes.read(module, target)
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, _program(function, target, variants), handed_off(module)).run()
+        program = GraphLowering(function, _program(function, target, variants, threads), handed_off(module)).run()
         text, arena = program.render(clocked, threads)
     # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
     return_free_memory()
@@ -62,12 +62,13 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     lowered.write(found, target.name)
 
 
-def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None) -> Program:
+def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None, threads: int) -> Program:
     """An empty program with the arrays of `function`."""
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
     inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
-    return Program(inputs, outputs, strategy_of(target), location=function.location, variants=variants)
+    strategy, location = strategy_of(target), function.location
+    return Program(inputs, outputs, strategy, location=location, variants=variants, overwrites=threads == 1)
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:

@@ -18,6 +18,8 @@ from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33), (2, 1, 1)]
+SIZES += [(5, 1, 96), (1, 1, 100), (4, 3, 112)]
+"""The last ones have more weights than the first level holds."""
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -33,13 +33,18 @@ def run_both(content: bytes, *inputs: Array) -> Array:
     return wanted
 
 
-def check(kind: str, inputs: list[Array], formula: Formula, constants: int = 0, **attributes: Any) -> None:
+def run_node(kind: str, inputs: list[Array], constants: int = 0, **attributes: Any) -> Array:
     """The last `constants` inputs are known."""
     model = ModelBuilder()
     free = len(inputs) - constants
     names = [model.input(f"x{i}", array.shape) for i, array in enumerate(inputs[:free])]
     names += [model.constant(array) for array in inputs[free:]]
-    found = run_both(model.finish(model.node(kind, *names, **attributes), dtype=np.float32), *inputs[:free])
+    return run_both(model.finish(model.node(kind, *names, **attributes), dtype=np.float32), *inputs[:free])
+
+
+def check(kind: str, inputs: list[Array], formula: Formula, constants: int = 0, **attributes: Any) -> None:
+    """The last `constants` inputs are known."""
+    found = run_node(kind, inputs, constants, **attributes)
     wanted = formula(*(array.astype(np.float64) for array in inputs))
     assert found.shape == wanted.shape
     assert_floats_within(found, wanted, "formula")
@@ -81,6 +86,18 @@ def test_functions_of_positive_numbers(kind: str, formula: Formula) -> None:
 def test_powers(exponent: float) -> None:
     x = np.abs(numbers(3, 19)) + np.float32(0.1)
     check("Pow", [x, np.array(exponent, np.float32)], np.power, constants=1)
+
+
+@variants_together
+@pytest.mark.parametrize("exponent", [2, 3])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_powers_that_are_products(exponent: int, shape: tuple[int, ...]) -> None:
+    """ONNX Runtime multiplies where the exponent is one number: negative ones and both zeros too."""
+    x = numbers(3, 19) * np.float32(7)
+    x[0, :3] = 0.0, -0.0, 1e-20
+    found = run_node("Pow", [x, np.full(shape, exponent, np.float32)], constants=1)
+    wanted = x * x if exponent == 2 else x * x * x
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
 
 
 PAIRS: dict[str, Formula] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}

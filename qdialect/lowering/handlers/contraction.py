@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.run_time_weights import far_range, lower_run_time_weights
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
@@ -22,6 +22,7 @@ from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.operands.packing import CenteredWeights, accumulator_bounds, center, folded_bias
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import BufferSlot, Program
 from qdialect.quant_math import IntArray
 

@@ -14,7 +14,7 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import emit_convolution, emit_product
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.epilogue import Epilogue
@@ -24,6 +24,7 @@ from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.operands.constant_operands import known_number, required_constant
 from qdialect.lowering.operands.packing import CenteredWeights, center, folded_bias
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
 from qdialect.lowering.text.scalar_body import Body, Value

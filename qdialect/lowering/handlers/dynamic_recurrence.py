@@ -5,6 +5,10 @@ With the quantized values q of a state, its zero point z and weights w less thei
   sum (q - z) w = sum q w - z sum w
 
 z is known in the step alone; the sums of the weights are constants.
+
+Every step reads all weights.  Where the first level does not hold them, what it held last are the tiles that were read
+last, and a step that began with the first ones would find none of them: every other step reads the tiles from the last
+to the first.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 
 from qdialect.dialect import DynamicLstmOp
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.kernels.contraction import Contraction, emit_dot_products
+from qdialect.lowering.kernels.contraction import Contraction, tiles_of_products
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.epilogue import Epilogue, declare_stages
 from qdialect.lowering.kernels.expression import emit_expression
@@ -39,6 +43,9 @@ from qdialect.quant_math.recurrence import (
     state_scale,
 )
 
+_BESIDE_WEIGHTS = 16
+"""Bytes beside the weights of each column: sums, those of the weights, scales, and what the sequence gives."""
+
 
 @lowers(DynamicLstmOp)
 def _lstm(lowering: GraphLowering, op: DynamicLstmOp) -> None:
@@ -56,9 +63,9 @@ def _lstm(lowering: GraphLowering, op: DynamicLstmOp) -> None:
         *sums, after, scale, point = values
         return emit_expression(body, lstm_hidden(gate, op.output_activation), _gate(body, sums, scale, point), after)
 
-    with steps.each() as step:
+    for number, step in enumerate(steps.in_pairs() if products.are_far else steps.one_by_one()):
         state.emit(step.before())
-        products.emit()
+        products.emit(backwards=number % 2 == 1)
         i, f, g, o = (products.gate(step, index) for index in range(4))
         parameters = [state.scale, state.point]
         steps.map([*i, *f, *g, step.before(op.hidden), *parameters], step.after(op.hidden), cell)
@@ -99,7 +106,9 @@ class _QuantizedState:
         steps = self._steps
         source, target = Reduced(replace(rows, strides=(0,)), rows.strides), replace(output, strides=(0,))
         reduced = (steps.batch, steps.op.hidden)
-        emit_reduction(steps.kernel, Reduction((1,), reduced, [source], [], target, fold, _total, LANES, 1))
+        # One accumulator for each lane, so that lanes are joined once and not for every vector.
+        by_lane = replace(fold, lanes=LANES)
+        emit_reduction(steps.kernel, Reduction((1,), reduced, [source], [], target, by_lane, _total, LANES, 1))
 
     def _number(self, operands: Sequence[MapOperand], output: MapOperand, expression: Expression) -> None:
         emit_map(self._steps.kernel, (1, 1), operands, output, _emitted(expression), 1)
@@ -116,19 +125,23 @@ class _Products:
         slot = steps.lowering.program.buffer(storage)
         window = Window(steps.batch, (1, 1), (1, 1), (1, 1), (1, 1), (0, 0))
         # A multiple of the zero point is subtracted later: the accumulators start at 0.
-        self._contraction = Contraction(state.slot, slot, Epilogue(), window, weights, nothing, 1)
         self._buffers = state.quantized, steps.kernel.scratch_slot("sums", slot)
         self._sums = MapOperand(self._buffers[1], (storage.pitch, 1))
         weight_sums = steps.kernel.data("weight_sums", folded_bias(weights, nothing, -1))
         self._weight_sums = MapOperand(weight_sums, (0, 1))
         self._scales = replace(steps.operand("scales", op.scales), strides=(0, 1))
+        kernel, product = steps.kernel, Contraction(state.slot, slot, Epilogue(), window, weights, nothing, 1)
+        declared = product.declare_columns(kernel), declare_stages(kernel, product.epilogue)
+        groups = product.channel_groups()
+        self._tiles = [tile for group in groups for tile in tiles_of_products(kernel, product, *declared, group)]
+        model = kernel.program.strategy.model
+        self.are_far = model is not None and weights.values.nbytes > model.machine.l1_bytes - _BESIDE_WEIGHTS * columns
+        """Whether a step displaces weights from the first level."""
 
-    def emit(self) -> None:
-        """Multiply the state that is quantized now."""
-        kernel, op = self._steps.kernel, self._contraction
-        columns, stages = op.declare_columns(kernel), declare_stages(kernel, op.epilogue)
-        for group in op.channel_groups():
-            emit_dot_products(kernel, op, columns, stages, group, self._buffers)
+    def emit(self, *, backwards: bool) -> None:
+        """Multiply the state that is quantized now, beginning with the last tile where `backwards`."""
+        for tile in reversed(self._tiles) if backwards else self._tiles:
+            tile.emit(self._buffers)
 
     def gate(self, step: TimeStep, index: int) -> list[MapOperand]:
         """Of one of the gates i, f, g and o: sums, sums of weights, scales, and what the sequence gives."""

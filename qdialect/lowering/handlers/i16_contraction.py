@@ -13,7 +13,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.lowering.graph import GraphLowering, dim_strides, lowers, padding_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.i16_sums import PartialSums, sums_inside, window_of
 from qdialect.lowering.handlers.maps import Stored, map_stored
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
@@ -21,6 +21,7 @@ from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction
 from qdialect.lowering.kernels.word_contraction import fits_words
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.operands.constant_operands import required_constant
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16RequantizeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.lowering.graph import GraphLowering, padding_of
+from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.handlers.maps import AxisArray, Source, Stored
 from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.epilogue import Epilogue
@@ -21,6 +21,7 @@ from qdialect.lowering.kernels.word_contraction import Part, WordContraction, ch
 from qdialect.lowering.memory.storage import storage_of
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.operands.packing import CenteredWeights
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.text.scalar_body import Body, Value
 

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
 from qdialect.lowering.kernels.folds import I16_MAX, I16_SUM, MAX, SUM, emit_quotient, quotient_float
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import Division

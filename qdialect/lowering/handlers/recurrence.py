@@ -25,7 +25,7 @@ def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
     def output(body: Body, values: Sequence[Value]) -> Value:
         return emit_expression(body, lstm_hidden(gate, op.output_activation), *values)
 
-    with steps.each() as step:
+    for step in steps.one_by_one():
         steps.product(step.before(), 4 * hidden, sums, [step.gates()], _added)
         i, f, g, o = (columns_from(sums, index * hidden) for index in range(4))
         steps.map([i, f, g, step.before(hidden)], step.after(hidden), cell)
@@ -56,7 +56,7 @@ def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
 
     bias = [] if op.bias is None else [replace(steps.operand("bias", op.bias), strides=(0, 1))]
     scaled = None if op.reset_after else steps.scratch("scaled", hidden)
-    with steps.each() as step:
+    for step in steps.one_by_one():
         steps.product(step.before(), 2 * hidden, sums, [step.gates()], gated)
         own, h = step.gates(2 * hidden), step.before()
         if scaled is None:
@@ -74,7 +74,7 @@ def _rnn(lowering: GraphLowering, op: F32RnnOp) -> None:
     def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
         return emit_expression(body, gate, body.add(total, extras[0]))
 
-    with steps.each() as step:
+    for step in steps.one_by_one():
         steps.product(step.before(), op.hidden, step.after(), [step.gates()], finish)
     steps.call()
 

@@ -16,6 +16,7 @@ from qdialect.lowering.operands.transposed_operands import source_of
 from qdialect.lowering.program import BufferSlot, Program
 from qdialect.lowering.rows.block_function import block_function
 from qdialect.lowering.rows.block_program import BlockProgram, Moving
+from qdialect.lowering.rows.overwriting import overwritable
 from qdialect.lowering.rows.row_groups import RowGroup, Scope
 from qdialect.lowering.rows.row_roles import block_shape
 from qdialect.lowering.rows.row_views import steps
@@ -41,7 +42,7 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
     _store_inputs(lowering, group)
-    outputs = [lowering.result(_stored(group, value)) for value in group.outputs]
+    outputs = [_output(lowering, group, value) for value in group.outputs]
     program = BlockProgram.of(lowering.program)
     for blocks in _blocks(group):
         _lower_blocks(lowering, program, group, blocks, outputs)
@@ -49,6 +50,16 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
 
 
 lowers_each([ROW_GROUP], _lower_row_group)
+
+
+def _output(lowering: GraphLowering, group: RowGroup, value: ir.Value) -> BufferSlot:
+    """Where an output goes: into the memory of an input that is not read any more, or into its own."""
+    readers = set(group.members)
+    for source in overwritable(group, value) if value not in group.views else ():
+        slot = None if source in group.views else lowering.overwritten(value, source, readers)
+        if slot is not None:
+            return slot
+    return lowering.result(_stored(group, value))
 
 
 def _stored(group: RowGroup, value: ir.Value) -> ir.Value:

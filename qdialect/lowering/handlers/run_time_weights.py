@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.graph import GraphLowering, dim_strides, padding_of
+from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.epilogue import Epilogue
@@ -17,6 +17,7 @@ from qdialect.lowering.kernels.stored_convolution import StoredConvolution, emit
 from qdialect.lowering.kernels.stored_depthwise import StoredDepthwise, emit_stored_depthwise, emit_stored_taps
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.memory.storage import signed_shift
+from qdialect.lowering.paddings import padding_of
 from qdialect.quant_math import IntArray
 
 AnyOp = Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp

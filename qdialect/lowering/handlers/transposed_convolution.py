@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import ConvTranspose2DOp, FusedConvTranspose2DOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import Matrix, bias_of, emit_convolution, epilogue_of, matrix_of, taps_of
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.window import Grid, Window
 from qdialect.lowering.operands.packing import CenteredWeights
+from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phases
 
 

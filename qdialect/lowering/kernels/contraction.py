@@ -35,7 +35,10 @@ from qdialect.lowering.operands.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.text.kernel_text import Buffer
 from qdialect.lowering.tiling.matrix_tiles import are_faster, channel_blocks
-from qdialect.lowering.tiling.strategy import Strategy, row_tiles
+from qdialect.lowering.tiling.strategy import ChannelBlock, Strategy, row_tiles
+
+_SUMS_OF_FEW = 8
+"""Vectors of sums in a tile of few pixels: none waits for the product before it."""
 
 
 @dataclass(frozen=True)
@@ -161,14 +164,51 @@ def emit_dot_products(
     summed: Buffer | None = None,
 ) -> None:
     """Emit `op` for one group of channels by dot products; `buffers` are data, output and perhaps residual."""
-    strategy, axes, stored_words = kernel.program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
-    in_pairs, pixels = op.sums_pairs(strategy, group), op.pixel_axes()
-    for block in strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=stored_words):
-        micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
-        least = strategy.least_rows(block, stored_words=stored_words)
+    for block in _dot_product_blocks(kernel.program.strategy, op, group):
+        BlockOfProducts(kernel, op, columns, stages, group, block, summed).emit(buffers)
+
+
+def tiles_of_products(
+    kernel: Kernel, op: SumOfProducts, columns: Columns, stages: Stages, group: ChannelGroup
+) -> list[BlockOfProducts]:
+    """`op` for one group of channels by dot products, each tile of channels by itself; wide ones for few pixels."""
+    blocks, vectors = _dot_product_blocks(kernel.program.strategy, op, group), _SUMS_OF_FEW // op.pixel_count
+    tiles = [tile for block in blocks for tile in block.cut(max(block.vectors, vectors))]
+    return [BlockOfProducts(kernel, op, columns, stages, group, tile) for tile in tiles]
+
+
+class BlockOfProducts:
+    """The dot products of a block of channels: a micro-kernel for each segment of pixels."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        op: SumOfProducts,
+        columns: Columns,
+        stages: Stages,
+        group: ChannelGroup,
+        block: ChannelBlock,
+        summed: Buffer | None = None,
+    ) -> None:
+        axes, pixels = op.reduction_axes(group), op.pixel_axes()
+        least = kernel.program.strategy.least_rows(block, stored_words=_are_stored_words(op))
         parts = row_tiles([axis.size for axis in pixels], block.rows, least)
-        for segment in tile_segments(with_sums(pixels), parts):
-            micro_kernel.emit(buffers, segment)
+        self._segments = tile_segments(with_sums(pixels), parts)
+        self._micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+
+    def emit(self, buffers: Sequence[Buffer]) -> None:
+        """Emit the loops; `buffers` are data, output and perhaps residual."""
+        for segment in self._segments:
+            self._micro_kernel.emit(buffers, segment)
+
+
+def _dot_product_blocks(strategy: Strategy, op: SumOfProducts, group: ChannelGroup) -> list[ChannelBlock]:
+    in_pairs, taps = op.sums_pairs(strategy, group), op.reduction_axes(group).taps
+    return strategy.channel_blocks(group.lanes, taps, in_pairs=in_pairs, stored_words=_are_stored_words(op))
+
+
+def _are_stored_words(op: SumOfProducts) -> bool:
+    return op.data.storage.element == "i16"
 
 
 def _lanes(data: Storage, group: ChannelGroup) -> int:

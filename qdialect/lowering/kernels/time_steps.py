@@ -6,8 +6,7 @@ micro-kernel to the next is scratch memory.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -90,17 +89,31 @@ class TimeSteps:
         storage = Storage((self.batch, 1, 1, width), "f32", width)
         return MapOperand(self.kernel.scratch(name, storage), (width, 1))
 
-    @contextmanager
-    def each(self) -> Generator[TimeStep]:
-        """The loop over time."""
+    def one_by_one(self) -> Iterator[TimeStep]:
+        """The step of a loop over time."""
+        with self.kernel.loop(self.count) as index:
+            yield self._step(index)
+
+    def in_pairs(self) -> Iterator[TimeStep]:
+        """Two steps of a loop over time that takes two at once, and the last one of an odd number."""
+        pairs, kernel = self.count // 2, self.kernel
+        if pairs:
+            with kernel.loop(pairs) as index:
+                even = kernel.multiple(index, 2)
+                yield self._step(even)
+                yield self._step(kernel.sum(even, kernel.constant(1, "index")))
+        if self.count % 2:
+            yield self._step(kernel.constant(self.count - 1, "index"))
+
+    def _step(self, index: Value) -> TimeStep:
+        """The step that is computed after `index` others."""
         kernel, is_reverse = self.kernel, self.op.reverse
-        with kernel.loop(self.count) as index:
-            if is_reverse:
-                index = kernel.sum(kernel.multiple(index, -1), kernel.constant(self.count - 1, "index"))
-            row = self._states.strides[0]
-            low, high = (self._at(self._states, index, offset) for offset in (0, row))
-            before, after = (high, low) if is_reverse else (low, high)
-            yield TimeStep(self._at(self._gates, index, 0), before, after)
+        if is_reverse:
+            index = kernel.sum(kernel.multiple(index, -1), kernel.constant(self.count - 1, "index"))
+        row = self._states.strides[0]
+        low, high = (self._at(self._states, index, offset) for offset in (0, row))
+        before, after = (high, low) if is_reverse else (low, high)
+        return TimeStep(self._at(self._gates, index, 0), before, after)
 
     def product(
         self,

@@ -59,6 +59,12 @@ class ChannelBlock:
         """Channels of the block."""
         return self.tiles * self.vectors * self.lanes
 
+    def cut(self, vectors: int) -> list[ChannelBlock]:
+        """Blocks of one tile each, of so many vectors or of those that are left."""
+        parts = [part for part in split(self.tiles * self.vectors, vectors) if part[1]]
+        starts = [(start + i, tile) for start, size, tile in parts for i in range(0, size, tile)]
+        return [replace(self, start=self.start + at * self.lanes, tiles=1, vectors=tile) for at, tile in starts]
+
 
 @dataclass(frozen=True)
 class Swept:

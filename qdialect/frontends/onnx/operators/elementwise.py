@@ -25,7 +25,16 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor, filled
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Constant,
+    F32Tensor,
+    Plan,
+    Table,
+    Tensor,
+    filled,
+    known_array,
+)
 from qdialect.frontends.planning.wide_scales import PlainlyDequantized
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
@@ -48,10 +57,12 @@ _ARITHMETIC: dict[str, Expression] = {
     "Sub": _LEFT - _RIGHT,
     "Mul": _LEFT * _RIGHT,
     "Div": _LEFT / _RIGHT,
-    "Pow": _LEFT.apply("math.powf", _RIGHT),
 }
+_POWER = _LEFT.apply("math.powf", _RIGHT)
+_MULTIPLIED_POWERS = {2.0: _LEFT * _LEFT, 3.0: _LEFT * _LEFT * _LEFT}
+"""By exponents that are one number: ONNX Runtime's kernel multiplies."""
 _EXTREMES: dict[str, Expression] = {"Max": _LEFT.at_least(_RIGHT), "Min": _LEFT.at_most(_RIGHT)}
-_FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "PRelu": activations.leaky_relu(_RIGHT)}
+_FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "Pow": _POWER, "PRelu": activations.leaky_relu(_RIGHT)}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
@@ -138,12 +149,21 @@ def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = Grou
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return binary(call.node.kind, call.f32(0), _other(call), call.kernel)
+    return binary(call.node.kind, call.f32(0), call.f32(1), call.kernel)
 
 
-def _other(call: Call) -> F32Tensor:
-    """Input 1; the exponent of a power may be integers."""
-    if call.node.kind != "Pow" or element_type(call.tensor(1)) == "f32":
+@imports("Pow")
+def _power(call: Call) -> Tensor:
+    call.count(2)
+    base, exponent, known = call.f32(0), _exponent(call), known_array(call.tensor(1))
+    one = None if known is None or known.size != 1 else float(known.item())
+    formula = _POWER if one is None else _MULTIPLIED_POWERS.get(one, _POWER)
+    return Binary(broadcast_shape(base.shape, exponent.shape), (base, exponent), formula, "Pow", call.kernel)
+
+
+def _exponent(call: Call) -> F32Tensor:
+    """Input 1, which may be integers."""
+    if element_type(call.tensor(1)) == "f32":
         return call.f32(1)
     exponent = part_of(call, "Cast", [call.tensor(1)], to=_FLOAT)
     return call.with_input(1, exponent).f32(1)
