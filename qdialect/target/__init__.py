@@ -93,8 +93,7 @@ class Target:
         if self.kind is self:
             return found
         own = self.kind.machine
-        bits, registers = min(found.vector_bits, own.vector_bits), min(found.vector_registers, own.vector_registers)
-        return replace(found, vector_bits=bits, vector_registers=registers)
+        return found.narrowed(own.vector_bits, own.vector_registers)
 
 
 GENERIC = Target(_GENERIC, frozenset())
