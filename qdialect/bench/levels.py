@@ -1,8 +1,8 @@
 """One level of instructions for all engines: the CPU that a run pretends to have.
 
-oneDNN, which OpenVINO and PyTorch multiply by, takes the most that it may use from `ONEDNN_MAX_CPU_ISA`, FBGEMM, PyTorch's
-other library, from `FBGEMM_ENABLE_INSTRUCTIONS`; PyTorch's own vector code has `ATEN_CPU_CAPABILITY`.  The other engines go
-by CPUID alone, so that they are left out.
+oneDNN, which OpenVINO and PyTorch multiply by, takes the most that it may use from `ONEDNN_MAX_CPU_ISA`, and FBGEMM,
+PyTorch's other library, from `FBGEMM_ENABLE_INSTRUCTIONS`; PyTorch's own vector code has `ATEN_CPU_CAPABILITY`.  The
+other engines go by CPUID alone, so that they are left out.
 """
 
 from __future__ import annotations

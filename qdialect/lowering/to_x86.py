@@ -102,8 +102,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
 
 def _functions(target: Target) -> list[InstructionPattern[Any]]:
     """What stands for instructions that the target lacks."""
-    multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
     instructions = instruction_set_of(target)
-    if instructions is None or instructions.has_roundings:
-        return multiply_add
-    return [*multiply_add, RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    has_roundings = instructions is None or instructions.has_roundings
+    roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
+    return [*multiply_add, *roundings]

@@ -8,17 +8,17 @@ A tile of R rows and V vectors of channels takes, for a K group of four taps,
   weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
-in cycles: products / the machine's dot products a cycle, or those of words with their additions, all its instructions / instructions a cycle, loads / loads a
-cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile has the shortest step for R V.  Of
-those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels are mostly powers of two.
+in cycles: products / the machine's dot products a cycle, or those of words with their additions, all its instructions /
+instructions a cycle, loads / loads a cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile
+has the shortest step for R V.  Of those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels
+are mostly powers of two.
 
 Before AVX an instruction overwrites one of its operands, so that each product, and a mask, has a copy beside it; and a
 row is spread over the lanes by an instruction of its own.
 
 Weights within the first level cost nothing beside their loads; from the second level they come at half of its
 bandwidth, as data and results share it, and from beyond at a quarter, or, where words are fetched ahead, at 16 bytes a
-cycle.  A quarter of the second level is taken to be
-free for weights.
+cycle.  A quarter of the second level is taken to be free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
 operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
