@@ -96,7 +96,7 @@ class Machine:
 
 _SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)
 _HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64)
-# The kind `avx2`, which has this core's tiles, is the best one of Zen 2 and 3, too. Fetching helps Zen cores (see below)
+# The kind `avx2`, which has this core's tiles, is that of Zen 2 and 3, too. Fetching helps Zen cores (see below)
 # and takes this one an instruction more in 36.
 _SKYLAKE = replace(_HASWELL, dot_products=2, near_fetch_distance=_NEAR_FETCH)
 _ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
