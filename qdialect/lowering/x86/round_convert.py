@@ -46,10 +46,11 @@ class RoundConvert(InstructionPattern[_Rounded]):
         return _Rounded(found.operands[0], instruction)
 
     def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:
-        type_ = ir.VectorType(op.results[0].type)
-        *outer, lanes = type_.shape
-        count = match.instruction.result.count
-        by_vector = [*outer, lanes // count, count]
+        type_, count = ir.VectorType(op.results[0].type), match.instruction.result.count
+        shape = list(type_.shape)
+        if shape == [count]:
+            return match.instruction.emit(match.source)
+        by_vector = shape if shape[-1] == count else [*shape[:-1], shape[-1] // count, count]
         source = vector.shape_cast(ir.VectorType.get(by_vector, ir.F32Type.get()), match.source)
         result = b.splat(ir.VectorType.get(by_vector, type_.element_type), 0)
         for position in np.ndindex(*by_vector[:-1]):
