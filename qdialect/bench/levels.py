@@ -1,7 +1,8 @@
 """One level of instructions for all engines: the CPU that a run pretends to have.
 
-oneDNN, which OpenVINO and PyTorch multiply by, takes the most that it may use from `ONEDNN_MAX_CPU_ISA`; PyTorch's own
-vector code has `ATEN_CPU_CAPABILITY`.  FBGEMM and the other engines go by CPUID alone, so that they are left out.
+oneDNN, which OpenVINO and PyTorch multiply by, takes the most that it may use from `ONEDNN_MAX_CPU_ISA`, and FBGEMM,
+PyTorch's other library, from `FBGEMM_ENABLE_INSTRUCTIONS`; PyTorch's own vector code has `ATEN_CPU_CAPABILITY`.  The
+other engines go by CPUID alone, so that they are left out.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ _ONEDNN: Mapping[str, str] = {
     "sse4.1": "SSE41",
 }
 
+# The instruction sets that its `fbgemmEnvGetIsa` knows; E1 is VNNI. It has no code for less than AVX2.
+_FBGEMM: Mapping[str, str] = {
+    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni"), "AVX512_E1"),
+    "avx512bw": "AVX512",
+    **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), "AVX2"),
+}
+
 
 def environment(target: str) -> Mapping[str, str]:
     """What is set for a worker at the level of `target`; raises `CompileError` for a name that is not known."""
@@ -40,6 +48,8 @@ def environment(target: str) -> Mapping[str, str]:
     kind = resolve(target).kind.name
     if kind in _ONEDNN:
         settings |= {"ONEDNN_MAX_CPU_ISA": _ONEDNN[kind], "DNNL_MAX_CPU_ISA": _ONEDNN[kind]}
+    if kind in _FBGEMM:
+        settings["FBGEMM_ENABLE_INSTRUCTIONS"] = _FBGEMM[kind]
     settings["ATEN_CPU_CAPABILITY"] = _capability(kind)
     return settings
 
@@ -47,6 +57,11 @@ def environment(target: str) -> Mapping[str, str]:
 def target_name() -> str:
     """The target of this process."""
     return os.environ.get(TARGET, HOST)
+
+
+def has_fbgemm(target: str) -> bool:
+    """Whether FBGEMM has code for the level of `target`."""
+    return target == HOST or resolve(target).kind.name in _FBGEMM
 
 
 def reason_to_leave_out(engine: str, target: str) -> str:

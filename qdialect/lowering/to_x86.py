@@ -31,6 +31,7 @@ from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
 from qdialect.lowering.x86.transposed_gather import TransposedGather
 from qdialect.lowering.x86.unpacked_lanes import Tile
+from qdialect.lowering.x86.vector_rounding import RoundDown, RoundEven, RoundToZero, RoundUp
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
@@ -81,7 +82,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     instructions = instruction_set_of(target)
     if instructions is None:
         return []
-    rounding = [RoundConvert()] if instructions.rounds_to_integers else []
+    conversions = instructions.rounding_conversions
+    rounding = [RoundConvert(conversions)] if conversions else []
     scaling = [ScaleBound(), ScaleExponent()] if instructions.scales_by_exponents else []
     divisions = [RowDivision(), ConstantDivision()] if instructions.divides_slowly else []
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
@@ -103,4 +105,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
 
 def _functions(target: Target) -> list[InstructionPattern[Any]]:
     """What stands for instructions that the target lacks."""
-    return [] if "fma" in target.code_features else [ExactMultiplyAdd()]
+    instructions = instruction_set_of(target)
+    has_roundings = instructions is None or instructions.has_roundings
+    roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
+    return [*multiply_add, *roundings]

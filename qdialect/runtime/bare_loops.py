@@ -69,7 +69,9 @@ class VectorLoop(BareLoop):
     def products_per_cycle(self, machine: Machine) -> float:
         """Multiply-accumulates that `machine` starts in a cycle."""
         # An addition goes with each product of words.
-        dots = machine.dot_products if self.taps > 2 else min(machine.dot_products, machine.vector_instructions / 2)
+        dots = (
+            machine.dot_products if self.taps > 2 else min(machine.word_dots_started, machine.vector_instructions / 2)
+        )
         return dots * self.lanes * self.taps
 
     def memory(self) -> NDArray[np.uint8]:

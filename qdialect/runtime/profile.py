@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -211,7 +211,8 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     """What the kernels need; None where the clock's rate or the code is not known."""
     if vector_rate is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return None
-    machine = replace(host_machine(targets.host_features()), vector_bits=bare_vector_bits(target))
+    machine = host_machine(targets.host_features())
+    machine = machine.narrowed(bare_vector_bits(target), machine.vector_registers)
     code = lower(module, target, Phase.X86).module
     rate = vector_rate / products_per_cycle(target, machine)
     return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code), kernels_of_tiles(code))

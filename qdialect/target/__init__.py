@@ -16,7 +16,8 @@ A target is named as LLVM's tools name it: a CPU, then features that it has more
 ``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
 
 ``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, says whose core tiles are chosen for; what code may
-use stays the same.  ``host`` is the best kind whose features this machine has, with the tiles of its own core.
+use stays the same.  ``host``, or ``native``, is the best kind whose features this machine has, with the tiles of its
+own core.
 
 ``portable`` among the features, as in ``avx2,portable``, asks for the code of a target with plain vector ops in place
 of its instructions: slow, and the same bits on every machine.
@@ -42,6 +43,8 @@ _VNNI = _BW | {"avx512vnni"}
 _VBMI = _VNNI | {"avx512vbmi"}
 _AMX = _VBMI | {"amx-tile", "amx-int8"}
 _GENERIC = "generic"
+_HOST = ("host", "native")
+"""This machine; the second is what compilers call it."""
 _PORTABLE = "portable"
 TUNE = "tune="
 """Before the CPU whose core tiles are chosen for, among a target's features."""
@@ -81,8 +84,11 @@ class Target:
     @property
     def code_features(self) -> frozenset[str]:
         """All features that code may use beside those of every x86-64 CPU."""
-        if self.is_portable:
-            return frozenset()
+        return frozenset() if self.is_portable else self.cpu_features
+
+    @property
+    def cpu_features(self) -> frozenset[str]:
+        """All features of the CPU beside those of every x86-64 CPU."""
         # Kinds name only what tells them apart.
         return with_needed(self.features) | _LEVELS[self.name] if self.name in _LEVELS else self.features
 
@@ -93,8 +99,7 @@ class Target:
         if self.kind is self:
             return found
         own = self.kind.machine
-        bits, registers = min(found.vector_bits, own.vector_bits), min(found.vector_registers, own.vector_registers)
-        return replace(found, vector_bits=bits, vector_registers=registers)
+        return found.narrowed(own.vector_bits, own.vector_registers)
 
 
 GENERIC = Target(_GENERIC, frozenset())
@@ -149,19 +154,21 @@ def named(cpu: str, attributes: str = "") -> Target:
 
     Raises `CompileError` for a name or a feature that is not known.
     """
-    found = host() if cpu == "host" else _by_name(cpu)
+    found = host() if cpu in _HOST else _by_name(cpu)
     for attribute in attributes.split(",") if attributes else ():
         if attribute == _PORTABLE:
-            found = replace(found, name=f"{found.name},{attribute}", is_portable=True)
+            # Its name alone does not tell what a kind has any more.
+            name = f"{found.name},{attribute}"
+            found = replace(found, name=name, features=found.cpu_features, is_portable=True)
             continue
         if attribute.startswith(TUNE):
             found = _tuned_for(found, attribute.removeprefix(TUNE))
             continue
         sign, feature = attribute[:1], attribute[1:]
         if sign not in ("+", "-") or feature not in NEEDS:
-            hint = did_you_mean(feature or attribute, NEEDS)
+            hint = did_you_mean(attribute, [f"{'-' if sign == '-' else '+'}{one}" for one in NEEDS])
             raise CompileError(f"feature must be '+' or '-' and one of {', '.join(NEEDS)}, but got '{attribute}'{hint}")
-        own = found.code_features
+        own = found.cpu_features
         features = with_needed(own | {feature}) if sign == "+" else without(own, feature)
         found = replace(found, name=f"{found.name},{attribute}", features=features)
     return found
@@ -180,7 +187,7 @@ def _tuned_for(target: Target, cpu: str) -> Target:
     if cpu not in CPUS:
         hint = did_you_mean(cpu, CPUS)
         raise CompileError(f"{TUNE} must be followed by a CPU that --print-targets lists, but got '{cpu}'{hint}")
-    return replace(target, name=f"{target.name},{TUNE}{cpu}", features=target.code_features, cpu=cpu)
+    return replace(target, name=f"{target.name},{TUNE}{cpu}", features=target.cpu_features, cpu=cpu)
 
 
 def _by_name(name: str) -> Target:

@@ -286,8 +286,11 @@ def test_engines_are_kept_to_a_target(case: Case) -> None:
     assert levels.environment("skx")["ATEN_CPU_CAPABILITY"] == "avx512"
     assert "ONEDNN_MAX_CPU_ISA" not in levels.environment("host")
     assert layer_variants(False, "host") == ["fbgemm", "onednn"]
-    assert layer_variants(False, "avx2") == ["onednn"]
-    assert layer_variants(True, "avx2") == ["onednn", "onednn_nhwc", "fused_nhwc"]
+    assert levels.environment("znver3")["FBGEMM_ENABLE_INSTRUCTIONS"] == "AVX2"
+    assert levels.environment("cascadelake")["FBGEMM_ENABLE_INSTRUCTIONS"] == "AVX512_E1"
+    assert layer_variants(False, "avx2") == ["fbgemm", "onednn"]
+    assert layer_variants(False, "sse4.1") == ["onednn"]
+    assert layer_variants(True, "sse4.1") == ["onednn", "onednn_nhwc", "fused_nhwc"]
     assert levels.reason_to_leave_out("torch", "generic") == "it cannot be kept to 'generic'"
     with pytest.raises(CompileError, match="target must be one of"):
         levels.environment("avx3")

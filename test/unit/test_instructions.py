@@ -24,7 +24,8 @@ FAMILIES = (
         packs.PACK_WORDS,
         packs.PACK_BYTES,
     ),
-    *(permutes.VPERMD, permutes.VPSHUFB, conversions.VCVTPS2DQ, {64: permutes.VPERMI2B, 16: permutes.VPERMI2D}),
+    *(permutes.VPERMD, permutes.VPSHUFB, {64: permutes.VPERMI2B, 16: permutes.VPERMI2D}),
+    *(conversions.VCVTPS2DQ, conversions.CVTPS2DQ),
 )
 INSTRUCTIONS = [instruction for family in FAMILIES for instruction in family.values()]
 DRAWS = 4

@@ -1,6 +1,7 @@
 """Tile sizes: everything is covered once, and a tile fits the registers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -213,6 +214,28 @@ def test_weights_of_other_products_are_not_kept(name: str) -> None:
 def test_what_is_fetched_ahead_on_zen_4() -> None:
     machine = resolve("znver4").machine
     assert (machine.long_stream, machine.fetch_distance) == (1 << 18, 1 << 13)
+
+
+def test_a_double_pumped_core_starts_twice_as_many_narrow_instructions() -> None:
+    whole, half, quarter = (resolve(name).machine for name in ("znver4", "avx2,tune=znver4", "sse4.1,tune=znver4"))
+    assert (whole.dot_products, whole.vector_instructions, whole.loads) == (1, 2, 1)
+    for narrow in (half, quarter):
+        assert (narrow.dot_products, narrow.vector_instructions, narrow.loads) == (2, 4, 2)
+    skylake_x, zen_5 = resolve("avx2,tune=skx").machine, resolve("avx2,tune=znver5").machine
+    assert (skylake_x.vector_bits, skylake_x.dot_products, zen_5.dot_products) == (256, 2, 2)
+
+
+def test_additions_of_words_take_units_of_their_products_on_zen() -> None:
+    zen, skylake = (tile_model(resolve(name)) for name in ("avx2,tune=znver4", "skylake"))
+    assert zen is not None
+    assert skylake is not None
+    assert zen.machine.word_dots_started == 1.6
+    assert skylake.machine.word_dots_started == skylake.machine.dot_products == 2
+    words = replace(zen, products=Products.STORED_WORDS)
+    assert words.cycles(6, 2, 1) == 15
+    # What is fetched ahead from beyond the second level comes in time.
+    assert words.cycles(6, 2, 1 << 30) == 15
+    assert replace(words, machine=replace(words.machine, near_fetch_distance=0)).cycles(6, 2, 1 << 30) == 16
 
 
 def test_sapphire_rapids_takes_tall_tiles_of_weights_beyond_its_first_level_and_fetches_short_streams() -> None:

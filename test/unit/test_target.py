@@ -1,5 +1,6 @@
 """What a CPU can do: by name, and detected."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,8 +131,19 @@ def test_unknown_features_are_refused(attribute: str) -> None:
 def test_the_nearest_name_is_proposed() -> None:
     with pytest.raises(CompileError, match=r"but got 'haswel', did you mean 'haswell'\?"):
         resolve("haswel")
-    with pytest.raises(CompileError, match=r"but got '\+avxvni', did you mean 'avxvnni'\?"):
-        resolve("haswell,+avxvni")
+    for wrong, near in (("+avxvni", "+avxvnni"), ("-avxvni", "-avxvnni"), ("fma", "+fma")):
+        with pytest.raises(CompileError, match=re.escape(f"but got '{wrong}', did you mean '{near}'?")):
+            resolve(f"haswell,{wrong}")
+
+
+def test_native_is_the_host() -> None:
+    assert resolve("native") == resolve("host")
+
+
+@pytest.mark.parametrize("name", ["avx2,portable,tune=znver3", "avx2,tune=znver3,portable", "avx2,portable,-fma"])
+def test_portable_targets_keep_their_kind(name: str) -> None:
+    found = resolve(name)
+    assert (found.kind.name, found.is_portable, found.code_features) == ("avx2", True, frozenset())
 
 
 ZEN_5 = "vendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\nstepping\t: 1\n"

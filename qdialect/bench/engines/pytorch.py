@@ -14,7 +14,7 @@ import numpy as np
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign
 from qdialect.bench.engines.torch_encoder import TorchEncoder
-from qdialect.bench.levels import HOST, target_name
+from qdialect.bench.levels import has_fbgemm, target_name
 from qdialect.bench.network import LEAKY_SLOPE
 
 # Variant: the library, and whether tensors are channels-last.
@@ -38,9 +38,9 @@ _FUSED: Mapping[str, tuple[str, list[float], bool]] = {
 
 
 def layer_variants(is_convolution: bool, target: str) -> list[str]:
-    """How a layer is run at the level of `target`; FBGEMM goes by CPUID alone, so that it stands for the host only."""
+    """How a layer is run at the level of `target`."""
     found = _VARIANTS if is_convolution else _PRODUCT_VARIANTS
-    return [variant for variant in found if target == HOST or not variant.startswith("fbgemm")]
+    return [variant for variant in found if has_fbgemm(target) or not variant.startswith("fbgemm")]
 
 
 class TorchSession:
@@ -95,6 +95,7 @@ class PyTorch:
         if case.kind == "transformer":
             form = case.forms["onnx"]
             with np.load(case.parameters, allow_pickle=False) as archive:
+                self._torch.backends.quantized.engine = "x86" if has_fbgemm(target_name()) else "onednn"
                 encoder = TorchEncoder(self._torch, dict(archive))
             return TorchSession(encoder.function(form.inputs()[0]), form.outputs()[0])
         form = case.forms["qdq"]

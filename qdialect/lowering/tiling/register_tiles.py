@@ -8,16 +8,17 @@ A tile of R rows and V vectors of channels takes, for a K group of four taps,
   weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
-in cycles: products / the machine's dot products a cycle, all its instructions / instructions a cycle, loads / loads a
-cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile has the shortest step for R V.  Of
-those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels are mostly powers of two.
+in cycles: products / the machine's dot products a cycle, or those of words with their additions, all its instructions /
+instructions a cycle, loads / loads a cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile
+has the shortest step for R V.  Of those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels
+are mostly powers of two.
 
 Before AVX an instruction overwrites one of its operands, so that each product, and a mask, has a copy beside it; and a
 row is spread over the lanes by an instruction of its own.
 
 Weights within the first level cost nothing beside their loads; from the second level they come at half of its
-bandwidth, as data and results share it, and from beyond at a quarter.  A quarter of the second level is taken to be
-free for weights.
+bandwidth, as data and results share it, and from beyond at a quarter, or, where words are fetched ahead, at 16 bytes a
+cycle.  A quarter of the second level is taken to be free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
 operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
@@ -51,6 +52,8 @@ _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MAX_ROWS = 16
 """A single vector is bound by broadcasts: more rows gain nothing."""
+_FETCHED_BANDWIDTH = 16
+"""Bytes of weights that arrive in a cycle from beyond the second level where they are fetched ahead."""
 _TWO_OPERANDS = 4
 """Lanes of vectors whose instructions overwrite an operand: those before AVX."""
 _BESIDE = 3
@@ -143,7 +146,7 @@ class TileModel:
     def choices(self) -> Iterator[Choice]:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
-        first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
+        first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
         if self.products is Products.BYTES:
             accumulators = self._in_flight * 2
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
@@ -171,6 +174,12 @@ class TileModel:
         """Products that start until the sums of the first one are there."""
         return math.ceil(self.machine.dot_latency * self.machine.dot_products)
 
+    @property
+    def _far_bandwidth(self) -> float:
+        """Bytes of weights that arrive in a cycle from beyond the second level."""
+        is_fetched = self.products is Products.STORED_WORDS and self.machine.near_fetch_distance
+        return _FETCHED_BANDWIDTH if is_fetched else self.machine.l2_bandwidth / 4
+
     def with_narrower(self, rows: int, vectors: int) -> Tiles:
         """A tile, and for the channels that are left over narrower ones with no more accumulators."""
         narrower = {narrow: min(self.fitting_rows(narrow), rows * vectors // narrow) for narrow in range(1, vectors)}
@@ -179,7 +188,7 @@ class TileModel:
     def cycles(self, rows: int, vectors: int, size: int) -> float:
         """Cycles of a tile for a K group, with weights of `size` bytes; few rows wait for the latency of products."""
         near = size < self.machine.long_stream
-        return self._candidate(vectors, rows, self.machine.l2_bandwidth / (2 if near else 4)).step
+        return self._candidate(vectors, rows, self.machine.l2_bandwidth / 2 if near else self._far_bandwidth).step
 
     def _choice(
         self, title: str, bandwidth: float, accumulators: int | None = None, taps: int = _ANY, size: int = _ANY
@@ -202,8 +211,9 @@ class TileModel:
             Products.STORED_WORDS: 4 * sums,
         }
         started = instructions[self.products] + self._copies(rows, sums, data)
+        dots = machine.word_dots_started if words else machine.dot_products
         cycles = {
-            "products": max(products / machine.dot_products, started / machine.vector_instructions),
+            "products": max(products / dots, started / machine.vector_instructions),
             "loads": (data + (2 if words else 1) * vectors) / machine.loads,
             "weights": (8 if words else 4) * self.lanes * vectors / bandwidth,
             "latency": float(machine.dot_latency),

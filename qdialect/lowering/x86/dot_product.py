@@ -35,7 +35,7 @@ from qdialect.lowering.x86.narrow_contraction import (
     factors_of,
     narrow_contraction,
 )
-from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch
+from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, fetch_near, prefetch, tile_axis, tile_size
 from qdialect.passes.pattern import MatchFailure
 from qdialect.target.machine import Machine
 
@@ -44,8 +44,6 @@ _PAIR = 2
 _INNER = 2
 # The dimension of the weights that counts a step's vectors, before lanes and taps.
 _VECTOR = 3
-# A loop so short is at its end before anything arrives.
-_FEW_STEPS = 32
 
 
 @dataclass(frozen=True)
@@ -87,10 +85,10 @@ class DotProduct(InstructionPattern[_Dots]):
         emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
-        # Words are loaded twice as often as bytes for as many products, which leaves loads for nothing else.
+        # Words are loaded twice as often as bytes for as many products, which leaves few loads for anything else.
         is_loading = found.factors is WORDS and self._instructions.multiplies_words
-        if lane not in found.data.loops and not is_loading:
-            _prefetch_ahead(found, self._instructions.machine)
+        if lane not in found.data.loops:
+            _prefetch_ahead(found, self._instructions.machine, is_loading)
         outer_data, data = _load(op, found.data, match)
         result = found.start
         terms = [loop for loop in loops.reduced if loop != tap]
@@ -189,17 +187,21 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
     return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: NarrowContraction, machine: Machine) -> None:
-    """Prefetch what the next tiles read, where there are some."""
-    axis = _tile_axis(found.data.read)
-    if axis is not None:
+def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
+    """Prefetch what the next tiles read, where there are some; where the loop `is_loading`, the next weights alone."""
+    axis, size = tile_axis(found.data.read, _INNER), found.factors.bits // 8
+    if axis is None:
+        return
+    if is_loading:
+        fetch_near(found.weights.read, size, _VECTOR, machine)
+    else:
         _fetch_next_tile(found.data.read, axis, found.factors.taps)
-        _fetch_weights(found.weights.read, found.factors.bits // 8, machine)
+        _fetch_weights(found.weights.read, size, machine)
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
-    tile, steps = _tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
+    tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
     # K groups that are new in the next tile, for each step of a loop that reads one.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
@@ -223,23 +225,6 @@ def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     for vector_index in range(vectors):
         indices[-_VECTOR] = _index(vector_index)
         prefetch(weights.buffer, indices, SECOND_LEVEL)
-
-
-def _tile_axis(read: Read) -> int | None:
-    """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few."""
-    shape = b.shape_of(read.buffer)
-    if len(read.shape) <= _INNER or shape[-_INNER] < _FEW_STEPS:
-        return None
-    in_loop = isinstance(read.indices[-_INNER].owner, ir.Block)
-    outer = len(read.indices) - len(read.shape)
-    axis = next((outer + i for i, size in enumerate(read.shape[:-_INNER]) if size > 1), None)
-    if axis is None or not in_loop:
-        return None
-    return axis if shape[axis] > _tile_size(read, axis) else None
-
-
-def _tile_size(read: Read, axis: int) -> int:
-    return read.shape[axis - len(read.indices) + len(read.shape)]
 
 
 def _index(value: int) -> ir.Value:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from qdialect.lowering.x86.instructions.conversions import CVTPS2DQ, VCVTPS2DQ
 from qdialect.lowering.x86.instructions.dot_products import (
     VPDPBSSD,
     VPDPBUSD,
@@ -16,6 +17,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     pair_dot,
     word_dot,
 )
+from qdialect.lowering.x86.instructions.instruction import Instruction
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
 from qdialect.lowering.x86.row_division import is_faster
@@ -47,6 +49,8 @@ class InstructionSet:
     """The core that code is made for."""
     has_tiles: bool = False
     """Whether `tdpbusd` multiplies matrix tiles."""
+    has_roundings: bool = True
+    """Whether `roundps` rounds f32 numbers."""
 
     @property
     def vector_bytes(self) -> int:
@@ -77,6 +81,14 @@ class InstructionSet:
     def rounds_to_integers(self) -> bool:
         """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
         return self.lanes == _ZMM
+
+    @property
+    def rounding_conversions(self) -> Mapping[str, Instruction]:
+        """By the op that rounds: instructions that convert f32 numbers to integers and round them so."""
+        if self.rounds_to_integers:
+            return VCVTPS2DQ
+        # Rounding and then converting takes one instruction more, but is the same in every mode.
+        return {} if self.has_roundings else CVTPS2DQ
 
     @property
     def scales_by_exponents(self) -> bool:
@@ -117,4 +129,5 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
         target.machine,
         TDPBUSD.runs_on(kind.code_features),
+        kind.name != "x86-64",
     )
