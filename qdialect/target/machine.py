@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from qdialect.target.levels import ZEN_4_LEVELS, Levels
+from qdialect.target.pipes import ZEN_4_PIPES, Pipes
+
 _KB = 1 << 10
 _MB = 1 << 20
 _MEMORY_CYCLES = 256
@@ -47,6 +50,12 @@ class Machine:
     division_cycles: int = 0
     """Cycles from the start of a division of a whole vector of f32 numbers to that of the next; 0 where not known."""
 
+    pipes: Pipes | None = None
+    """Which kinds of instructions compete; None where that was not measured."""
+
+    levels: Levels | None = None
+    """What memory delivers; None where that was not measured."""
+
     @property
     def long_stream(self) -> int:
         """Bytes of weights that do not stay in the second level: a quarter of it is taken to be free for them."""
@@ -85,7 +94,7 @@ _SAPPHIRE_RAPIDS = replace(
 _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2)
-_ZEN_4 = Machine(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32)
+_ZEN_4 = Machine(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32, pipes=ZEN_4_PIPES, levels=ZEN_4_LEVELS)
 _ZEN_5 = Machine(512, 32, 2, 4, 4, 2, 48 * _KB, _MB, 64)
 
 MACHINES: Mapping[str, Machine] = {
