@@ -10,7 +10,7 @@ pipe takes need as many cycles as there are of them for each of its pipes,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
@@ -37,8 +37,8 @@ class Pipes:
 
     width: int
     """Bits that a pipe computes, a load port loads and the store port stores in a cycle."""
-    of_kind: Mapping[Kind, frozenset[int]]
-    latencies: Mapping[Kind, int]
+    of_kind: Mapping[Kind, frozenset[int]] = field(hash=False)
+    latencies: Mapping[Kind, int] = field(hash=False)
     """Cycles from the operands of an instruction on 512 bits to its result."""
     division_cycles: int
     """Cycles from a division of floats of `width` bits to the next."""

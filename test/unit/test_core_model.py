@@ -65,6 +65,19 @@ def test_a_wide_load_or_store_takes_two_turns() -> None:
     assert found == {"loads": 1.5, "stores": 3}
 
 
+def test_rows_that_lie_apart_are_loaded_and_stored_one_by_one() -> None:
+    view = "memref<4x16xi8, strided<[{}, 1]>>"
+    found = _counted(
+        f"""
+      %u = arith.constant 0 : i8
+      %a = vector.transfer_read %x[%c0, %c0], %u : {view.format(16)}, vector<4x16xi8>
+      vector.transfer_write %a, %y[%c0, %c0] : vector<4x16xi8>, {view.format(32)}
+    """,
+        f"%x: {view.format(16)}, %y: {view.format(32)}",
+    )
+    assert found == {"loads": 1, "stores": 4}
+
+
 def test_a_comparison_and_a_selection_of_the_same_are_one_minimum() -> None:
     found = _counted("""
       %a = vector.load %x[%c0] : memref<64xf32>, vector<16xf32>

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import contraction_of
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.target.pipes import Kind, Pipes
 
 LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload")
@@ -73,9 +74,9 @@ _GATHERED = 8
 def occupied(op: ir.Operation, pipes: Pipes) -> Counter[str]:
     """What `op` asks of each kind of pipe and port."""
     if op.name in LOADS:
-        return Counter({"loads": max(_pieces(op.results[0].type, pipes), 1) / 2})
+        return Counter({"loads": _accesses(op.results[0].type, op.operands[0].type, pipes) / 2})
     if op.name in STORES:
-        return Counter({"stores": max(_pieces(op.operands[0].type, pipes), 1)})
+        return Counter({"stores": _accesses(op.operands[0].type, op.operands[1].type, pipes)})
     if op.name == "vector.gather":
         count = math.prod(ir.VectorType(op.results[0].type).shape)
         return Counter({"loads": count if count >= _GATHERED else count / 2})
@@ -100,6 +101,19 @@ def bits(type_: ir.Type) -> int:
     element = type_.element_type
     width = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 8
     return math.prod(type_.shape) * width
+
+
+def _accesses(vector: ir.Type, buffer: ir.Type, pipes: Pipes) -> int:
+    """How many pieces, each as wide as a port and of elements that follow each other, hold a vector in memory."""
+    strides = static_strides(ir.MemRefType(buffer)) if isinstance(buffer, ir.MemRefType) else None
+    if not isinstance(vector, ir.VectorType) or not strides or vector.rank > len(strides) or strides[-1] != 1:
+        return max(_pieces(vector, pipes), 1)
+    length, count = 1, math.prod(vector.shape)
+    for extent, stride in zip(reversed(vector.shape), reversed(strides), strict=False):
+        if extent > 1 and stride != length:
+            break
+        length *= extent
+    return count // length * -(-length * bits(vector) // count // pipes.width)
 
 
 def _pieces(type_: ir.Type, pipes: Pipes) -> int:
@@ -212,7 +226,9 @@ def _transpose(op: ir.Operation, pipes: Pipes) -> Counter[str]:
     repeated = not isinstance(source, ir.Block) and source.name == "vector.broadcast"
     if repeated or order[-1] == len(order) - 1:
         return Counter()
-    return Counter({Kind.PERMUTE: int(math.log2(type_.shape[-1])) * _pieces(type_, pipes)})
+    rows, last = math.prod(list(type_.shape)[:-1]), type_.shape[-1]
+    pieces = -(-bits(type_) // rows // pipes.width)
+    return Counter({Kind.PERMUTE: int(math.log2(last)) * rows * pieces})
 
 
 def _widened(op: ir.Operation, pipes: Pipes) -> Counter[str]:
