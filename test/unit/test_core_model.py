@@ -128,7 +128,7 @@ def test_a_reduction_halves_lanes_and_a_transposition_interleaves_vectors() -> N
       %t = vector.transpose %m, [1, 0] : vector<4x4xf32> to vector<4x4xf32>
       vector.store %w, %y[%c0] : memref<64xf32>, vector<16xf32>
     """)
-    assert found == {"loads": 1, A: 2 + 4, P: 4 + 2 * 2, "stores": 2}
+    assert found == {"loads": 1, A: 2 + 4, P: 4 + 2 * 4, "stores": 2}
 
 
 LOOP = """
