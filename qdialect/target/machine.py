@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from qdialect.target.levels import ZEN_4_LEVELS, Levels
 from qdialect.target.pipes import ZEN_4_PIPES, Pipes
@@ -55,6 +56,11 @@ class Machine:
 
     levels: Levels | None = None
     """What memory delivers; None where that was not measured."""
+
+    @cached_property
+    def vector_pipes(self) -> Pipes | None:
+        """The pipes for vectors of `vector_bits`, which may be narrower than they are."""
+        return self.pipes and replace(self.pipes, width=min(self.pipes.width, self.vector_bits))
 
     @property
     def long_stream(self) -> int:

@@ -1,6 +1,7 @@
 """What the cost model says of a core whose pipes and memory were measured: counted by hand for small programs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from vector_programs import module_of
@@ -76,6 +77,14 @@ def test_rows_that_lie_apart_are_loaded_and_stored_one_by_one() -> None:
         f"%x: {view.format(16)}, %y: {view.format(32)}",
     )
     assert found == {"loads": 1, "stores": 4}
+
+
+def test_vectors_of_a_target_that_are_narrower_than_the_pipes_take_one_each() -> None:
+    found = replace(ZEN_4, vector_bits=128).vector_pipes
+    assert found is not None
+    assert found.width == 128
+    assert ZEN_4.vector_pipes == ZEN_4.pipes
+    assert MACHINES["znver5"].vector_pipes is None
 
 
 def test_a_comparison_and_a_selection_of_the_same_are_one_minimum() -> None:

@@ -140,7 +140,7 @@ class KernelCycles:
 def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles]:
     """Cycles by the number of a kernel, of the kernels of a module of the phase `x86`."""
     found: dict[int, KernelCycles] = {}
-    if machine.pipes:
+    if machine.vector_pipes:
         module = simplified(module)
     constants, network = _constants(module)
     for function in functions(module):
@@ -161,7 +161,7 @@ def predicted(op: ir.Operation, machine: Machine) -> float:
     """Cycles of a function or a loop, the sum of what its loop bodies take."""
     outside, inside = _outside_of_loops(op, machine)
     body = cycles(outside, machine, mixed=True) + sum(predicted(loop, machine) for loop in inside)
-    pipes = machine.pipes
+    pipes = machine.vector_pipes
     if pipes and op.name == _LOOP:
         body = max(body, Chains(lambda link: latency(link, pipes), _trips).cycles(op))
     return _trips(op) * body
@@ -229,9 +229,9 @@ def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
 def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False) -> float:
     """Cycles of the busiest port; `mixed` is with pipes among which instructions are distributed as a core does it."""
     totals = Counter(counts)
-    if machine.pipes:
+    if machine.vector_pipes:
         ports = (totals[name] for name in ("loads", "stores", "divisions"))
-        return max(machine.pipes.cycles(counts, mixed=mixed), *ports)
+        return max(machine.vector_pipes.cycles(counts, mixed=mixed), *ports)
     return max(
         totals["products"] / machine.dot_products,
         (totals["loads"] + totals["tile loads"]) / machine.loads,
@@ -282,8 +282,8 @@ def _trips(op: ir.Operation) -> float:
 
 
 def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
-    if machine.pipes:
-        return occupied(op, machine.pipes)
+    if machine.vector_pipes:
+        return occupied(op, machine.vector_pipes)
     if op.name == "vector.contract":
         vectors = math.prod(contraction_of(op).extents) * 8 // machine.vector_bits
         return Counter(products=vectors, instructions=vectors, multiplications=vectors)
