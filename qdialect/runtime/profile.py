@@ -23,6 +23,7 @@ from qdialect.lowering.tiling.bound import (
     kernels_of_pairs,
     kernels_of_tiles,
 )
+from qdialect.lowering.tiling.reuse import CallReuse, Reuse, call_reuses
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import (
@@ -177,7 +178,8 @@ def profile_ops(
         return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
     used = [loops[model.dots_of(call)] for call, _ in pairs]
     calls = tuple(
-        CallProfile(call, one, peaks[loop], *model.seconds(call)) for (call, one), loop in zip(pairs, used, strict=True)
+        CallProfile(call, one, peaks[loop], *model.seconds(call, uses))
+        for (call, one), loop, uses in zip(pairs, used, model.uses_of([call for call, _ in pairs]), strict=True)
     )
     others = {loop: peaks[loop] for call, loop in zip(calls, used, strict=True) if call.call.macs and loop != title}
     return Profile(calls, len(cycles), peak, title, model.frequency, others)
@@ -194,6 +196,14 @@ class _Model:
     """Numbers of the kernels that sum products of bytes in pairs."""
     of_tiles: Collection[int]
     """Numbers of the kernels that multiply matrix tiles."""
+    reuses: Sequence[CallReuse]
+    """Of the calls in the code of the network."""
+
+    def uses_of(self, calls: Sequence[KernelCall]) -> list[Sequence[Reuse]]:
+        """How far back each call finds what it uses; nothing where the code does not have these calls."""
+        if [one.kernel for one in self.reuses] != [call.kernel for call in calls]:
+            return [()] * len(calls)
+        return [one.parts for one in self.reuses]
 
     def dots_of(self, call: KernelCall) -> Dots:
         """What a kernel multiplies by."""
@@ -201,10 +211,10 @@ class _Model:
             return Dots.PAIRS
         return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
 
-    def seconds(self, call: KernelCall) -> tuple[float, float]:
+    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float, float]:
         """At least, and as predicted."""
         found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
-        return found.bound / self.frequency, found.with_memory(call.bytes_moved, self.machine) / self.frequency
+        return found.bound / self.frequency, found.in_a_network(call.bytes_moved, uses, self.machine) / self.frequency
 
 
 def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
@@ -215,7 +225,8 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     machine = machine.narrowed(bare_vector_bits(target), machine.vector_registers)
     code = lower(module, target, Phase.X86).module
     rate = vector_rate / products_per_cycle(target, machine)
-    return _Model(machine, rate, kernel_cycles(code, machine), kernels_of_pairs(code), kernels_of_tiles(code))
+    of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
+    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code))
 
 
 def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

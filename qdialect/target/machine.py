@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+from qdialect.target.levels import ZEN_4_LEVELS, Levels
+from qdialect.target.pipes import ZEN_4_PIPES, Pipes
 
 _KB = 1 << 10
 _MB = 1 << 20
@@ -57,6 +61,17 @@ class Machine:
 
     division_cycles: int = 0
     """Cycles from the start of a division of a whole vector of f32 numbers to that of the next; 0 where not known."""
+
+    pipes: Pipes | None = None
+    """Which kinds of instructions compete; None where that was not measured."""
+
+    levels: Levels | None = None
+    """What memory delivers; None where that was not measured."""
+
+    @cached_property
+    def vector_pipes(self) -> Pipes | None:
+        """The pipes for vectors of `vector_bits`, which may be narrower than they are."""
+        return self.pipes and replace(self.pipes, width=min(self.pipes.width, self.vector_bits))
 
     @property
     def word_dots_started(self) -> float:
@@ -120,7 +135,14 @@ _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2, near_fetch_distance=_NEAR_FETCH, word_dots=1.6)
 # Of 256 bits, a loop of products of words and additions reaches 0.8 of what the units allow, and one that reads words
 # from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.
-_ZEN_4 = Machine(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32, near_fetch_distance=_NEAR_FETCH, word_dots=0.8, unit_bits=256)
+_ZEN_4 = Machine(
+    *(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32),
+    near_fetch_distance=_NEAR_FETCH,
+    word_dots=0.8,
+    unit_bits=256,
+    pipes=ZEN_4_PIPES,
+    levels=ZEN_4_LEVELS,
+)
 _ZEN_5 = Machine(512, 32, 2, 4, 4, 2, 48 * _KB, _MB, 64)
 
 MACHINES: Mapping[str, Machine] = {

@@ -10,6 +10,10 @@ Of every op on vectors, times the trips of the loops around it, there are counte
 and the longest of the four is the bound: no order of instructions is faster, if LLVM needs as many.  Constants, casts
 and extensions, which loads do on the way, count nothing; neither do addresses and the loops themselves.
 
+Where it was measured which pipes of a core take which instructions (`qdialect/target/pipes.py`), the bound is that of
+the busiest set of pipes, of the ports of loads and stores or of the divider, as `occupations` counts them, in a copy of
+the code that says nothing twice (`simplified`).
+
 A core looks some hundred instructions ahead, so that the body of one loop overlaps with itself and little with that of
 the next.  What a kernel is predicted to take is therefore the sum of the bounds of its loop bodies, each for itself:
 
@@ -18,6 +22,11 @@ the next.  What a kernel is predicted to take is therefore the sum of the bounds
 and at least what its bytes take to come: those that exceed the first level at half of the second one's bandwidth, as
 data and results share it, and those that exceed the second level at a quarter.  Where the bandwidth of the third level
 was measured, what is waited for is added instead, as `KernelCycles.awaited` says.
+
+Where the pipes were measured, a loop takes no less than the chain of what its iterations hand on (`latency`), and
+instructions that alternate are distributed less evenly among the pipes than they could be.  Where memory was measured,
+too, a call waits for its bytes as `qdialect/target/levels.py` says, from where the calls before it have left them
+(`reuse`).
 
 Kernels of matrix tiles are predicted otherwise.  Loads of tiles are hidden behind products and stores of tiles, or
 these behind them, but vector code is not:
@@ -40,7 +49,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
@@ -49,16 +58,17 @@ from qdialect.lowering.indexing_maps import contraction_of
 from qdialect.lowering.lowered import PROGRAM
 from qdialect.lowering.program import KERNEL
 from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.tiling.latency import Chains
 from qdialect.lowering.tiling.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
+from qdialect.lowering.tiling.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied
+from qdialect.lowering.tiling.reuse import Reuse
+from qdialect.lowering.tiling.simplified import simplified
 from qdialect.lowering.tiling.tile_traffic import missed_lines, tile_loads
 from qdialect.lowering.x86.delayed_epilogue import TRIPS
 from qdialect.lowering.x86.instructions.tiles import CONFIGURE, LOAD, LOAD_PAST, STORE, TILE_ROWS
 from qdialect.target.machine import Machine
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
-_LOADS = ("vector.load", "vector.transfer_read", "vector.maskedload", "llvm.load")
-_SHUFFLES = ("vector.shuffle", "llvm.shufflevector")
-_STORES = ("vector.store", "vector.transfer_write", "vector.maskedstore")
 _FREE = ("arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi")
 _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = re.compile(r"tdpb")
@@ -103,6 +113,15 @@ class KernelCycles:
             return self.predicted + self.awaited(size, machine)
         return max(self.predicted, memory_cycles(size, machine))
 
+    def in_a_network(self, size: int, uses: Sequence[Reuse], machine: Machine) -> float:
+        """The same of a call that finds the buffers that it uses so far back."""
+        total = sum(one.size for one in uses)
+        if not machine.levels or not total:
+            return self.with_memory(size, machine)
+        # Of a buffer whose borders alone are written it uses a part.
+        part = min(size / total, 1.0)
+        return machine.levels.cycles(self.predicted, ((one.size * part, one.distance) for one in uses))
+
     def awaited(self, size: int, machine: Machine) -> float:
         """Cycles until what no tile loads has come, from where the other kernels of the network have left it.
 
@@ -121,6 +140,8 @@ class KernelCycles:
 def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles]:
     """Cycles by the number of a kernel, of the kernels of a module of the phase `x86`."""
     found: dict[int, KernelCycles] = {}
+    if machine.vector_pipes:
+        module = simplified(module)
     constants, network = _constants(module)
     for function in functions(module):
         name = ir.StringAttr(function.attributes["sym_name"]).value
@@ -139,7 +160,11 @@ def kernel_cycles(module: ir.Module, machine: Machine) -> dict[int, KernelCycles
 def predicted(op: ir.Operation, machine: Machine) -> float:
     """Cycles of a function or a loop, the sum of what its loop bodies take."""
     outside, inside = _outside_of_loops(op, machine)
-    return _trips(op) * (cycles(outside, machine) + sum(predicted(loop, machine) for loop in inside))
+    body = cycles(outside, machine, mixed=True) + sum(predicted(loop, machine) for loop in inside)
+    pipes = machine.vector_pipes
+    if pipes and op.name == _LOOP:
+        body = max(body, Chains(lambda link: latency(link, pipes), _trips).cycles(op))
+    return _trips(op) * body
 
 
 def _predicted_tiles(counts: Mapping[str, float], missed: float, machine: Machine) -> float:
@@ -201,9 +226,12 @@ def _kernels_with(instruction: re.Pattern[str], module: ir.Module) -> set[int]:
     return {int(number[1]) for function, number in numbers if number and instruction.search(str(function))}
 
 
-def cycles(counts: Mapping[str, float], machine: Machine) -> float:
-    """Cycles of the busiest port."""
+def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False) -> float:
+    """Cycles of the busiest port; `mixed` is with pipes among which instructions are distributed as a core does it."""
     totals = Counter(counts)
+    if machine.vector_pipes:
+        ports = (totals[name] for name in ("loads", "stores", "divisions"))
+        return max(machine.vector_pipes.cycles(counts, mixed=mixed), *ports)
     return max(
         totals["products"] / machine.dot_products,
         (totals["loads"] + totals["tile loads"]) / machine.loads,
@@ -254,19 +282,21 @@ def _trips(op: ir.Operation) -> float:
 
 
 def _own(op: ir.Operation, machine: Machine) -> Counter[str]:
+    if machine.vector_pipes:
+        return occupied(op, machine.vector_pipes)
     if op.name == "vector.contract":
         vectors = math.prod(contraction_of(op).extents) * 8 // machine.vector_bits
         return Counter(products=vectors, instructions=vectors, multiplications=vectors)
     if op.name == "llvm.call_intrinsic":
         return _instruction(op, machine)
-    if op.name in _LOADS:
+    if op.name in LOADS:
         return Counter(loads=_vectors(op.results[0].type, machine))
-    if op.name in _STORES:
+    if op.name in STORES:
         return Counter(stores=_vectors(op.operands[0].type, machine))
     if op.name.startswith(("arith.", "math.")) and op.name not in _FREE and op.results:
         vectors = max(_vectors(value.type, machine) for value in (*op.operands, *op.results))
         return Counter(instructions=vectors, multiplications=vectors if op.name in _MULTIPLICATIONS else 0)
-    if op.name in _SHUFFLES and _bits(op.results[0].type) >= _bits(op.operands[0].type):
+    if op.name in SHUFFLES and bits(op.results[0].type) >= bits(op.operands[0].type):
         return Counter(instructions=_vectors(op.results[0].type, machine))
     return Counter()
 
@@ -293,12 +323,4 @@ def _tile_instruction(name: str, rows: int, machine: Machine) -> Counter[str]:
 
 def _vectors(type_: ir.Type, machine: Machine) -> int:
     """Vectors that hold a value; none for a scalar."""
-    return -(-_bits(type_) // machine.vector_bits)
-
-
-def _bits(type_: ir.Type) -> int:
-    if not isinstance(type_, ir.VectorType):
-        return 0
-    element = type_.element_type
-    width = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 8
-    return math.prod(type_.shape) * width
+    return -(-bits(type_) // machine.vector_bits)

@@ -158,7 +158,7 @@ def _address(value: ir.Value) -> _Address:
     if op.name in _CASTS:
         return _address(op.operands[0])
     if op.name == "memref.extract_aligned_pointer_as_index":
-        return _Address(buffer=_root(op.operands[0]))
+        return _Address(buffer=root(op.operands[0]))
     if op.name == "memref.extract_strided_metadata":
         return _offset(op.operands[0])
     return _Address(constant(value) or 0)
@@ -172,7 +172,7 @@ def _product(op: ir.Operation) -> _Address:
     return _Address()
 
 
-def _root(buffer: ir.Value) -> ir.BlockArgument | None:
+def root(buffer: ir.Value) -> ir.BlockArgument | None:
     """The argument that `buffer` is a view of."""
     while not isinstance(buffer.owner, ir.Block):
         if buffer.owner.name not in _VIEWS:
