@@ -16,6 +16,7 @@ from qdialect.lowering.operands.transposed_operands import source_of
 from qdialect.lowering.program import BufferSlot, Program
 from qdialect.lowering.rows.block_function import block_function
 from qdialect.lowering.rows.block_program import BlockProgram, Moving
+from qdialect.lowering.rows.in_place import heirs
 from qdialect.lowering.rows.row_groups import RowGroup, Scope
 from qdialect.lowering.rows.row_roles import block_shape
 from qdialect.lowering.rows.row_views import steps
@@ -81,6 +82,7 @@ class _BlockLowering(GraphLowering):
         super().__init__(function, program, scope=scope)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
+        self._heirs = heirs(self._operations, self.islands)
 
     def lower(self) -> None:
         """Lower every op."""
@@ -92,12 +94,23 @@ class _BlockLowering(GraphLowering):
                 self.copy(slot, result, shape_of(value.type), "result")
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """The slot of a new value: that of the block's part of a result, else scratch memory."""
-        slot = self._results.get(value)
+        """The slot of a new value: in the block's part of a result, in place of another value or in scratch memory."""
+        slot = self._results.get(value) or self._inherited(value)
         if slot is None:
             return super().result(value)
         self.define(value, slot)
         return slot
+
+    def _inherited(self, value: ir.Value) -> BufferSlot | None:
+        """The slot of a result or of a stored value that `value` shares, if it has the same layout."""
+        heir, storage = value, self._storage(value)
+        while heir := self._heirs.get(heir):
+            slot = self._results.get(heir)
+            if slot is not None and slot.storage == storage and self.can_be_array(value):
+                return slot
+        before = next((one for one, heir in self._heirs.items() if heir == value), None)
+        slot = self._slots.get(before) if before is not None else None
+        return slot if slot is not None and slot.storage == storage else None
 
 
 def _blocks(group: RowGroup) -> Iterator[_Blocks]:
