@@ -83,7 +83,7 @@ def emit_map(
 
 
 def _stretches(size: int, width: int, vector: int) -> list[tuple[int, int, int]]:
-    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave over has tiles of half as many."""
+    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave has tiles of half as many."""
     if width <= vector or (size <= width and size % vector == 0):
         return split(size, min(width, size))
     parts: list[tuple[int, int, int]] = []

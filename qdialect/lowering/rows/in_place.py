@@ -1,10 +1,10 @@
 """Which results of a block take the place of an operand, so that fewer bytes pass through the first-level cache.
 
 An element-wise kernel reads an element of an operand before it writes that of its result, so that both may lie in the
-same memory if nobody reads the operand afterwards.  That is so for what a long function computes: a softmax writes its
-exponentials where their shares will be, and the lines of the result are fetched while the exponentials are computed, not
-by a division, which has less to do.  A LayerNormalization, which subtracts first and divides last, would take 1.03 times
-as long.
+same memory if nobody reads the operand afterwards.  That is so for what a long function computes: a softmax writes
+its exponentials where their shares will be, and the lines of the result are fetched while the exponentials are
+computed, not by a division, which has less to do.  A LayerNormalization, which subtracts first and divides last, would
+take 1.03 times as long.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def heirs(operations: Sequence[ir.Operation], islands: Islands) -> dict[ir.Value
 
 
 def _stored(members: Sequence[ir.Operation], islands: Islands) -> Iterator[ir.Value]:
-    """The results of other kernels of this kind that one of `members`, the last of which is its root, reads in place."""
+    """The results of long functions that one of `members`, the last of which is its root, reads at the same index."""
     type_ = members[-1].results[0].type
     for value in (value for op in members if op.name != _BROADCAST for value in op.operands):
         owner = value.owner

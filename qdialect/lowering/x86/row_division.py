@@ -35,7 +35,6 @@ _INSTRUCTIONS = 8
 """Of a vector: three fused operations, four that compare the numbers with their bounds, and a share of the rest."""
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-20, 2.0**20
 _LEAST, _LARGEST = 2.0**-100, 2.0**100
-_MAGNITUDE = 0x7FFFFFFF
 
 
 @dataclass(frozen=True)
@@ -118,9 +117,9 @@ def _fit(numbers: ir.Value) -> ir.Value:
 
     The bits of |a| less 1 are the largest unsigned integer for zero alone, and the least signed one.
     """
-    bits = bits_of(numbers)
-    type_ = ir.VectorType(bits.type)
-    below = arith.subi(arith.andi(bits, b.splat(type_, _MAGNITUDE)), b.splat(type_, 1))
+    # As a float operation: LLVM would load the same numbers as integers once more.
+    bits = bits_of(math.absf(numbers))
+    below = arith.subi(bits, b.splat(ir.VectorType(bits.type), 1))
     least, largest = folded(arith.minui, below), folded(arith.maxsi, below)
     vector_type = ir.VectorType(least.type)
     low, high = (b.splat(vector_type, as_integer(bound) - 1) for bound in (_LEAST, _LARGEST))
