@@ -52,6 +52,14 @@ class Islands:
         """Whether `op` is computed inside other kernels alone."""
         return op in self._roots
 
+    def is_root(self, op: ir.Operation) -> bool:
+        """Whether `op` is element-wise and its result that of a kernel of this kind."""
+        return op.name in MEMBERS and op not in self._apart and op not in self._roots
+
+    def computed_at(self, op: ir.Operation) -> frozenset[ir.Operation]:
+        """The ops in whose places `op` is computed; none where that is a kernel of another kind for several ops."""
+        return frozenset() if op in self._apart else self._roots.get(op, frozenset((op,)))
+
     def members(self, root: ir.Operation) -> list[ir.Operation]:
         """The ops that the kernel of `root` computes, in order; `root` is the last."""
         found, left = {root}, [root]

@@ -84,8 +84,10 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
         return []
     conversions = instructions.rounding_conversions
     rounding = [RoundConvert(conversions)] if conversions else []
-    scaling = [ScaleBound(), ScaleExponent()] if instructions.scales_by_exponents else []
-    divisions = [RowDivision(), ConstantDivision()] if instructions.divides_slowly else []
+    masks = instructions.masks_scaling
+    scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
+    rows = [RowDivision(not instructions.divides_slowly)] if instructions.divides_slowly_in_place else []
+    divisions = [*rows, *([ConstantDivision()] if instructions.divides_slowly else [])]
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []

@@ -94,10 +94,13 @@ class Target:
 
     @property
     def machine(self) -> Machine:
-        """The core that tiles are chosen for, with no wider and no more registers than the kind of code uses."""
+        """The core that tiles are chosen for, with no wider and no more registers than the kind of code uses.
+
+        A kind of code takes nothing for fast that is slow on another core of this kind.
+        """
         found = machine_of(self.cpu, self.features)
         if self.kind is self:
-            return found
+            return replace(found, scales_to_zero=False)
         own = self.kind.machine
         return found.narrowed(own.vector_bits, own.vector_registers)
 

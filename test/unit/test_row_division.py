@@ -98,3 +98,10 @@ def test_only_a_slow_divider_is_avoided() -> None:
     assert is_faster(machine.division_cycles, machine.vector_instructions)
     assert not is_faster(4, 2)
     assert not is_faster(resolve("znver5").machine.division_cycles, 4)
+
+
+def test_rows_in_the_first_level_are_left_to_a_fast_divider_alone() -> None:
+    machine = resolve("znver4").machine
+    assert not is_faster(machine.division_cycles, machine.vector_instructions)
+    assert is_faster(machine.division_cycles, machine.vector_instructions, in_place=True)
+    assert not is_faster(4, 2, in_place=True)

@@ -157,6 +157,7 @@ def test_register_tiles_of_zen_4() -> None:
         f32_lanes=32,
         function_lanes=128,
         table_lanes=64,
+        row_function_lanes=128,
     )
     assert wanted == AVX512
     assert wanted == strategy_of(resolve("znver4"))

@@ -159,9 +159,18 @@ def test_the_host_has_the_tiles_of_its_own_core(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_host_like_the_typical_cpu_of_its_kind_is_that_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    cascade_lake = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nstepping\t: 7\n"
+    pretend(monkeypatch, "x86_64", cascade_lake + cpuinfo(CPUS["no-vbmi"][0]))
+    assert host() is TARGETS["avx512vnni"]
+
+
+def test_a_kind_of_code_does_not_rely_on_what_one_of_its_cores_has(monkeypatch: pytest.MonkeyPatch) -> None:
     zen_4 = ZEN_5.replace("26", "25").replace(": 2\n", ": 97\n")
     pretend(monkeypatch, "x86_64", zen_4 + cpuinfo(CPUS["everything"][0]))
-    assert host() is TARGETS["avx512vbmi"]
+    found, kind = host(), TARGETS["avx512vbmi"]
+    assert (found.name, found.kind, found.machine) == ("avx512vbmi,tune=znver4", kind, MACHINES["znver4"])
+    assert found.machine.scales_to_zero
+    assert not kind.machine.scales_to_zero
 
 
 def test_tiles_of_another_core_change_nothing_else() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ import qdialect
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, known_forms
 from qdialect.bench.levels import target_name
+from qdialect.runtime.memory import allocate
 
 _FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_qnn")
 
@@ -23,11 +26,22 @@ class CompiledSession:
         executable = qdialect.compile(
             case.forms[form].model, batch=batch, threads=threads, target=target_name(), cache=False
         )
-        self._outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-        self.call = executable.bind(inputs, self._outputs)
+        self._outputs = [_array(port.shape, port.dtype) for port in executable.outputs]
+        self.call = executable.bind([_copied(array) for array in inputs], self._outputs)
 
     def outputs(self) -> Sequence[Array]:
         return self._outputs
+
+
+def _array(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """An array that begins at a cache line, as those do in which other engines keep inputs and results."""
+    return allocate(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def _copied(array: Array) -> Array:
+    copy = _array(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 class Compiler:

@@ -29,6 +29,8 @@ from qdialect.quant_math.float32 import ALGORITHMS
 _LANES = 16
 _LONG = (*ALGORITHMS, "arith.divf")
 """Functions of which several vectors are computed side by side: each waits for its own results."""
+_HALF = ("math.tanh",)
+"""Of them those that keep four numbers of each element alive: half as many vectors fill the registers."""
 _BYTES = ("i8", "ui8")
 
 Held = dict[ir.Value, Value]
@@ -114,10 +116,11 @@ class _Island:
         has_function = any(op.name in _LONG and IN_FLOAT64 not in op.attributes for op in self.members)
         if not has_function or found != {"f32"}:
             return _LANES
-        lanes = self.lowering.program.strategy.function_lanes
-        # A number of a row takes registers too.
+        strategy = self.lowering.program.strategy
         has_row_number = any(isinstance(source, Stored) and source.shape[-1:] == (1,) for source in self.sources)
-        return max(lanes // 2, _LANES) if has_row_number else lanes
+        lanes = strategy.row_function_lanes if has_row_number else strategy.function_lanes
+        is_half = any(op.name in _HALF for op in self.members)
+        return max(min(lanes, strategy.function_lanes // 2), _LANES) if is_half else lanes
 
     def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)

@@ -16,6 +16,7 @@ from qdialect.lowering.operands.transposed_operands import source_of
 from qdialect.lowering.program import BufferSlot, Program
 from qdialect.lowering.rows.block_function import block_function
 from qdialect.lowering.rows.block_program import BlockProgram, Moving
+from qdialect.lowering.rows.in_place import heirs
 from qdialect.lowering.rows.overwriting import overwritable
 from qdialect.lowering.rows.row_groups import RowGroup, Scope
 from qdialect.lowering.rows.row_roles import block_shape
@@ -87,11 +88,15 @@ class _BlockLowering(GraphLowering):
         program: Program,
         arguments: Sequence[BufferSlot],
         results: Sequence[BufferSlot],
+        overwrites: Sequence[bool],
         scope: Scope,
     ) -> None:
+        """`overwrites` says which results have the memory of an argument, which nothing else is written to then."""
         super().__init__(function, program, scope=scope)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
+        self._fresh = {value for value, is_old in zip(self._returned, overwrites, strict=True) if not is_old}
+        self._heirs = heirs(self._operations, self.islands)
 
     def lower(self) -> None:
         """Lower every op."""
@@ -103,12 +108,23 @@ class _BlockLowering(GraphLowering):
                 self.copy(slot, result, shape_of(value.type), "result")
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """The slot of a new value: that of the block's part of a result, else scratch memory."""
-        slot = self._results.get(value)
+        """The slot of a new value: in the block's part of a result, in place of another value or in scratch memory."""
+        slot = self._results.get(value) or self._inherited(value)
         if slot is None:
             return super().result(value)
         self.define(value, slot)
         return slot
+
+    def _inherited(self, value: ir.Value) -> BufferSlot | None:
+        """The slot of a result or of a stored value that `value` shares, if it has the same layout."""
+        heir, storage = value, self._storage(value)
+        while heir := self._heirs.get(heir):
+            slot = self._results.get(heir)
+            if slot is not None and heir in self._fresh and slot.storage == storage and self.can_be_array(value):
+                return slot
+        before = next((one for one, heir in self._heirs.items() if heir == value), None)
+        slot = self._slots.get(before) if before is not None else None
+        return slot if slot is not None and slot.storage == storage else None
 
 
 def _blocks(group: RowGroup) -> Iterator[_Blocks]:
@@ -138,11 +154,12 @@ def _lower_blocks(
     has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
     moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
     slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
+    overwrites = [any(output == slot for _, slot in slots) for output in outputs]
     moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
     with program.blocks(blocks.count, moving) as slots:
         results, arguments = slots[: len(outputs)], slots[len(outputs) :]
         scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
-        _BlockLowering(function.operation, program, arguments, results, scope).lower()
+        _BlockLowering(function.operation, program, arguments, results, overwrites, scope).lower()
 
 
 def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:

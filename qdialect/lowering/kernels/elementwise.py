@@ -75,20 +75,25 @@ def emit_map(
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
         axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
-    for start, extent, tile in _stretches(inner.size, width):
+    vector = _LANES if target.buffer.element == "f32" else max(width, VECTOR)
+    for start, extent, tile in _stretches(inner.size, width, vector):
         part = [*outer, Axis(extent, inner.strides)]
         tiles = ((*(1,) * (len(outer) - 1), rows) if outer else ()) + (tile,)
         _emit_part(kernel, part, start, tiles, declared, target, emit)
 
 
-def _stretches(size: int, width: int) -> list[tuple[int, int, int]]:
-    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave over has tiles of one."""
-    if width <= VECTOR:
+def _stretches(size: int, width: int, vector: int) -> list[tuple[int, int, int]]:
+    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave has tiles of half as many."""
+    if width <= vector or (size <= width and size % vector == 0):
         return split(size, min(width, size))
-    whole = size // width * width
-    parts = [(0, whole, width)] if whole else []
-    rest = split(size - whole, min(_LANES, size - whole)) if whole < size else []
-    return parts + [(whole + start, extent, tile) for start, extent, tile in rest]
+    parts: list[tuple[int, int, int]] = []
+    start, tile = 0, width
+    while tile > vector:
+        if extent := (size - start) // tile * tile:
+            parts.append((start, extent, tile))
+        start, tile = start + extent, tile // 2
+    rest = split(size - start, min(vector, size - start)) if start < size else []
+    return parts + [(start + first, extent, tile) for first, extent, tile in rest]
 
 
 def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:

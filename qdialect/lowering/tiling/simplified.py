@@ -45,11 +45,8 @@ def _merge_reads(function: ir.Operation) -> None:
     for block in _blocks(function):
         known: dict[tuple[object, ...], ir.Operation] = {}
         for op in [op.operation for op in block.operations if op.name in LOADS]:
-            buffer, position = _pointed(op.operands[0]) if op.name == "llvm.load" else (root(op.operands[0]), None)
-            if buffer is None or buffer in written:
-                continue
-            position = position or _position(op)
-            if position is None:
+            buffer, position = _where(op)
+            if buffer is None or buffer in written or position is None:
                 continue
             first = known.setdefault((op.name, buffer, str(op.results[0].type), frozenset(position.items())), op)
             if first != op:
@@ -66,6 +63,14 @@ def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
 
 def _ops(function: ir.Operation) -> Iterator[ir.Operation]:
     return (op.operation for block in _blocks(function) for op in block.operations)
+
+
+def _where(read: ir.Operation) -> tuple[ir.BlockArgument | None, Sum | None]:
+    """The buffer that is read, and the byte of it that the read begins with; None where that is not known."""
+    if read.name == "llvm.load":
+        return _pointed(read.operands[0])
+    buffer = root(read.operands[0])
+    return buffer, None if buffer is None else _position(read)
 
 
 def _pointed(pointer: ir.Value) -> tuple[ir.BlockArgument | None, Sum]:

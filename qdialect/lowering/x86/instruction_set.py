@@ -96,9 +96,20 @@ class InstructionSet:
         return self.lanes == _ZMM
 
     @property
+    def masks_scaling(self) -> bool:
+        """Whether lanes whose product with a power of two rounds to zero are left out of that instruction."""
+        return not self.machine.scales_to_zero
+
+    @property
     def divides_slowly(self) -> bool:
         """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
         return self.lanes == _ZMM and is_faster(self.machine.division_cycles, self.machine.vector_instructions)
+
+    @property
+    def divides_slowly_in_place(self) -> bool:
+        """Whether that is so for vectors that lie in the first level."""
+        cycles, instructions = self.machine.division_cycles, self.machine.vector_instructions
+        return self.lanes == _ZMM and is_faster(cycles, instructions, in_place=True)
 
 
 _ZMM, _YMM, _XMM = 16, 8, 4

@@ -17,7 +17,7 @@ _TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "a
 
 def hoist_invariant_reads(module: ir.Module) -> None:
     """Move reads of one number, and what depends on those alone, before the innermost loops that repeat them."""
-    reads = [read for read in ops_named(module, READ) if not b.shape_of(read.results[0])]
+    reads = [read for read in ops_named(module, READ) if _is_number(read)]
     parents = [read.parent.operation for read in reads if read.parent is not None]
     for loop in dict.fromkeys(parent for parent in parents if parent.name == LOOP):
         if not any(op.name == LOOP for op in inside(loop)):
@@ -34,7 +34,11 @@ def _hoist(loop: ir.Operation) -> None:
 
 
 def _is_invariant_read(op: ir.Operation, loop: ir.Operation) -> bool:
-    return op.name == READ and not b.shape_of(op.results[0]) and change_problem(op, loop, "number") is None
+    return op.name == READ and _is_number(op) and change_problem(op, loop, "number") is None
+
+
+def _is_number(read: ir.Operation) -> bool:
+    return all(extent == 1 for extent in b.shape_of(read.results[0]))
 
 
 def _is_computed(op: ir.Operation) -> bool:

@@ -42,6 +42,12 @@ def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
     return not is_made_inside and not is_written
 
 
+def writes_to(loop: ir.Operation, memory: ir.Value) -> bool:
+    """Whether `loop` is known to write to the buffer that `memory` is a view of."""
+    written = [_written(op) for op in inside(loop)]
+    return any(one and _base(one) == _base(memory) for one in written)
+
+
 def inside(op: ir.Operation) -> Iterator[ir.Operation]:
     """The ops in the regions of `op`, and in theirs."""
     for region in op.regions:

@@ -41,6 +41,10 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     name: ClassVar[str] = "scale-exponent"
     root: ClassVar[str] = "arith.mulf"
 
+    def __init__(self, masks: bool = True) -> None:
+        """`masks` says whether lanes whose product rounds to zero are left out."""
+        self._scale = _masked if masks else _scaled
+
     def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
         if SCALED not in op.attributes:
             return None
@@ -62,7 +66,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
         values, powers = (vector.shape_cast(blocks, value) for value in (match.value, exponents))
         result = splat(blocks, 0.0)
         for position in np.ndindex(*list(blocks.shape)[:-1]):
-            result = b.insert(_scale(b.extract(values, position), b.extract(powers, position)), result, position)
+            result = b.insert(self._scale(b.extract(values, position), b.extract(powers, position)), result, position)
         return vector.shape_cast(type_, result)
 
 
@@ -79,15 +83,24 @@ def _biased(rest: ir.Operation | None) -> ir.Value | None:
     return cast.operands[0] if cast else None
 
 
-def _scale(value: ir.Value, exponents: ir.Value) -> ir.Value:
-    """The product, plus zero where it rounds to zero: an instruction that finds that out itself takes 60 ns.
+def _masked(value: ir.Value, exponents: ir.Value) -> ir.Value:
+    """The product, plus zero where it rounds to zero: some cores take 60 ns to find that out in the instruction.
 
     2^-151 times a value below 2, as a tagged product has it, is less than half of the smallest number.  NaN stays.
     """
-    i32 = ir.IntegerType.get_signless(32)
-    type_ = ir.VectorType(value.type)
-    least, zero = (splat(type_, number) for number in (_ROUNDS_TO_ZERO, 0.0))
+    least = splat(ir.VectorType(value.type), _ROUNDS_TO_ZERO)
     lanes = arith.cmpf(arith.CmpFPredicate.UGT, exponents, least)
     mask = b.bitcast(ir.VectorType.get([1], ir.IntegerType.get_signless(16)), lanes)
+    return _emit(value, exponents, b.extract_lane(mask, 0))
+
+
+def _scaled(value: ir.Value, exponents: ir.Value) -> ir.Value:
+    i16 = ir.IntegerType.get_signless(16)
+    return _emit(value, exponents, arith.constant(i16, ir.IntegerAttr.get(i16, -1)))
+
+
+def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
+    i32 = ir.IntegerType.get_signless(32)
+    type_ = ir.VectorType(value.type)
     rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _ROUNDING))
-    return b.intrinsic(SCALE, type_, value, exponents, zero, b.extract_lane(mask, 0), rounding)
+    return b.intrinsic(SCALE, type_, value, exponents, splat(type_, 0.0), mask, rounding)

@@ -10,8 +10,10 @@
 // CHECK: %[[A:.*]] = vector.transfer_read {{.*}} vector<1x16xf32>
 // CHECK: %[[RESULT:.*]] = scf.if %{{.*}} -> (vector<1x16xf32>) {
 // CHECK: %[[Q:.*]] = arith.mulf %[[A]], %[[RECIPROCAL]]
-// CHECK: %[[R:.*]] = math.fma %{{.*}}, %[[Q]], %[[A]]
-// CHECK: %[[SUM:.*]] = math.fma %[[R]], %[[RECIPROCAL]], %[[Q]]
+// CHECK: %[[MINUS:.*]] = arith.negf %[[A]]
+// CHECK: %[[R:.*]] = math.fma %[[DIVISOR]], %[[Q]], %[[MINUS]]
+// CHECK: %[[LESS:.*]] = arith.negf %[[R]]
+// CHECK: %[[SUM:.*]] = math.fma %[[LESS]], %[[RECIPROCAL]], %[[Q]]
 // CHECK: scf.yield %[[SUM]]
 // CHECK: } else {
 // CHECK: %[[DIVIDED:.*]] = arith.divf %[[A]], %[[DIVISOR]]
