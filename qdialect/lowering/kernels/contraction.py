@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages, declare_stages
+from qdialect.lowering.kernels.gathered_taps import gather_taps
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
+from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, GatheredTaps, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, pixel_blocks, sums_scratch, tiled_axes
@@ -82,6 +83,11 @@ class Contraction(SumOfProducts):
         ones = group.taps(np.broadcast_to(np.int8(1), self.weights.values.shape))
         return ReductionAxes(tuple(axis.size for axis in axes), strides, spare, ones)
 
+    def tap_parts(self, group: ChannelGroup) -> list[NDArray[np.int8]]:
+        if self.zero_points.any():
+            return []
+        return [group.taps(part) for part in (self._clipped.centered.values, self._clipped.remainder)]
+
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
         if strategy.pair_model is None:
             return False
@@ -133,9 +139,11 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
     pixels = op.pixel_axes()
     sums = emit_window_sums(program, op, pixels)
+    taps = gather_taps(program, op, pixels)
     kernel = Kernel(program)
     buffers = declare_slots(kernel, op)
     summed = kernel.slot("sums", sums) if sums else None
+    gathered = (kernel.slot("gathered", taps.slot), taps) if taps else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     tiled = pixel_blocks(op, program.strategy, with_sums(pixels))
@@ -147,7 +155,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
                 tiles.emit_blocks(buffers, scratch, tiled)
             continue
-        emit_dot_products(kernel, op, columns, stages, group, buffers, summed)
+        emit_dot_products(kernel, op, columns, stages, group, buffers, summed, gathered)
     program.call(kernel, label, op.macs)
 
 
@@ -159,12 +167,14 @@ def emit_dot_products(
     group: ChannelGroup,
     buffers: Sequence[Buffer],
     summed: Buffer | None = None,
+    gathered: tuple[Buffer, GatheredTaps] | None = None,
 ) -> None:
     """Emit `op` for one group of channels by dot products; `buffers` are data, output and perhaps residual."""
     strategy, axes, stored_words = kernel.program.strategy, op.reduction_axes(group), op.data.storage.element == "i16"
+    axes = replace(axes, gathered=gathered[1].per_row) if gathered else axes
     in_pairs, pixels = op.sums_pairs(strategy, group), op.pixel_axes()
     for block in strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=stored_words):
-        micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+        micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed, gathered)
         least = strategy.least_rows(block, stored_words=stored_words)
         parts = row_tiles([axis.size for axis in pixels], block.rows, least)
         for segment in tile_segments(with_sums(pixels), parts):
