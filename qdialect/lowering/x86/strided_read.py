@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qdialect._mlir import ir, vector
+from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import Read, integer_read
@@ -25,18 +26,13 @@ class StridedRead(InstructionPattern[Read]):
     root: ClassVar[str] = "vector.transfer_read"
 
     def check(self, op: ir.Operation) -> Read | MatchFailure | None:
-        if not b.is_vector_of(op.results[0], 8) or not b.shape_of(op.results[0]):
+        if not b.is_vector_of(op.results[0], 8) or not _is_row_apart(op):
             return None
         read = integer_read(op.results[0], "bytes", 8)
         if isinstance(read, MatchFailure):
             return read
-        step, count = read.strides[-1], read.shape[-1]
-        if step in (0, 1) or count == 1:
-            return None
-        if step < 0 or min(read.strides) < 0:
+        if min(read.strides) < 0:
             return MatchFailure(f"bytes must lie at strides that are not negative, but got {list(read.strides)}")
-        if any(size > 1 for size in read.shape[:-1]):
-            return MatchFailure(f"bytes must be one row, but got {read.shape}")
         span = _span(read)
         if not _SIZES[-1] <= span <= 2 * _SIZES[0]:
             return MatchFailure(f"bytes must span {_SIZES[-1]} to {2 * _SIZES[0]}, but got {span}")
@@ -49,6 +45,13 @@ class StridedRead(InstructionPattern[Read]):
         order = [i * step if i * step < size else size + i * step - (span - size) for i in range(match.shape[-1])]
         bytes_ = vector.shuffle(first.load(size), last.load(size), order)
         return vector.shape_cast(op.results[0].type, bytes_)
+
+
+def _is_row_apart(op: ir.Operation) -> bool:
+    """Whether a transfer reads one row, of bytes that do not lie side by side."""
+    type_, (*outer, count) = op.operands[0].type, b.shape_of(op.results[0]) or (1,)
+    strides = static_strides(type_) if isinstance(type_, ir.MemRefType) else None
+    return bool(strides) and strides[-1] not in (0, 1) and count > 1 and all(size == 1 for size in outer)
 
 
 def _span(read: Read) -> int:
