@@ -250,10 +250,9 @@ class GraphLowering:
         storage = storage_of(value.type, self._halo_of(value))
         owner = value.owner
         # Where nothing permutes bytes, a transposition makes pixels of four bytes of up to four planes.
+        permutes = self.program.strategy.gathers_bytes
         is_written_so = isinstance(owner, ir.Block) or (
-            storage.pitch <= _NARROW
-            and _takes_arrays(owner)
-            and (owner.name != TransposeOp.OPERATION_NAME or self.program.strategy.gathers_bytes)
+            storage.pitch <= _NARROW and _takes_arrays(owner) and (permutes or owner.name != TransposeOp.OPERATION_NAME)
         )
         if not is_written_so or not _only_windows(value):
             return storage
