@@ -244,9 +244,10 @@ class GraphLowering:
         """The layout of `value` in the arena."""
         storage = storage_of(value.type, self._halo_of(value))
         owner = value.owner
-        # A transposition makes pixels of four bytes of up to four planes.
+        # Where nothing permutes bytes, a transposition makes pixels of four bytes of up to four planes.
+        permutes = self.program.strategy.gathers_bytes
         is_written_so = isinstance(owner, ir.Block) or (
-            storage.pitch <= _NARROW and _takes_arrays(owner) and owner.name != TransposeOp.OPERATION_NAME
+            storage.pitch <= _NARROW and _takes_arrays(owner) and (permutes or owner.name != TransposeOp.OPERATION_NAME)
         )
         if not is_written_so or not _only_windows(value):
             return storage

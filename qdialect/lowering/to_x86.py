@@ -22,11 +22,13 @@ from qdialect.lowering.x86.instructions.instruction import portable_emission
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.invariant_reads import hoist_invariant_reads
 from qdialect.lowering.x86.number_table import NumberTable
+from qdialect.lowering.x86.pixel_write import PixelWrite
 from qdialect.lowering.x86.register_table import RegisterTable
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
 from qdialect.lowering.x86.scale_bound import ScaleBound
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
+from qdialect.lowering.x86.strided_read import StridedRead
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
 from qdialect.lowering.x86.transposed_gather import TransposedGather
@@ -91,18 +93,9 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    planes = [BytePlaneTable()] if instructions.has_byte_permutes else []
-    return [
-        HighWord(),
-        *rounding,
-        *scaling,
-        *divisions,
-        ByteStore(instructions),
-        *tables,
-        *numbers,
-        *long_tables,
-        *planes,
-    ]
+    words = [HighWord(), *rounding, *scaling, *divisions]
+    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
+    return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 
 
 def _functions(target: Target) -> list[InstructionPattern[Any]]:

@@ -153,6 +153,7 @@ def test_register_tiles_of_zen_4() -> None:
         lanes=16,
         multiplies_words=False,
         near_bytes=1 << 19,
+        gathers_bytes=True,
         adds_in_f32=True,
         f32_lanes=32,
         function_lanes=128,

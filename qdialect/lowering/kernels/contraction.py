@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages, declare_stages
+from qdialect.lowering.kernels.gathered_taps import gather_taps
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, remainder_k_groups
+from qdialect.lowering.kernels.packed_weights import MAX_K_GROUPS, ContractionWeights, GatheredTaps, remainder_k_groups
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.tile_contraction import TileMicroKernel, pixel_blocks, sums_scratch, tiled_axes
@@ -85,6 +86,11 @@ class Contraction(SumOfProducts):
         ones = group.taps(np.broadcast_to(np.int8(1), self.weights.values.shape))
         return ReductionAxes(tuple(axis.size for axis in axes), strides, spare, ones)
 
+    def tap_parts(self, group: ChannelGroup) -> list[NDArray[np.int8]]:
+        if self.zero_points.any():
+            return []
+        return [group.taps(part) for part in (self._clipped.centered.values, self._clipped.remainder)]
+
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
         if strategy.pair_model is None:
             return False
@@ -136,9 +142,11 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
     pixels = op.pixel_axes()
     sums = emit_window_sums(program, op, pixels)
+    taps = gather_taps(program, op, pixels)
     kernel = Kernel(program)
     buffers = declare_slots(kernel, op)
     summed = kernel.slot("sums", sums) if sums else None
+    gathered = (kernel.slot("gathered", taps.slot), taps) if taps else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     tiled = pixel_blocks(op, program.strategy, with_sums(pixels))
@@ -150,7 +158,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
                 tiles = TileMicroKernel(kernel, op, columns, stages, group, block, wide, summed)
                 tiles.emit_blocks(buffers, scratch, tiled)
             continue
-        emit_dot_products(kernel, op, columns, stages, group, buffers, summed)
+        emit_dot_products(kernel, op, columns, stages, group, buffers, summed, gathered)
     program.call(kernel, label, op.macs)
 
 
@@ -162,19 +170,23 @@ def emit_dot_products(
     group: ChannelGroup,
     buffers: Sequence[Buffer],
     summed: Buffer | None = None,
+    gathered: tuple[Buffer, GatheredTaps] | None = None,
 ) -> None:
     """Emit `op` for one group of channels by dot products; `buffers` are data, output and perhaps residual."""
-    for block in _dot_product_blocks(kernel.program.strategy, op, group):
-        BlockOfProducts(kernel, op, columns, stages, group, block, summed).emit(buffers)
+    axes = op.reduction_axes(group)
+    axes = replace(axes, gathered=gathered[1].per_row) if gathered else axes
+    for block in _dot_product_blocks(kernel.program.strategy, op, group, axes):
+        BlockOfProducts(kernel, op, columns, stages, group, block, axes, summed, gathered).emit(buffers)
 
 
 def tiles_of_products(
     kernel: Kernel, op: SumOfProducts, columns: Columns, stages: Stages, group: ChannelGroup
 ) -> list[BlockOfProducts]:
     """`op` for one group of channels by dot products, each tile of channels by itself; wide ones for few pixels."""
-    blocks, vectors = _dot_product_blocks(kernel.program.strategy, op, group), _SUMS_OF_FEW // op.pixel_count
+    axes, vectors = op.reduction_axes(group), _SUMS_OF_FEW // op.pixel_count
+    blocks = _dot_product_blocks(kernel.program.strategy, op, group, axes)
     tiles = [tile for block in blocks for tile in block.cut(max(block.vectors, vectors))]
-    return [BlockOfProducts(kernel, op, columns, stages, group, tile) for tile in tiles]
+    return [BlockOfProducts(kernel, op, columns, stages, group, tile, axes) for tile in tiles]
 
 
 class BlockOfProducts:
@@ -188,13 +200,15 @@ class BlockOfProducts:
         stages: Stages,
         group: ChannelGroup,
         block: ChannelBlock,
+        axes: ReductionAxes,
         summed: Buffer | None = None,
+        gathered: tuple[Buffer, GatheredTaps] | None = None,
     ) -> None:
-        axes, pixels = op.reduction_axes(group), op.pixel_axes()
+        pixels = op.pixel_axes()
         least = kernel.program.strategy.least_rows(block, stored_words=_are_stored_words(op))
         parts = row_tiles([axis.size for axis in pixels], block.rows, least)
         self._segments = tile_segments(with_sums(pixels), parts)
-        self._micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+        self._micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed, gathered)
 
     def emit(self, buffers: Sequence[Buffer]) -> None:
         """Emit the loops; `buffers` are data, output and perhaps residual."""
@@ -202,9 +216,11 @@ class BlockOfProducts:
             self._micro_kernel.emit(buffers, segment)
 
 
-def _dot_product_blocks(strategy: Strategy, op: SumOfProducts, group: ChannelGroup) -> list[ChannelBlock]:
-    in_pairs, taps = op.sums_pairs(strategy, group), op.reduction_axes(group).taps
-    return strategy.channel_blocks(group.lanes, taps, in_pairs=in_pairs, stored_words=_are_stored_words(op))
+def _dot_product_blocks(
+    strategy: Strategy, op: SumOfProducts, group: ChannelGroup, axes: ReductionAxes
+) -> list[ChannelBlock]:
+    in_pairs = op.sums_pairs(strategy, group)
+    return strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=_are_stored_words(op))
 
 
 def _are_stored_words(op: SumOfProducts) -> bool:

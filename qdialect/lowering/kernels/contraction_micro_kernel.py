@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.kernels.packed_weights import ZeroPointCorrection
+from qdialect.lowering.kernels.packed_weights import GatheredTaps, ZeroPointCorrection
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.kernels.weight_remainder import RemainderGroup
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel
@@ -111,6 +112,11 @@ class SumOfProducts(ABC):
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         """What is summed up for each channel of `group`."""
 
+    def tap_parts(self, group: ChannelGroup) -> list[NDArray[np.int8]]:
+        """Known weights of `group`, [channels, KH, KW, IC], whose sum is all that data is multiplied by; or none."""
+        del group
+        return []
+
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup) -> bool:
         """Whether the products of `group` are summed in pairs: never, where nothing is known of the weights."""
         del strategy, group
@@ -134,6 +140,7 @@ class ContractionMicroKernel:
         block: ChannelBlock,
         axes: ReductionAxes,
         sums: Buffer | None = None,
+        gathered: tuple[Buffer, GatheredTaps] | None = None,
     ) -> None:
         self.kernel = kernel
         self.op = op
@@ -151,6 +158,10 @@ class ContractionMicroKernel:
             self.constant(name, self.tiles.per_channel(values)) for name, values in op.epilogue.channel_parameters()
         ]
         correction = self.columns.correction
+        self.gathered = gathered
+        self.gathered_weights = (
+            [self._gathered_weights(*part) for part in enumerate(gathered[1].k_groups)] if gathered else []
+        )
         self.zero_points = self.constant("zero_points", correction.zero_points) if correction else None
 
     def constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Tensor:
@@ -214,6 +225,8 @@ class ContractionMicroKernel:
         start = kernel.copy(Loops(loops.parallel), self.columns.bias, empty, tag)
         for index, remainder in enumerate(self.columns.remainder):
             start = self._add_remainder(micro_kernel, segment, buffer, remainder, f"remainder{index}", start)
+        for index in range(len(self.gathered_weights)):
+            start = self._add_gathered(micro_kernel, segment, index, start)
         k_groups = (*self.groups, "nt", *axes.outer, "kk", "nv")
         if not self.columns.are_words:
             weights = Operand(self.columns.weights, (*k_groups, "nl", "k4"))
@@ -245,6 +258,22 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
         tag = Tag(micro_kernel, role, (0,))
         return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
+
+    def _add_gathered(self, micro_kernel: int, segment: Segment, index: int, start: Tensor) -> Tensor:
+        """One more K group of products, of gathered taps."""
+        assert self.gathered is not None, "it has weights"
+        kernel, (buffer, taps) = self.kernel, self.gathered
+        strides = (*(4 * stride for stride in segment.strides(-1)), 1)
+        offset = taps.k_groups[index].offset + 4 * segment.offsets[-1]
+        view = View((*segment.sizes, 4), strides, offset)
+        data = Operand(kernel.read(buffer, view), (*segment.loops, "k4"))
+        weights = Operand(self.gathered_weights[index], (*_TILE, "k4"))
+        tag = Tag(micro_kernel, f"gathered{index}", (0,))
+        loops = Loops((*segment.loops, *_TILE), ("k4",))
+        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
+
+    def _gathered_weights(self, index: int, k_group: RemainderGroup) -> Tensor:
+        return self.constant(f"gathered{index}", self.tiles.packed(k_group.taps).squeeze(axis=-4), is_weight=True)
 
     def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""

@@ -62,8 +62,11 @@ def emit_map(
     emit: Emit,
     width: int = VECTOR,
     rows: int = 1,
+    step: int = 1,
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
+
+    Operands may go on by up to `step` elements along the innermost axis.
 
     A tile is `width` elements of the innermost axis, fewer where the arithmetic is wider than the quantized values, and
     `rows` of the axis before it, which they must divide.
@@ -72,7 +75,7 @@ def emit_map(
     target = declare_operand(kernel, "output", output)
     everyone = [*operands, output]
     axes = collapse([Axis(size, tuple(o.strides[i] for o in everyone)) for i, size in enumerate(shape)])
-    if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
+    if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {*range(step + 1)}:
         axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
     vector = _LANES if target.buffer.element == "f32" else max(width, VECTOR)
@@ -145,6 +148,14 @@ def byte_literal(quantized: int) -> int:
 def flipped(body: Body, quantized: Value) -> Value:
     """Between an `i8` value and its stored byte: plus or minus 128."""
     return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
+
+
+def together(body: Body, values: Sequence[Value]) -> Value:
+    """Up to four bytes as a 32-bit number, the first one lowest; those that there are not are zero."""
+    first, *more = [body.cast("arith.extui", value, "i32") for value in values]
+    for position, byte in enumerate(more, start=1):
+        first = body.binary("arith.ori", first, body.binary("arith.shli", byte, body.constant(8 * position, "i32")))
+    return first
 
 
 def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
-from qdialect.lowering.kernels.weight_remainder import remainder_groups
+from qdialect.lowering.kernels.weight_remainder import RemainderGroup, remainder_groups
 from qdialect.lowering.operands.packing import CenteredWeights, pack_k_groups
+from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.tiling.pair_sums import parts_that_fit
 
 MAX_K_GROUPS = 16
@@ -67,6 +68,17 @@ class PackedWeights:
     """The K groups in which a channel of the block has a clipped remainder."""
     correction: ZeroPointCorrection | None
     """None where every channel of the block has the zero point 0."""
+
+
+@dataclass(frozen=True)
+class GatheredTaps:
+    """K groups of gathered taps, how many taps of each row they have, and what they are multiplied by."""
+
+    slot: BufferSlot
+    """[K group, pixel, 4]."""
+    per_row: int
+    k_groups: tuple[RemainderGroup, ...]
+    """Where each product finds its K group of the first pixel, and its weights."""
 
 
 def pack_weights(weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes) -> PackedWeights:

@@ -24,11 +24,13 @@ class ReductionAxes:
     """Taps of a K group: what fills 32 bits."""
     padding: int = 0
     """Taps behind the contiguous reduction that are read and multiplied by 0, beside those that fill a K group."""
+    gathered: int = 0
+    """Taps at the end of the contiguous reduction that are products of their own, see `gathered_taps`."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
         spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare))) if self.spare else taps
-        ordered = spread.reshape(taps.shape[0], *self.extents)
+        ordered = spread.reshape(taps.shape[0], *self.extents)[..., : self.extents[-1] - self.gathered]
         return np.pad(ordered, [*[(0, 0)] * (ordered.ndim - 1), (0, self.padding)]) if self.padding else ordered
 
     @property
@@ -44,7 +46,7 @@ class ReductionAxes:
     @property
     def k_groups(self) -> int:
         """K groups of the contiguous reduction, the last one padded."""
-        return -(-(self.extents[-1] + self.padding) // self.k_group)
+        return -(-(self.extents[-1] - self.gathered + self.padding) // self.k_group)
 
     @property
     def outer(self) -> tuple[str, ...]:

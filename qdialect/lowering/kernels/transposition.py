@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qdialect.lowering.kernels.elementwise import Emit, MapOperand, declare_operand, emit_map, flipped
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, declare_operand, emit_map, flipped, together
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
@@ -20,6 +20,8 @@ from qdialect.lowering.tiling.strategy import split
 
 SQUARE = 16
 """Elements along either side."""
+_WIDE = 64
+"""Elements of a plane of bytes that one permute makes pixels of."""
 _PIXEL = 4
 """Bytes of a pixel."""
 
@@ -39,7 +41,8 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
     declared = [declare_operand(kernel, "source", source), declare_operand(kernel, "target", target)]
     buffers = (declared[0].buffer, declared[1].buffer)
     along = axes.index(contiguous[0])
-    for row in split(axes[along].size, min(SQUARE, axes[along].size)):
+    width = _WIDE if _are_permuted(kernel, source, axes) else SQUARE
+    for row in split(axes[along].size, min(width, axes[along].size)):
         for column in split(axes[-1].size, min(SQUARE, axes[-1].size)):
             _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset), stored)
 
@@ -68,6 +71,12 @@ def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
 
 
+def _are_permuted(kernel: Kernel, source: MapOperand, axes: Sequence[Axis]) -> bool:
+    """Whether permutes of bytes make pixels of planes."""
+    is_bytes = isinstance(source.source, BufferSlot) and source.source.storage.element == "i8"
+    return is_bytes and axes[-1].size <= _PIXEL and kernel.program.strategy.gathers_bytes
+
+
 def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand, stored: Emit) -> None:
     """The last axis is the planes; a pixel's first byte is its lowest, those beyond the planes are zero."""
     *outer, planes = axes
@@ -75,12 +84,7 @@ def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixe
     bytes_ = [MapOperand(buffer, steps, source.offset + i * planes.strides[0]) for i in range(planes.size)]
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        wide = [body.cast("arith.extui", stored(body, [value]), "i32") for value in values]
-        pixel = wide[0]
-        for i, byte in enumerate(wide[1:], start=1):
-            shifted = body.binary("arith.shli", byte, body.constant(8 * i, "i32"))
-            pixel = body.binary("arith.ori", pixel, shifted)
-        return pixel
+        return together(body, [stored(body, [value]) for value in values])
 
     emit_map(kernel, [axis.size for axis in outer], bytes_, pixels, emit, SQUARE)
 

@@ -100,6 +100,8 @@ class Strategy:
     """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
+    gathers_bytes: bool = False
+    """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
     adds_in_f32: bool = False
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
     f32_lanes: int = 16
@@ -267,6 +269,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_words=instructions.multiplies_words,
         stored_word_model=replace(model, products=Products.STORED_WORDS) if instructions.multiplies_words else None,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
         # Two vectors for each row: a row's number is then loaded once for both.
