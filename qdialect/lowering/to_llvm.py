@@ -33,6 +33,7 @@ _OF_VECTOR_PASS = (
     *("vector.insert_strided_slice", "vector.extract_strided_slice", "vector.fma", "vector.outerproduct"),
     *("vector.contract", "vector.mask", "vector.transpose", "vector.interleave", "vector.deinterleave", "vector.scan"),
 )
+_OF_ONE_DIMENSION = ("vector.bitcast", "vector.gather", "vector.maskedload", "vector.expandload", "vector.step")
 _INNER_REDUCTION = 1
 _MULTI_REDUCTIONS = (
     vector_transform.ApplyReorderMultiReductionPatternsOp,
@@ -67,6 +68,7 @@ def _expansion(module: ir.Value) -> None:
         *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
         partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True),
         memref_transform.ApplyExpandStridedMetadataPatternsOp,
+        vector_transform.ApplyLowerBitCastPatternsOp,
         vector_transform.ApplyLowerBroadcastPatternsOp,
         partial(vector_transform.ApplyLowerContractionPatternsOp, lowering_strategy=0),
         vector_transform.ApplyLowerMasksPatternsOp,
@@ -84,7 +86,8 @@ def _expansion(module: ir.Value) -> None:
 def _passes(module: ir.Module) -> list[str]:
     has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
     # It looks at every op once more, and kernels have none of these.
-    of_vectors = ["convert-vector-to-llvm"] if ops_named(module, *_OF_VECTOR_PASS) else []
+    is_needed = ops_named(module, *_OF_VECTOR_PASS) or any(map(_is_nested, ops_named(module, *_OF_ONE_DIMENSION)))
+    of_vectors = ["convert-vector-to-llvm"] if is_needed else []
     return [
         f"func.func({','.join((*_CONTROL_FLOW, *of_vectors, *_OF_FUNCTIONS))})",
         # Constants that belong to the module: it looks into every function for them.
@@ -92,6 +95,12 @@ def _passes(module: ir.Module) -> list[str]:
         "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
         f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
     ]
+
+
+def _is_nested(op: ir.Operation) -> bool:
+    """Whether the result of `op` has several dimensions."""
+    type_ = op.results[0].type
+    return isinstance(type_, ir.VectorType) and type_.rank > 1
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:

@@ -54,7 +54,10 @@ MORE = """func.func @main(%x: memref<2x4xf32>) {
   %b = vector.fma %a, %a, %a : vector<2x4xf32>
   %c = vector.transpose %b, [1, 0] : vector<2x4xf32> to vector<4x2xf32>
   %d = vector.shape_cast %c : vector<4x2xf32> to vector<2x4xf32>
-  vector.transfer_write %d, %x[%zero, %zero] {in_bounds = [true, true]} : vector<2x4xf32>, memref<2x4xf32>
+  %i = vector.bitcast %d : vector<2x4xf32> to vector<2x4xi32>
+  %j = arith.addi %i, %i : vector<2x4xi32>
+  %e = vector.bitcast %j : vector<2x4xi32> to vector<2x4xf32>
+  vector.transfer_write %e, %x[%zero, %zero] {in_bounds = [true, true]} : vector<2x4xf32>, memref<2x4xf32>
   return
 }"""
 
