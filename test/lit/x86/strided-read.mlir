@@ -3,8 +3,8 @@
 // Bytes that are a constant distance apart are permuted out of the first and the last vector of those that they span.
 
 // CHECK-LABEL: func.func @two_vectors(
-// CHECK: %[[FIRST:.*]] = vector.load {{.*}} vector<64xi8>
-// CHECK: %[[LAST:.*]] = vector.load {{.*}} vector<64xi8>
+// CHECK: %[[FIRST:.*]] = llvm.load {{.*}} vector<64xi8>
+// CHECK: %[[LAST:.*]] = llvm.load {{.*}} vector<64xi8>
 // CHECK: vector.shuffle %[[FIRST]], %[[LAST]] [0, 6, 12, 18, 24, 30, 36, 42, 48, 54, 60, 103, 109, 115, 121, 127]
 // CHECK-NOT: vector.transfer_read
 func.func @two_vectors(%m: memref<7x16xi8, strided<[500, 6]>>, %i: index) -> vector<16xi8> {
@@ -17,8 +17,8 @@ func.func @two_vectors(%m: memref<7x16xi8, strided<[500, 6]>>, %i: index) -> vec
 // Eleven bytes: two loads of eight.
 
 // CHECK-LABEL: func.func @short_row(
-// CHECK: vector.load {{.*}} vector<8xi8>
-// CHECK: vector.load {{.*}} vector<8xi8>
+// CHECK: llvm.load {{.*}} vector<8xi8>
+// CHECK: llvm.load {{.*}} vector<8xi8>
 // CHECK: vector.shuffle {{.*}} [0, 2, 4, 6, 13, 15]
 func.func @short_row(%m: memref<6xi8, strided<[2]>>) -> vector<1x6xi8> {
   %p = ub.poison : i8
