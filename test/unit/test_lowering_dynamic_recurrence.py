@@ -17,9 +17,9 @@ from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
-SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33), (2, 1, 1)]
-SIZES += [(5, 1, 96), (1, 1, 100), (4, 3, 112)]
-"""The last ones have more weights than the first level holds."""
+# More weights than the first level holds.
+LARGE = [(5, 1, 96), (1, 1, 100), (4, 3, 112)]
+SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33), (2, 1, 1), *LARGE]
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
