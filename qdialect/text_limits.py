@@ -51,6 +51,8 @@ _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)", re.DOTALL)
 _OP = re.compile(r"[%^]|(?<![\w$.@])(?:module\b|[A-Za-z_][\w$]*\.)")
 # A sign after one of these is a number's.
 _BEFORE_NUMBERS = (",", "=", ":")
+_BEFORE_EXPONENT = re.compile(r"(?<![\w$.%^])\d+(?:\.\d*)?[eE]$")
+"""What a number has before the sign of its exponent; names may end alike."""
 _UNCOUNTED = -(1 << 62)
 _TOO_DEEP = f"text must nest at most {LIMIT} deep, aliases written out"
 
@@ -157,8 +159,8 @@ class _Scanner:
         """Signs in a row, each of which nests as a bracket does, or an operator."""
         if token[0].count("-") > LIMIT:
             raise _LimitError(_TOO_DEEP)
-        before = self.previous[0].rstrip() if self.previous else ""
-        if self._kind() != "words" or not before.endswith(_BEFORE_NUMBERS):
+        before = self.previous[0] if self.previous and self._kind() == "words" else ""
+        if not before.rstrip().endswith(_BEFORE_NUMBERS) and not _BEFORE_EXPONENT.search(before[-MAX_WORD - 2 :]):
             self._add_operators(1)
 
     def operator(self, token: re.Match[str]) -> None:

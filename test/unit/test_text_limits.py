@@ -89,6 +89,7 @@ def test_escapes_of_text_are_text(text: str) -> None:
         ('#a0 = "' + "x" * 100_000 + '"\n' + used("[" + "#a0, " * 1000 + "#a0]"), LONG),
         (used("affine_map<(i) -> (i" + " mod 7" * (MAX_OPERATORS + 1) + ")>"), f"at most {MAX_OPERATORS} operators"),
         (used("affine_map<(i) -> (i" + "- i" * (MAX_OPERATORS + 1) + ")>"), f"at most {MAX_OPERATORS} operators"),
+        (used("affine_map<(d1e) -> (d1e" + "-d1e" * (MAX_OPERATORS + 1) + ")>"), f"at most {MAX_OPERATORS} operators"),
         (used("1" * 20_000), WORD),
         (used("0x" + "f" * 20_000), WORD),
         (used("tensor<" + "1x" * 20_000 + "i8>"), WORD),
@@ -113,6 +114,7 @@ def test_text_that_would_end_the_process_or_never_end_is_a_located_error(text: s
         "#a = 1\n" + MANY + "#loc = loc(unknown)\n",
         '#a = "x"\n"builtin.module"() ({\n' + MANY + "}) : () -> ()\n#loc = loc(unknown)\n",
         used("dense<[" + "-1, " * 5000 + "-1]> : tensor<5001xi8>"),
+        used("array<f64: " + "6.7E-4, " * 5000 + "1e-05>"),
         "func.func @f() {\n"
         + "".join(f"  %c{i} = arith.constant -{i} : i32\n" for i in range(1, 5000))
         + "  return\n}\n",
@@ -143,6 +145,7 @@ ROWS = (
     "\\",
     "=-",
     ",-",
+    "1e-",
     "i1234,",
     "mod ",
 )
