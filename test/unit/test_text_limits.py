@@ -114,7 +114,7 @@ def test_text_that_would_end_the_process_or_never_end_is_a_located_error(text: s
         "#a = 1\n" + MANY + "#loc = loc(unknown)\n",
         '#a = "x"\n"builtin.module"() ({\n' + MANY + "}) : () -> ()\n#loc = loc(unknown)\n",
         used("dense<[" + "-1, " * 5000 + "-1]> : tensor<5001xi8>"),
-        used("array<f64: " + "6.7E-4, " * 5000 + "1e-05>"),
+        used("array<f64: " + "6.7E-4, " * 5000 + "1.0e-05>"),
         "func.func @f() {\n"
         + "".join(f"  %c{i} = arith.constant -{i} : i32\n" for i in range(1, 5000))
         + "  return\n}\n",
