@@ -84,6 +84,24 @@ def test_what_is_read_again_keeps_its_memory(lines: list[str], results: list[tup
     check(text)
 
 
+def test_no_exponentials_lie_in_a_result_that_overwrites_what_is_still_read() -> None:
+    # The shares are added to the data, in whose memory the sum may lie: its exponentials may not lie there before.
+    column = f"tensor<{_ROWS}x1xf32>"
+    shape = f"{{shape = array<i64: {_ROWS}, {_COLUMNS}>}}"
+    lines = [
+        f"%e = math.exp %x : {_WHOLE}",
+        f'%total = "qnn.f32_sum"(%e) {{axes = array<i64: 1>, keep_dims = true}} : ({_WHOLE}) -> {column}',
+        f'%spread = "qnn.broadcast"(%total) {shape} : ({column}) -> {_WHOLE}',
+        f"%share = arith.divf %e, %spread : {_WHOLE}",
+        sum_of("y", "share", "x"),
+        smallest("y"),
+    ]
+    text = text_of(lines, [LOW])
+    assert "rows" in labels(text)
+    assert in_arena(text) < in_arena(text, threads=2)
+    check(text)
+
+
 def check(text: str) -> None:
     random = np.random.default_rng(0)
     inputs = [random.standard_normal((_ROWS, _COLUMNS)).astype(np.float32) for _ in range(2)]
