@@ -6,7 +6,7 @@ copy for padding: consumers say beforehand which halo they read through, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
+from qdialect.lowering.memory.padded import middle_of, padding_reader
 from qdialect.lowering.memory.storage import (
     NO_HALO,
     STORAGE_ELEMENTS,
@@ -164,9 +165,20 @@ class GraphLowering:
         if index >= 0 and padding is None and self.can_be_array(value):
             slot = self._array("output", index, value)
         else:
-            slot = self.program.buffer(self._storage(value))
+            slot = self._inside_padded(value) or self.program.buffer(self._storage(value))
         self.define(value, slot)
         return slot
+
+    def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
+        """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
+        pad = padding_reader(value)
+        if pad is None or self.wants_halo(value) or not {value, pad.output}.isdisjoint(self._returned):
+            return None
+        whole = self._storage(pad.output)
+        middle = middle_of(pad, whole)
+        if middle is None or self.is_of_rows([value]) or whole.pitch != self._storage(value).pitch:
+            return None
+        return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
 
     def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
         """The slot of `source` for the new `value`, which is stored alike; None where others than `readers` read it."""
@@ -225,6 +237,11 @@ class GraphLowering:
         """Whether `value` has a slot already."""
         return value in self._slots
 
+    def is_of_rows(self, values: Iterable[ir.Value]) -> bool:
+        """Whether the kernel of a row group computes one of `values`."""
+        owners = [value.owner for value in values]
+        return any(not isinstance(one, ir.Block) and one.operation in self._row_groups.computed for one in owners)
+
     def is_signed(self, value: ir.Value) -> bool:
         """Whether `value` is read from where its quantized values are signed, as the user has them."""
         return value in self._slots and self._slots[value].signed
@@ -259,7 +276,7 @@ class GraphLowering:
         if argument not in self._paddings and self.can_be_array(argument):
             self._slots[argument] = array
             return
-        slot = self.program.buffer(self._storage(argument))
+        slot = self._inside_padded(argument) or self.program.buffer(self._storage(argument))
         self.define(argument, slot)
         self.copy(array, slot, shape_of(argument.type), f"input {index}")
 

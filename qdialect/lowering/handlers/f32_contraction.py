@@ -14,6 +14,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
+from qdialect.lowering.handlers.whole_range import ends_of, lower_ends
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.folds import F32_PRODUCTS, F32_ROUNDED_PRODUCTS
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
@@ -24,6 +25,8 @@ from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.float32.row_sum import partial_sums
 
 _LANES, _ROWS = 16, 8
+_CHAINS = 4
+"""Vectors of results that hide each other's latency."""
 _FEW_LANES, _MANY_LANES = 32, 64
 _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
@@ -57,9 +60,20 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 
 
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
+    ends = ends_of(op)
+    if ends is not None and not lowering.is_of_rows(ends):
+        lower_ends(lowering, op, ends, _lanes(lowering, op))
+        return
     fold = replace(_FOLDS[type(op)], lanes=_lanes(lowering, op))
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
+    over.emit(lowering, Kernel(lowering.program), fold, _total, _width(op), op.operation.name)
+
+
+def _width(op: F32ReduceOp) -> int:
+    """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
+    shape = shape_of(op.input.type)
+    rows = math.prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
+    return _LANES * max(1, _CHAINS // rows) if len(shape) - 1 not in op.axes else _LANES
 
 
 def _lanes(lowering: GraphLowering, op: F32ReduceOp) -> int:

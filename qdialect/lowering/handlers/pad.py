@@ -1,4 +1,7 @@
-"""Padding with a quantized value: the data in the middle, then one fill for each side of each dimension."""
+"""Padding with a quantized value: the data in the middle, then one fill for each side of each dimension.
+
+A producer that nothing else reads has written its result there already.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,21 @@ from qdialect.lowering.program import Kernel
 
 @lowers(PadOp)
 def _pad(lowering: GraphLowering, op: PadOp) -> None:
-    data, output = lowering.slot(op.input), lowering.result(op.output)
+    data = lowering.slot(op.input)
+    # A producer that wrote into the middle has defined the result.
+    is_inside = lowering.is_stored(op.output)
+    output = lowering.slot(op.output) if is_inside else lowering.result(op.output)
     inner, outer = shape_of(op.input.type), shape_of(op.output.type)
     if not inner:
         lowering.copy(data, output, inner, op.operation.name)
         return
     strides = dim_strides(outer, output.storage)
     start = output.storage.origin + sum(low * stride for low, stride in zip(op.low, strides, strict=True))
-    kernel = Kernel(lowering.program)
-    source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
-    emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
-    lowering.program.call(kernel, op.operation.name)
+    if not is_inside:
+        kernel = Kernel(lowering.program)
+        source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
+        emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
+        lowering.program.call(kernel, op.operation.name)
     element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)

@@ -7,34 +7,40 @@ from collections.abc import Sequence
 from qdialect.dialect import RangeScaleOp, RangeZeroPointOp
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
+from qdialect.lowering.handlers.whole_range import are_ends
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.range_parameters import HIGHEST, LOWEST
 
+AnyRange = RangeScaleOp | RangeZeroPointOp
 _LANES = 16
 _F64 = "f64"
 
 
 @lowers(RangeScaleOp)
 def _scale(lowering: GraphLowering, op: RangeScaleOp) -> None:
-    _map(lowering, op, lambda body, values: _scale_of(body, *_ends(body, values)))
+    _map(lowering, op, lambda body, values: _scale_of(body, *_ends(body, values, op)))
 
 
 @lowers(RangeZeroPointOp)
 def _zero_point(lowering: GraphLowering, op: RangeZeroPointOp) -> None:
-    _map(lowering, op, lambda body, values: _zero_point_of(body, *_ends(body, values)))
+    _map(lowering, op, lambda body, values: _zero_point_of(body, *_ends(body, values, op)))
 
 
-def _map(lowering: GraphLowering, op: RangeScaleOp | RangeZeroPointOp, emit: Emit) -> None:
+def _map(lowering: GraphLowering, op: AnyRange, emit: Emit) -> None:
     def declare(_: object) -> Emit:
         return lambda body, values: body.cast("arith.truncf", emit(body, values), "f32")
 
     map_values(lowering, op.output, [op.minimum, op.maximum], declare, op.operation.name, _LANES)
 
 
-def _ends(body: Body, values: Sequence[Value]) -> tuple[Value, Value]:
+def _ends(body: Body, values: Sequence[Value], op: AnyRange) -> tuple[Value, Value]:
+    """Both ends with 0 between them; a NaN in the tensor makes both 0, even where it shows at one of them alone."""
     (low, high), zero = values, body.constant(0.0, "f32")
     below, above = body.compare("olt", low, zero), body.compare("ogt", high, zero)
+    if are_ends(op.minimum, op.maximum):
+        is_known = body.compare("ord", low, high)
+        below, above = (body.binary("arith.andi", one, is_known) for one in (below, above))
     return body.select(below, low, zero), body.select(above, high, zero)
 
 

@@ -70,13 +70,14 @@ class BodyMachine(BodyArithmetic):
         return body.cast("arith.bitcast", body.binary("arith.shli", bits, body.constant(_FRACTION_BITS, _I)), _F)
 
 
-def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False) -> Value:
+def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is_below_zero: bool = False) -> Value:
     """The function of the op `name`, one of `SHARED`, of the float32 number `x`, as a float32 number.
 
-    Functions that have a sequence of float32 operations are evaluated by it, unless `in_float64`.
+    Functions that have a sequence of float32 operations are evaluated by it, unless `in_float64`.  Where
+    `is_below_zero`, the results of positive numbers do not count.
     """
     if name in ALGORITHMS and not in_float64:
-        return emit_float32(body, name, x)
+        return emit_float32(body, name, x, is_below_zero=is_below_zero)
     wide = body.cast("arith.extf", x, _F)
     return body.cast("arith.truncf", _IN_FLOAT64[name](BodyMachine(body), wide), "f32")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect.lowering.kernels.body_arithmetic import BodyArithmetic
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.quant_math.float32 import ALGORITHMS
+from qdialect.quant_math.float32 import ALGORITHMS, BELOW_ZERO
 from qdialect.quant_math.float32.machine import ENTRIES, EXPONENT_BIAS, FRACTION_BITS
 
 SCALED = "qnn.scaled"
@@ -84,6 +84,10 @@ class Float32Machine(BodyArithmetic):
         return self._body.cast("arith.bitcast", shifted, _F)
 
 
-def emit_float32(body: Body, name: str, x: Value) -> Value:
-    """The function of the op `name`, one of `ALGORITHMS`, of the float32 number `x`."""
-    return ALGORITHMS[name](Float32Machine(body), x)
+def emit_float32(body: Body, name: str, x: Value, *, is_below_zero: bool = False) -> Value:
+    """The function of the op `name`, one of `ALGORITHMS`, of the float32 number `x`.
+
+    Where `is_below_zero`, the results of positive numbers do not count.
+    """
+    algorithm = BELOW_ZERO.get(name, ALGORITHMS[name]) if is_below_zero else ALGORITHMS[name]
+    return algorithm(Float32Machine(body), x)

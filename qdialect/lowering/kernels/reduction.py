@@ -185,7 +185,7 @@ class _Emitter:
         steps = list(zip(outer, reduction, strict=True))
         pairs = [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")]
         offsets = [part.offsets[i] + start * lane.strides[i] for i in range(len(self.op.inputs))]
-        inputs = [self._operand(i, offset, pairs, fixed=steps) for i, offset in enumerate(offsets)]
+        inputs = [self._operand(i, offset, pairs, fixed=steps if i == 0 else ()) for i, offset in enumerate(offsets)]
         first = kernel.filled((*sizes, fold.lanes), fold.element, fold.start, Tag(micro_kernel, f"{role}_lanes_fill"))
         output = Operand(first, names)
         body = kernel.body(inputs, output)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import element_name
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
@@ -102,7 +106,42 @@ def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
 
 
 def _transcendental(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    return emit_shared(body, op.name, values[0], in_float64=is_in_float64(op))
+    is_below_zero = counts_below_zero(op)
+    return emit_shared(body, op.name, values[0], in_float64=is_in_float64(op), is_below_zero=is_below_zero)
+
+
+def counts_below_zero(op: ir.Operation) -> bool:
+    """Whether the result of the unary `op` is chosen where its operand is not positive, and nowhere else.
+
+    This is ``select(x > 0, ..., op(x))``, where the result may be multiplied before.
+    """
+    value = op.results[0]
+    user = _only_user(value)
+    if user is not None and user.name == "arith.mulf":
+        value = user.results[0]
+        user = _only_user(value)
+    if user is None or user.name != "arith.select" or user.operands[2] != value or user.operands[1] == value:
+        return False
+    condition = user.operands[0].owner
+    return isinstance(condition, ir.Operation | ir.OpView) and _is_positive(condition.operation, op.operands[0])
+
+
+def _only_user(value: ir.Value) -> ir.Operation | None:
+    users = {use.owner.operation for use in value.uses}
+    return next(iter(users)) if len(users) == 1 else None
+
+
+def _is_positive(condition: ir.Operation, value: ir.Value) -> bool:
+    """Whether `condition` is ``value > 0`` or ``value >= 0``, false of NaN."""
+    if condition.name != "arith.cmpf" or condition.operands[0] != value:
+        return False
+    bound = condition.operands[1]
+    owner = bound.owner
+    if isinstance(owner, ir.Operation | ir.OpView) and owner.name == BroadcastOp.OPERATION_NAME:
+        bound = owner.operands[0]
+    number = constant_value(bound)
+    predicate = _FLOAT_PREDICATES[ir.IntegerAttr(condition.attributes["predicate"]).value]
+    return predicate in ("ogt", "oge") and number is not None and not np.any(number)
 
 
 SCALAR_OPS: dict[str, Emitter] = {

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.lowering.kernels.body_machine import emit_shared
+from qdialect.lowering.kernels.expression import emit_function, guarded
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.lowering.text.scalar_body import Body, Value
@@ -37,7 +37,7 @@ class ActivationKernel(StageKernel):
 
         def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
             return fold(
-                STAGE_ACTIVATIONS[self.function],
+                guarded(STAGE_ACTIVATIONS[self.function]),
                 (value,),
                 alpha,
                 lambda number: body.constant(float(np.float32(number)), "f32"),
@@ -55,8 +55,8 @@ def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
         return body.select(chosen, operands[0], operands[1])
     if op == "arith.cmpf":
         return body.compare("ogt", operands[0], operands[1])
-    if op.startswith("math."):
-        return emit_shared(body, op, operands[0])
     if op == "arith.select":
         return body.select(*operands)
-    return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)
+    if op.startswith("arith."):
+        return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)
+    return emit_function(body, op, operands[0])

@@ -15,7 +15,7 @@ import numpy as np
 from qdialect.quant_math.float32.erf import erf
 from qdialect.quant_math.float32.exp import exp
 from qdialect.quant_math.float32.exp2 import exp2
-from qdialect.quant_math.float32.expm1 import expm1
+from qdialect.quant_math.float32.expm1 import expm1, expm1_below_zero
 from qdialect.quant_math.float32.log import log
 from qdialect.quant_math.float32.log1p import log1p
 from qdialect.quant_math.float32.machine import Machine
@@ -34,6 +34,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "math.tanh": tanh,
 }
 """By the name of the op whose float32 meaning it is."""
+BELOW_ZERO: Mapping[str, Algorithm] = {"math.expm1": expm1_below_zero}
+"""The same with less work, for where only the results of x <= 0 and of NaN count."""
 
 _MACHINE = NumpyMachine()
 

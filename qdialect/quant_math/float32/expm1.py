@@ -39,3 +39,16 @@ def expm1(m: Machine[V], x: V) -> V:
     value = m.where_less(m.constant(_ODD), x, odd, value)
     value = m.where_less(m.constant(_LARGE), x, m.multiply(exponential(m, r), half), value)
     return m.where_less(size, m.constant(_LINEAR), x, m.add(value, value))
+
+
+def expm1_below_zero(m: Machine[V], x: V) -> V:
+    """`expm1` of x <= 0 and of NaN, with the same bits; of greater numbers it is any number.
+
+    Here |x| < c is -c < x, and neither e^x - 1 of a large x nor the highest bound is needed.
+    """
+    limited = at_least(m, x, _LOWEST)
+    biased, r = reduced(m, limited, EXPONENT_BIAS - 1, m.where_less(m.constant(-_NEAR), x, m.constant(0.0), limited))
+    half = m.power_of_two(biased)
+    grown = m.multiply_add(polynomial(m, r, EXPM1), m.multiply(r, r), r)
+    value = m.multiply_add(half, grown, m.subtract(half, m.constant(0.5)))
+    return m.where_less(m.constant(-_LINEAR), x, x, m.add(value, value))

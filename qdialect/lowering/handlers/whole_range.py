@@ -1,0 +1,91 @@
+"""Both ends of the range of a tensor in one pass, where they are only asked for scale and zero point.
+
+As integers, the bits of positive floats are in their order, and those of negative ones are less than 0. So the largest
+of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x below it.
+Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at one of the ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32MaxOp, F32MinOp, F32ReduceOp, RangeScaleOp, RangeZeroPointOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides
+from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.memory.storage import Storage
+from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.text.scalar_body import Body, Value
+
+_LANES = 16
+_SIGN = -(2**31)
+
+
+def are_ends(minimum: ir.Value, maximum: ir.Value) -> bool:
+    """Whether these are the extremes of one whole tensor, and all that reads them asks for its range."""
+    low, high = (_reduction(value) for value in (minimum, maximum))
+    if not isinstance(low, F32MinOp) or not isinstance(high, F32MaxOp) or low.input != high.input:
+        return False
+    if any(prod(shape_of(value.type)) != 1 for value in (minimum, maximum)):
+        return False
+    readers = [use.owner.opview for value in (minimum, maximum) for use in value.uses]
+    return all(_is_range(reader) and reader.minimum == minimum and reader.maximum == maximum for reader in readers)
+
+
+def ends_of(op: F32ReduceOp) -> tuple[ir.Value, ir.Value] | None:
+    """The smallest and the largest value of the tensor that `op` reads, one of them its own, where `are_ends`."""
+    reader = next((use.owner.opview for use in op.output.uses), None)
+    if reader is None or not _is_range(reader):
+        return None
+    ends = (reader.minimum, reader.maximum)
+    return ends if op.output in ends and are_ends(*ends) else None
+
+
+def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, ir.Value], lanes: int) -> None:
+    """Append the call that finds both `ends`, and say where they are; where the other one has said so already, none."""
+    if lowering.is_stored(op.output):
+        return
+    shape = shape_of(op.input.type)
+    data, output = lowering.slot(op.input), lowering.program.buffer(Storage((1, 1, 1, 2), "f32", 2))
+    signs = np.array([_SIGN, 0], np.int32)
+    kernel = Kernel(lowering.program)
+    source = MapOperand(data, (0,), data.storage.origin)
+    reduction = Reduction(
+        (2,),
+        shape,
+        [Reduced(source, dim_strides(shape, data.storage)), Reduced(MapOperand(signs, (1,)), (0,) * len(shape))],
+        [MapOperand(signs, (1,))],
+        MapOperand(output, (1,)),
+        Fold("i32", 0, _larger, lambda body, a, b: body.binary("arith.maxsi", a, b), lanes=max(lanes, _within(shape))),
+        lambda body, acc, values: body.cast("arith.bitcast", body.binary("arith.xori", acc, values[0]), "f32"),
+        _LANES,
+        2,
+    )
+    emit_reduction(kernel, reduction)
+    lowering.program.call(kernel, "qnn.f32_range")
+    for offset, value in enumerate(ends):
+        lowering.define(value, BufferSlot(output.kind, output.index, Storage((1, 1, 1, 1), "f32", 1), offset))
+
+
+def _within(shape: Sequence[int]) -> int:
+    """Lanes that lie side by side within one row."""
+    return 1 << min(shape[-1], _LANES).bit_length() - 1
+
+
+def _larger(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+    bits, sign = body.cast("arith.bitcast", values[0], "i32"), values[1]
+    return body.binary("arith.maxsi", acc, body.binary("arith.xori", bits, sign))
+
+
+def _reduction(value: ir.Value) -> ir.OpView | None:
+    owner = value.owner
+    return owner.opview if isinstance(owner, ir.Operation) else owner if isinstance(owner, ir.OpView) else None
+
+
+def _is_range(op: ir.OpView) -> bool:
+    return isinstance(op, RangeScaleOp | RangeZeroPointOp)
