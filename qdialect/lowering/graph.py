@@ -15,24 +15,15 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import (
-    Conv2DOp,
-    DenseOp,
-    DynamicConv2DOp,
-    FusedConv2DOp,
-    FusedDenseOp,
-    I16Conv2DOp,
-    QnnOp,
-    TransposeOp,
-)
+from qdialect.dialect import QnnOp, TransposeOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, shape_of
-from qdialect.locations import names_of
+from qdialect.locations import joined, names_of
+from qdialect.lowering.array_readers import multiplies_signed, reads_past_end, reads_words
 from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
-from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.memory.padded import middle_of, padding_reader
 from qdialect.lowering.memory.storage import (
     NO_HALO,
@@ -40,13 +31,14 @@ from qdialect.lowering.memory.storage import (
     Halo,
     Storage,
     dense_storage_of,
+    image_shape,
     signed_shift,
     storage_of,
 )
 from qdialect.lowering.memory.strides import row_major
-from qdialect.lowering.operands.transposed_operands import is_read_through
 from qdialect.lowering.paddings import Convolution, Padding, padding_of
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.result_epilogues import ResultEpilogue, result_epilogues
 from qdialect.lowering.rows.row_groups import RowGroups, Scope
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.registry import Registry
@@ -111,6 +103,8 @@ class GraphLowering:
         # What refers to this object would keep it, and with it all weights, until Python looks for cycles.
         self._row_groups = RowGroups(self._operations, lambda value: value not in paddings, scope)
         self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
+        self._epilogues = dict(result_epilogues(self._operations, self.islands, self._is_inner))
+        self._in_epilogues = {one for found in self._epilogues.values() for one in found.computed}
 
     def run(self) -> Program:
         """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
@@ -131,12 +125,14 @@ class GraphLowering:
         group = self._row_groups.starting_at(op)
         if group is not None:
             _HANDLERS[ROW_GROUP](self, group)
-        is_elsewhere = op in self._row_groups.computed or self.islands.is_inside(op)
+        is_elsewhere = op in self._row_groups.computed or op in self._in_epilogues or self.islands.is_inside(op)
         if op.name not in CONSTANT_OPS and not is_elsewhere:
             self._lower(op)
 
     def _lower(self, op: ir.Operation) -> None:
-        self.program.names = names_of(op.location)
+        epilogue = self._epilogues.get(op)
+        members = () if epilogue is None else epilogue.members
+        self.program.names = names_of(joined([op.location, *(member.location for member in members)]))
         self.program.location = op.location
         try:
             _HANDLERS[op.name](self, op.opview)
@@ -179,6 +175,25 @@ class GraphLowering:
         if middle is None or self.is_of_rows([value]) or whole.pitch != self._storage(value).pitch:
             return None
         return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
+
+    def epilogue(self, op: ir.OpView) -> ResultEpilogue | None:
+        """What the kernel of a product computes of its values before it stores them."""
+        return self._epilogues.get(op.operation)
+
+    def product(self, op: ir.OpView) -> BufferSlot:
+        """The slot of a product's values, or of what its epilogue makes of them."""
+        value, epilogue = op.operation.results[0], self.epilogue(op)
+        if epilogue is None:
+            return self.result(value)
+        slot = self.result(epilogue.result)
+        if epilogue.reshape is None:
+            return slot
+        shape = image_shape(shape_of(value.type))
+        return replace(slot, storage=Storage(shape, slot.storage.element, slot.storage.pitch))
+
+    def _is_inner(self, value: ir.Value) -> bool:
+        """Whether `value` is neither returned nor read by the kernel of a row group."""
+        return value not in self._returned and value not in self._row_groups.read and not self.is_of_rows([value])
 
     def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
         """The slot of `source` for the new `value`, which is stored alike; None where others than `readers` read it."""
@@ -231,7 +246,7 @@ class GraphLowering:
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
-        return is_same and not any(_reads_past_end(use.owner) or _reads_words(use.owner) for use in value.uses)
+        return is_same and not any(reads_past_end(use.owner) or reads_words(use.owner) for use in value.uses)
 
     def is_stored(self, value: ir.Value) -> bool:
         """Whether `value` has a slot already."""
@@ -251,7 +266,7 @@ class GraphLowering:
         if signed_shift(value.type) == 0:
             return True
         is_input = isinstance(value.owner, ir.Block)
-        return is_input and self.program.strategy.multiplies_signed and all(map(_multiplies_signed, value.uses))
+        return is_input and self.program.strategy.multiplies_signed and all(map(multiplies_signed, value.uses))
 
     def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
@@ -327,29 +342,6 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
     return row_major((*shape[:-1], storage.pitch)) if shape else ()
 
 
-def _reads_past_end(op: Any) -> bool:
-    """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
-    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp):
-        return False
-    channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
-    k_group = 2 if isinstance(op, I16Conv2DOp) else 4
-    return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
-
-
-def _reads_words(op: Any) -> bool:
-    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
-    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
-
-
-def _multiplies_signed(use: ir.OpOperand) -> bool:
-    """Whether a use is the data of a contraction with constant weights whose channels are all summed up."""
-    op = use.owner.opview
-    if not isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp):
-        return False
-    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
-    return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
-
-
 _NARROW = 4
 """Lanes of rows that are written pixel by pixel unless they join up."""
 _COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
@@ -366,7 +358,7 @@ def _everyone_takes_arrays(value: ir.Value) -> bool:
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
-    return op.name in _TAKES_ARRAYS and not _reads_words(op)
+    return op.name in _TAKES_ARRAYS and not reads_words(op)
 
 
 def _refuse_unknown(operations: list[ir.Operation]) -> None:

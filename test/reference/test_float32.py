@@ -21,6 +21,7 @@ from qdialect.quant_math.float32.expm1 import EXPM1
 from qdialect.quant_math.float32.log import LOGARITHM
 from qdialect.quant_math.float32.machine import ENTRIES
 from qdialect.quant_math.float32.numpy_machine import F32Array, multiply_add
+from qdialect.quant_math.float32.numpy_machine import NumpyMachine as NumpyMachine32
 from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.quant_math.float32.tanh import NEAR, OFFSET, ROWS, SHIFT
 from qdialect.quant_math.transcendental import NumpyMachine
@@ -306,3 +307,18 @@ def test_fused_products_are_nearer_to_the_truth(depth: int) -> None:
     truth = rows.astype(np.float64) @ columns.astype(np.float64)
     fused, rounded = (np.abs(products(rows, columns, one) - truth).mean() for one in (False, True))
     assert fused < rounded
+
+
+def test_functions_of_what_is_not_positive_have_the_bits_of_the_whole_function() -> None:
+    drawn = [
+        SPECIAL,
+        any_floats(200_000, 12),
+        -np.abs(any_floats(200_000, 13)),
+        np.linspace(-20, 0, 200_000, dtype=F32),
+    ]
+    x = np.concatenate(drawn)
+    x = x[~(x > 0)]
+    for name, algorithm in float32.BELOW_ZERO.items():
+        with np.errstate(all="ignore"):
+            found = np.asarray(algorithm(NumpyMachine32(), x), F32)
+        np.testing.assert_array_equal(found.view(np.uint32), float32.evaluate(name, x).view(np.uint32))

@@ -117,6 +117,13 @@ def test_extremes_of_a_whole_tensor(op: Any, index: int, number: float, shape: t
     check_op(op, [tensor(shape, "f32")], "f32", [values.reshape(shape)], axes=tuple(range(len(shape))))
 
 
+@variants_together
+@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp, F32SumOp])
+@pytest.mark.parametrize("shape", [(1, 126, 64), (1, 7, 70), (2, 5, 17), (3, 4, 130), (9, 3, 40)], ids=str)
+def test_reductions_that_keep_channels_and_few_rows(op: Any, shape: tuple[int, ...]) -> None:
+    check_op(op, [tensor(shape, "f32")], "f32", axes=(1,))
+
+
 PRODUCTS = [
     ((3, 5), (5, 19), False),
     ((1, 70), (70, 10), True),

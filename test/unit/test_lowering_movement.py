@@ -1,6 +1,6 @@
 """Compiled data movement equals the reference and moves no more than it must; kernels are vector code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from math import prod
 
@@ -184,6 +184,54 @@ def test_a_reshaped_image_gets_its_border() -> None:
 )
 def test_pad(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
     check_op(PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
+
+
+PADDED = [
+    ((3, 19), (2, 0), (1, 0)),
+    ((1, 5, 19), (0, 4, 0), (0, 1, 0)),
+    ((3, 5, 19), (0, 4, 0), (0, 0, 0)),
+    ((5, 3, 16), (2, 0, 0), (0, 0, 0)),
+    ((2, 5, 7, 19), (0, 1, 2, 0), (0, 3, 0, 0)),
+    ((1, 1, 7, 16), (0, 0, 4, 0), (0, 0, 0, 0)),
+    ((2, 5, 7, 16), (1, 0, 2, 0), (0, 0, 0, 0)),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("element", ["ui8", "i8", "f32"])
+@pytest.mark.parametrize(("shape", "low", "high"), PADDED)
+def test_pad_of_a_result(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
+    check(padded_twice(shape, low, high, element))
+
+
+@pytest.mark.parametrize("case", [PADDED[1], PADDED[4]])
+def test_a_result_that_a_pad_alone_reads_is_written_where_it_is_padded(case: Sequence[tuple[int, ...]]) -> None:
+    shape, low, high = case
+    module = padded_twice(shape, low, high, "f32")
+    labels = lower(module, target.host(), Phase.LINALG).labels
+    assert labels
+    assert "qnn.pad" not in labels
+
+
+def padded_twice(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> ir.Module:
+    """A network that pads its input and an element-wise result, and computes on what was padded."""
+    name = "arith.addf" if element == "f32" else "qnn.pad"
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        value = 0 if element == "f32" else ends(element)[0] + 3
+        sides: Attributes = {"low": low, "high": high, "value": value}
+        inner = build(PadOp, x, element=element, **sides).output
+        changed = changed_values(inner, name, element)
+        outer = build(PadOp, changed, element=element, **sides).output
+        return [changed_values(outer, name, element)]
+
+    return graph([tensor(shape, element)], body)
+
+
+def changed_values(value: ir.Value, name: str, element: str) -> ir.Value:
+    if element == "f32":
+        return ir.Operation.create(name, [value.type], [value, value]).result
+    return build(LutOp, value, element=element, table=TABLE, **quantization(element, element)).output
 
 
 @variants_together

@@ -26,6 +26,7 @@ from qdialect.lowering.operands.constant_operands import known_number, required_
 from qdialect.lowering.operands.packing import CenteredWeights, center, folded_bias
 from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.result_epilogues import ResultEpilogue
 from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.activations import ACTIVATIONS, Activation
@@ -60,9 +61,11 @@ def _contraction(
     known = known_number(op.zero_point)
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
-    epilogue = Epilogue((_RunTimeDequantize.of(lowering, op, weights),))
+    further = lowering.epilogue(op)
+    parts = (_RunTimeDequantize.of(lowering, op, weights), *([_Further(further)] if further else []))
+    epilogue = Epilogue(parts)
     bias = folded_bias(weights, start, point)
-    return Contraction(data, lowering.result(op.output), epilogue, window, weights, bias, groups)
+    return Contraction(data, lowering.product(op), epilogue, window, weights, bias, groups)
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,21 @@ class _RunTimeDequantize(EpiloguePart):
         if self.is_last:
             return body.multiply(body.multiply(value, held["scale"]), held["row_scale"])
         return body.multiply(value, body.multiply(held["row_scale"], held["scale"]))
+
+
+@dataclass(frozen=True)
+class _Further(EpiloguePart):
+    """Element-wise ops on the f32 values."""
+
+    epilogue: ResultEpilogue
+
+    def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
+        """Arrays by channel: name and values."""
+        return [(f"channels{i}", array) for i, array in enumerate(self.epilogue.arrays())]
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        """What emits the ops into a body."""
+        return lambda body, value, parameters, _: self.epilogue.emit(body, value, parameters)
 
 
 def _row_parameter(lowering: GraphLowering, name: str, value: ir.Value) -> RowParameter:

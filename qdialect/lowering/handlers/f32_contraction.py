@@ -17,7 +17,7 @@ from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.handlers.whole_range import ends_of, lower_ends
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.folds import F32_PRODUCTS, F32_ROUNDED_PRODUCTS
-from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
@@ -104,7 +104,8 @@ for _op_class in _FOLDS:
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
     before, after = shape_of(op.data.type), shape_of(op.output.type)
-    data, matrix, output = _operand(lowering, op.data), _operand(lowering, op.matrix), _result(lowering, op.output)
+    data, matrix, output = _operand(lowering, op.data), _operand(lowering, op.matrix), _result(lowering, op)
+    extras, finish = _epilogue(lowering, op, slice(None), len(before))
     matrices = (0,) * (len(data.strides) - len(matrix.strides)) + matrix.strides[:-2]
     kernel = Kernel(lowering.program)
     reduction = Reduction(
@@ -114,10 +115,10 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
             Reduced(_along(matrix, (*matrices, 0, matrix.strides[-1])), matrix.strides[-2:-1]),
             Reduced(_along(data, (*data.strides[:-1], 0)), data.strides[-1:]),
         ],
-        [],
+        extras,
         output,
         _products(op),
-        _total,
+        finish,
         lowering.program.strategy.f32_lanes,
         _ROWS,
     )
@@ -129,7 +130,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     """Groups are reductions of their own; those of one channel are one, along the channels."""
     weight = required_constant("weight", op.weight)
-    data, output = _operand(lowering, op.data), _result(lowering, op.output)
+    data, output = _operand(lowering, op.data), _result(lowering, op)
     channels, rows, columns, depth = weight.shape
     is_depthwise = depth == 1 and channels == op.groups
     groups = 1 if is_depthwise else op.groups
@@ -140,6 +141,7 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
     for group in range(groups):
         taps = np.ascontiguousarray(weight[group * across : (group + 1) * across].transpose(1, 2, 3, 0))
         source = MapOperand(data.source, (image, y * row, x * pixel, int(is_depthwise)), data.offset + group * depth)
+        extras, finish = _epilogue(lowering, op, slice(group * across, (group + 1) * across), 4)
         kernel = Kernel(lowering.program)
         reduction = Reduction(
             (batch, height, width, across),
@@ -148,10 +150,10 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
                 Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
                 Reduced(source, (down * row, right * pixel, 1)),
             ],
-            [],
+            extras,
             MapOperand(output.source, output.strides, output.offset + group * across),
             _products(op),
-            _total,
+            finish,
             lowering.program.strategy.f32_lanes,
             _ROWS,
         )
@@ -172,9 +174,21 @@ def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
     return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
-def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    slot = lowering.result(value)
-    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)
+def _result(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> MapOperand:
+    slot = lowering.product(op)
+    return MapOperand(slot, dim_strides(shape_of(op.output.type), slot.storage), slot.storage.origin)
+
+
+def _epilogue(
+    lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp, channels: slice, rank: int
+) -> tuple[list[MapOperand], Finish]:
+    """What is computed of the sums of `channels`, and the constants that it takes."""
+    found = lowering.epilogue(op)
+    if found is None:
+        return [], _total
+    strides = (*(0,) * (rank - 1), 1)
+    extras = [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()]
+    return extras, found.emit
 
 
 def _along(operand: MapOperand, strides: tuple[int, ...]) -> MapOperand:

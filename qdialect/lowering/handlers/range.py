@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from qdialect.dialect import RangeScaleOp, RangeZeroPointOp
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
-from qdialect.lowering.handlers.whole_range import are_ends
+from qdialect.lowering.handlers.whole_range import AnyRange, are_ends
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math.range_parameters import HIGHEST, LOWEST
 
-AnyRange = RangeScaleOp | RangeZeroPointOp
 _LANES = 16
 _F64 = "f64"
 

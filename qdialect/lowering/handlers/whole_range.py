@@ -2,7 +2,7 @@
 
 As integers, the bits of positive floats are in their order, and those of negative ones are less than 0. So the largest
 of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x below it.
-Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at one of the ends.
+Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at one end.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
 
+AnyRange = RangeScaleOp | RangeZeroPointOp
 _LANES = 16
 _SIGN = -(2**31)
 
 
 def are_ends(minimum: ir.Value, maximum: ir.Value) -> bool:
     """Whether these are the extremes of one whole tensor, and all that reads them asks for its range."""
-    low, high = (_reduction(value) for value in (minimum, maximum))
+    low, high = (_owner(value) for value in (minimum, maximum))
     if not isinstance(low, F32MinOp) or not isinstance(high, F32MaxOp) or low.input != high.input:
         return False
     if any(prod(shape_of(value.type)) != 1 for value in (minimum, maximum)):
         return False
     readers = [use.owner.opview for value in (minimum, maximum) for use in value.uses]
-    return all(_is_range(reader) and reader.minimum == minimum and reader.maximum == maximum for reader in readers)
+    return all(isinstance(one, AnyRange) and (one.minimum, one.maximum) == (minimum, maximum) for one in readers)
 
 
 def ends_of(op: F32ReduceOp) -> tuple[ir.Value, ir.Value] | None:
     """The smallest and the largest value of the tensor that `op` reads, one of them its own, where `are_ends`."""
     reader = next((use.owner.opview for use in op.output.uses), None)
-    if reader is None or not _is_range(reader):
+    if not isinstance(reader, AnyRange) or not are_ends(reader.minimum, reader.maximum):
         return None
-    ends = (reader.minimum, reader.maximum)
-    return ends if op.output in ends and are_ends(*ends) else None
+    return reader.minimum, reader.maximum
 
 
 def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, ir.Value], lanes: int) -> None:
@@ -82,10 +82,8 @@ def _larger(body: Body, acc: Value, values: Sequence[Value]) -> Value:
     return body.binary("arith.maxsi", acc, body.binary("arith.xori", bits, sign))
 
 
-def _reduction(value: ir.Value) -> ir.OpView | None:
+def _owner(value: ir.Value) -> ir.OpView | None:
     owner = value.owner
-    return owner.opview if isinstance(owner, ir.Operation) else owner if isinstance(owner, ir.OpView) else None
-
-
-def _is_range(op: ir.OpView) -> bool:
-    return isinstance(op, RangeScaleOp | RangeZeroPointOp)
+    if isinstance(owner, ir.Operation):
+        return owner.opview
+    return None if isinstance(owner, ir.Block) else owner

@@ -31,7 +31,11 @@ def guarded(expression: Expression) -> Expression:
     if not isinstance(expression, Node):
         return expression
     operands = tuple(guarded(operand) for operand in expression.operands)
-    if expression.op == "arith.select" and isinstance(test := operands[0], Node) and test.operands[1:] == (Number(0.0),):
+    if (
+        expression.op == "arith.select"
+        and isinstance(test := operands[0], Node)
+        and test.operands[1:] == (Number(0.0),)
+    ):
         return Node(expression.op, (test, operands[1], _below_zero(operands[2], test.operands[0])))
     return Node(expression.op, operands)
 

@@ -1,0 +1,172 @@
+"""Element-wise ops on a product's result are computed in its kernel, with the bits that they have apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import Array, check, tensor
+from graphs import graph
+from together import variants_together
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    BroadcastOp,
+    DynamicConv2DOp,
+    DynamicDenseOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    PadOp,
+    ReshapeOp,
+    build,
+)
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+Product = Callable[[ir.Value, int], ir.Value]
+
+
+def f32(*shape: int) -> Array:
+    return np.random.default_rng(shape[-1]).normal(size=shape).astype(np.float32)
+
+
+def bytes_of(*shape: int) -> Array:
+    return np.random.default_rng(shape[0]).integers(-128, 128, shape).astype(np.int8)
+
+
+def dynamic_conv(x: ir.Value, channels: int) -> ir.Value:
+    parameters = constant(np.array(0.01, np.float32)), constant(np.array(3, np.int8))
+    weight = constant(bytes_of(channels, 1, 3, shape_of(x.type)[-1]))
+    return build(DynamicConv2DOp, x, weight, *parameters, element="f32", weight_scales=(0.02,)).output
+
+
+def dynamic_dense(x: ir.Value, channels: int) -> ir.Value:
+    parameters = constant(np.array(0.01, np.float32)), constant(np.array(3, np.int8))
+    weight = constant(bytes_of(channels, shape_of(x.type)[-1]))
+    return build(DynamicDenseOp, x, weight, *parameters, element="f32", weight_scales=(0.02,)).output
+
+
+def conv(x: ir.Value, channels: int) -> ir.Value:
+    return build(F32Conv2DOp, x, constant(f32(channels, 1, 2, shape_of(x.type)[-1])), element="f32").output
+
+
+def grouped_conv(x: ir.Value, channels: int) -> ir.Value:
+    weight = constant(f32(channels, 1, 2, shape_of(x.type)[-1] // 2))
+    return build(F32Conv2DOp, x, weight, element="f32", groups=2).output
+
+
+def depthwise_conv(x: ir.Value, _: int) -> ir.Value:
+    groups = shape_of(x.type)[-1]
+    return build(F32Conv2DOp, x, constant(f32(groups, 1, 2, 1)), element="f32", groups=groups).output
+
+
+def matmul(x: ir.Value, channels: int) -> ir.Value:
+    return build(F32MatmulOp, x, constant(f32(shape_of(x.type)[-1], channels)), element="f32").output
+
+
+PRODUCTS: dict[str, tuple[Product, tuple[int, ...], str]] = {
+    "dynamic convolution": (dynamic_conv, (1, 1, 9, 8), "i8"),
+    "dynamic dense": (dynamic_dense, (7, 12), "i8"),
+    "convolution": (conv, (1, 1, 9, 6), "f32"),
+    "convolution in groups": (grouped_conv, (1, 1, 9, 6), "f32"),
+    "depthwise convolution": (depthwise_conv, (1, 1, 9, 24), "f32"),
+    "product": (matmul, (5, 12), "f32"),
+}
+
+
+def op(name: str, *operands: ir.Value, **attributes: Any) -> ir.Value:
+    result = operands[-1].type
+    if name == "arith.cmpf":
+        result = ir.RankedTensorType.get(list(shape_of(result)), ir.IntegerType.get_signless(1))
+    return ir.Operation.create(name, [result], list(operands), attributes).result
+
+
+def spread(array: Array, like: ir.Value) -> ir.Value:
+    return build(BroadcastOp, constant(array), element="f32", shape=tuple(shape_of(like.type))).output
+
+
+def biased_prelu(x: ir.Value) -> ir.Value:
+    channels = shape_of(x.type)[-1]
+    value = op("arith.addf", x, spread(f32(channels), x))
+    slope = op("arith.mulf", value, spread(f32(1, channels), value))
+    is_positive = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
+    guard = op("arith.cmpf", value, spread(np.zeros((), np.float32), value), predicate=is_positive)
+    return op("arith.select", guard, value, slope)
+
+
+def clamped(x: ir.Value) -> ir.Value:
+    return op("arith.minimumf", op("arith.maximumf", x, spread(np.zeros((), np.float32), x)), spread(f32(1), x))
+
+
+EPILOGUES = {"bias and slopes": biased_prelu, "bounds": clamped}
+
+
+def network(
+    product: str, channels: int, epilogue: str, is_flat: bool, *, is_last: bool = False, also_reads: bool = False
+) -> ir.Module:
+    build_product, shape, element = PRODUCTS[product]
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        value = first = build_product(x, channels)
+        if is_flat:
+            value = build(ReshapeOp, value, element="f32", shape=(1, *shape_of(value.type)[-2:])).output
+        result = EPILOGUES[epilogue](value)
+        if also_reads:
+            return [result, first]
+        if is_last:
+            return [result]
+        sides = (0,) * (len(shape_of(result.type)) - 2)
+        return [
+            build(PadOp, result, element="f32", low=(*sides, 2, 0), high=(*sides, 0, 0), value=0).output,
+        ]
+
+    return graph([tensor(shape, element)], body)
+
+
+@variants_together
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("channels", [6, 64])
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_epilogues(product: str, channels: int, epilogue: str, is_flat: bool, is_last: bool) -> None:
+    check(network(product, channels, epilogue, is_flat, is_last=is_last))
+
+
+@variants_together
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_result_that_something_else_reads_is_stored(product: str) -> None:
+    module = network(product, 16, "bias and slopes", False, also_reads=True)
+    assert "arith.select" in lower(module, target.host(), Phase.LINALG).labels
+    check(module)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_one_kernel_computes_both(product: str, is_flat: bool) -> None:
+    labels = lower(network(product, 16, "bias and slopes", is_flat), target.host(), Phase.LINALG).labels
+    assert labels
+    assert not {"arith.select", "arith.addf", "qnn.reshape"} & set(labels)
+
+
+def test_a_slow_function_is_a_kernel_of_its_own() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        return [op("math.exp", matmul(x, 16))]
+
+    assert "math.exp" in lower(graph([tensor((5, 12), "f32")], body), target.host(), Phase.LINALG).labels
+
+
+@pytest.mark.parametrize("product", ["dynamic convolution", "convolution in groups"])
+def test_on_two_threads(product: str) -> None:
+    module = network(product, 64, "bias and slopes", True)
+    _, shape, element = PRODUCTS[product]
+    x = f32(*shape) if element == "f32" else bytes_of(*shape)
+    (wanted,) = interpreter.run(module, [x])
+    np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(x), wanted)
