@@ -66,14 +66,16 @@ def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
         return
     fold = replace(_FOLDS[type(op)], lanes=_lanes(lowering, op))
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, _total, _width(op), op.operation.name)
+    over.emit(lowering, Kernel(lowering.program), fold, _total, _width(lowering, op), op.operation.name)
 
 
-def _width(op: F32ReduceOp) -> int:
+def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
     """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
     shape = shape_of(op.input.type)
+    if len(shape) - 1 in op.axes:
+        return _LANES
     rows = math.prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
-    return _LANES * max(1, _CHAINS // rows) if len(shape) - 1 not in op.axes else _LANES
+    return max(_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
 
 
 def _lanes(lowering: GraphLowering, op: F32ReduceOp) -> int:

@@ -23,7 +23,7 @@ from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
 
 AnyRange = RangeScaleOp | RangeZeroPointOp
-_LANES = 16
+_LANES, _VECTORS = 16, 4
 _SIGN = -(2**31)
 
 
@@ -52,6 +52,8 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, i
         return
     shape = shape_of(op.input.type)
     data, output = lowering.slot(op.input), lowering.program.buffer(Storage((1, 1, 1, 2), "f32", 2))
+    # Two rows of accumulators are in registers.
+    most = _VECTORS * lowering.program.strategy.lanes
     signs = np.array([_SIGN, 0], np.int32)
     kernel = Kernel(lowering.program)
     source = MapOperand(data, (0,), data.storage.origin)
@@ -61,7 +63,13 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, i
         [Reduced(source, dim_strides(shape, data.storage)), Reduced(MapOperand(signs, (1,)), (0,) * len(shape))],
         [MapOperand(signs, (1,))],
         MapOperand(output, (1,)),
-        Fold("i32", 0, _larger, lambda body, a, b: body.binary("arith.maxsi", a, b), lanes=max(lanes, _within(shape))),
+        Fold(
+            "i32",
+            0,
+            _larger,
+            lambda body, a, b: body.binary("arith.maxsi", a, b),
+            lanes=max(min(lanes, most), _within(shape)),
+        ),
         lambda body, acc, values: body.cast("arith.bitcast", body.binary("arith.xori", acc, values[0]), "f32"),
         _LANES,
         2,
