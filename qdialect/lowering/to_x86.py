@@ -24,6 +24,7 @@ from qdialect.lowering.x86.invariant_reads import hoist_invariant_reads
 from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.pixel_write import PixelWrite
 from qdialect.lowering.x86.register_table import RegisterTable
+from qdialect.lowering.x86.result_prefetch import fetch_results
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
 from qdialect.lowering.x86.scale_bound import ScaleBound
@@ -43,6 +44,8 @@ def to_x86(module: ir.Module, target: Target) -> None:
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
+        if instructions := instruction_set_of(target):
+            fetch_results(module, instructions.machine)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
         if instructions := instruction_set_of(target):
