@@ -9,7 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, F32ExtremeOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import (
+    F32Conv2DOp,
+    F32ExtremeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers

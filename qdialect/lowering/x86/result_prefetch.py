@@ -1,8 +1,8 @@
 """Prefetches of the cache lines that a register tile writes, before its products.
 
 A line that is in no near cache has to come from afar before it is written to, though nothing of it is read.  Where a
-tile of sums is a few numbers of many rows, all its lines are wanted at once, and the products behind it wait until the
-writes have found room:
+tile of sums is a few numbers of many rows, all its lines are asked for at once, and the next products wait behind the
+writes:
 
     for tile:
       fetch the lines of result[tile]       to be written to
