@@ -20,30 +20,28 @@ from typing import ClassVar
 from qdialect._mlir import ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import MatchFailure
 
 _SIDE, _QUARTER = 16, 4
 _BITS = 32
 
 
-class SquareTransposition(InstructionPattern[list[int]]):
+class SquareTransposition(InstructionPattern[bool]):
     """A transposition that exchanges the only two dimensions of a vector that are not 1."""
 
     name: ClassVar[str] = "square-transposition"
     root: ClassVar[str] = "vector.transpose"
 
-    def check(self, op: ir.Operation) -> list[int] | MatchFailure | None:
+    def check(self, op: ir.Operation) -> bool | None:
         shape, order = b.shape_of(op.operands[0]), b.order_of(op)
         moved = [axis for axis in order if shape[axis] != 1]
         if moved == sorted(moved):
             return None
         element = ir.VectorType(op.results[0].type).element_type
         is_word = isinstance(element, ir.F32Type) or (isinstance(element, ir.IntegerType) and element.width == _BITS)
-        if not is_word or [shape[axis] for axis in moved] != [_SIDE, _SIDE]:
-            return MatchFailure(f"must be of 16 x 16 numbers of 32 bits, but got {op.operands[0].type}")
-        return moved
+        return True if is_word and [shape[axis] for axis in moved] == [_SIDE, _SIDE] else None
 
-    def rewrite(self, op: ir.Operation, match: list[int]) -> ir.Value:
+    def rewrite(self, op: ir.Operation, match: bool) -> ir.Value:
+        del match
         element = ir.VectorType(op.results[0].type).element_type
         square = ir.VectorType.get([_SIDE, _SIDE], element)
         source = vector.shape_cast(square, op.operands[0])
