@@ -51,8 +51,10 @@ def _island(d: Draw) -> Drawn:
 def _f32_reduction(d: Draw) -> Drawn:
     shape, op = drawn_shape(d, minimum=1), d.one_of((F32SumOp, F32MaxOp, F32MinOp))
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
-    keep_dims = d.flag()
-    return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", axes=axes, keep_dims=keep_dims).output
+    attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
+    if op is not F32SumOp:
+        attributes["from_zero"] = d.flag()
+    return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", **attributes).output
 
 
 def _f32_matmul(d: Draw) -> Drawn:

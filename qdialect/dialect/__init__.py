@@ -18,7 +18,16 @@ from qdialect.dialect.elementwise_ops import (
     SquaredDifferenceOp,
     SubOp,
 )
-from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.f32_ops import (
+    F32Conv2DOp,
+    F32ExtremeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+)
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -150,6 +159,7 @@ __all__ = [
     "QnnOp",
     "QuantizeOp",
     "F32Conv2DOp",
+    "F32ExtremeOp",
     "F32GruOp",
     "F32LstmOp",
     "F32MatmulOp",

@@ -54,12 +54,27 @@ class F32SumOp(F32ReduceOp, name="f32_sum"):
         return 1 if self.in_order else partial_sums(shape_of(self.input.type), self.axes)
 
 
-class F32MaxOp(F32ReduceOp, name="f32_max"):
-    """Largest number over `axes`; NaN if one of them is NaN."""
+class F32ExtremeOp(F32ReduceOp):
+    """Shared definition: the extreme of numbers over `axes`, or with `from_zero` of these and zero."""
+
+    from_zero = attribute(BOOL, False)
 
 
-class F32MinOp(F32ReduceOp, name="f32_min"):
-    """Smallest number over `axes`; NaN if one of them is NaN."""
+class F32MaxOp(F32ExtremeOp, name="f32_max"):
+    """Largest number over `axes`; NaN if one of them is NaN.
+
+    With `from_zero` the largest of the numbers and 0: the number whose bits are the largest signed integer. Then a NaN
+    counts as larger than infinity if its sign is plus, and as smaller than 0 if it is minus.
+    """
+
+
+class F32MinOp(F32ExtremeOp, name="f32_min"):
+    """Smallest number over `axes`; NaN if one of them is NaN.
+
+    With `from_zero` the smallest of the numbers and 0: the number whose bits are the largest unsigned integer if one
+    has a minus sign, else 0. Then a NaN counts as smaller than minus infinity if its sign is minus, and as larger than
+    0 if it is plus.
+    """
 
 
 class F32ProdOp(F32ReduceOp, name="f32_prod"):

@@ -24,10 +24,12 @@ from qdialect.lowering.x86.invariant_reads import hoist_invariant_reads
 from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.pixel_write import PixelWrite
 from qdialect.lowering.x86.register_table import RegisterTable
+from qdialect.lowering.x86.result_prefetch import fetch_results
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
 from qdialect.lowering.x86.scale_bound import ScaleBound
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
+from qdialect.lowering.x86.square_transposition import SquareTransposition
 from qdialect.lowering.x86.strided_read import StridedRead
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
@@ -37,12 +39,17 @@ from qdialect.lowering.x86.vector_rounding import RoundDown, RoundEven, RoundToZ
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
+_WIDE_LANES = 16
+"""Numbers of 32 bits in a vector of 512 bits."""
+
 
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
+        if instructions := instruction_set_of(target):
+            fetch_results(module, instructions.machine)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
         if instructions := instruction_set_of(target):
@@ -93,7 +100,8 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    words = [HighWord(), *rounding, *scaling, *divisions]
+    squares = [SquareTransposition()] if instructions.lanes == _WIDE_LANES else []
+    words = [HighWord(), *rounding, *scaling, *divisions, *squares]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 

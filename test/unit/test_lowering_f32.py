@@ -107,6 +107,17 @@ def test_extremes_of_special_numbers(op: Any) -> None:
 
 @variants_together
 @pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
+def test_extremes_from_zero(op: Any) -> None:
+    special = [[0.0, -0.0, -0.0], [1, 2, 3], [-1, -2, -3], [np.inf, -np.inf, 0], [np.nan, 1, 2], [-np.nan, 1, 2]]
+    for columns in (3, 37, 300):
+        rows = [[*row, *[row[-1]] * (columns - 3)] for row in special]
+        x = np.array([np.roll(row, 5 * i) for i, row in enumerate(rows)], np.float32)
+        check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(1,), from_zero=True)
+        check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(0,), from_zero=True)
+
+
+@variants_together
+@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
 @pytest.mark.parametrize("index", [0, 64, 140, 4229])
 @pytest.mark.parametrize("number", [100.0, -100.0, np.nan])
 @pytest.mark.parametrize("shape", [(30, 141), (1, 235, 6, 3), (15, 2, 141)], ids=str)
@@ -114,7 +125,9 @@ def test_extremes_of_a_whole_tensor(op: Any, index: int, number: float, shape: t
     """Wherever the largest number, the smallest and a NaN stand: many accumulators, and what they leave over."""
     values = np.random.default_rng(2).normal(size=30 * 141).astype(np.float32)
     values[index] = number
-    check_op(op, [tensor(shape, "f32")], "f32", [values.reshape(shape)], axes=tuple(range(len(shape))))
+    for from_zero in (False, True):
+        axes = tuple(range(len(shape)))
+        check_op(op, [tensor(shape, "f32")], "f32", [values.reshape(shape)], axes=axes, from_zero=from_zero)
 
 
 @variants_together

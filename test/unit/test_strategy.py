@@ -121,9 +121,13 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
         ([5, 4, 4], 14, [[(0, 5, 1)], [(0, 4, 2)], [(0, 4, 4)]]),
         ([14, 14], 14, [[(0, 14, 1)], [(0, 14, 14)]]),
         ([3, 1], 6, [[(0, 3, 3)], [(0, 1, 1)]]),
+        ([128], 14, [[(0, 104, 13), (104, 24, 12)]]),
+        ([197], 14, [[(0, 28, 14), (28, 169, 13)]]),
+        ([130], 14, [[(0, 130, 13)]]),
+        ([134], 14, [[(0, 126, 14), (126, 8, 8)]]),
     ],
 )
-def test_a_short_axis_shares_the_tile_with_the_one_before(
+def test_tiles_of_rows_are_nearly_equal_and_a_short_axis_shares_one_with_the_axis_before(
     extents: list[int], maximum: int, expected: list[list[tuple[int, int, int]]]
 ) -> None:
     assert row_tiles(extents, maximum) == expected

@@ -9,7 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import (
+    F32Conv2DOp,
+    F32ExtremeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
@@ -59,14 +68,38 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
     return total
 
 
+def _extreme_bits(op: str) -> Fold:
+    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
+        return body.binary(op, total, body.cast("arith.bitcast", values[0], "i32"))
+
+    return Fold("i32", 0, emit, lambda body, total, value: body.binary(op, total, value))
+
+
+def _largest(body: Body, total: Value, _: Sequence[Value]) -> Value:
+    return body.cast("arith.bitcast", total, "f32")
+
+
+def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
+    """Zero, where no number has a sign."""
+    return body.cast("arith.bitcast", body.binary("arith.minsi", total, body.constant(0, "i32")), "f32")
+
+
+_FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
+    F32MaxOp: (_extreme_bits("arith.maxsi"), _largest),
+    F32MinOp: (_extreme_bits("arith.maxui"), _smallest),
+}
+"""Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
+
+
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
     ends = ends_of(op)
     if ends is not None and not lowering.is_of_rows(ends):
         lower_ends(lowering, op, ends, _lanes(lowering, op))
         return
-    fold = replace(_FOLDS[type(op)], lanes=_lanes(lowering, op))
-    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, _total, _width(lowering, op), op.operation.name)
+    is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
+    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _total)
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_lanes(lowering, op))
+    over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
 
 
 def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:

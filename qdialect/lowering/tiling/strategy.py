@@ -374,5 +374,21 @@ def row_tiles(extents: Sequence[int], maximum: int, least: int | None = None) ->
         *outer, several = outer
         parts = [split(several, rows_for(several, maximum // last)), [(0, last, last)]]
     else:
-        parts = [split(last, rows_for(last, maximum, least))]
+        parts = [_row_parts(last, maximum, least)]
     return [[(0, extent, 1)] for extent in outer] + parts
+
+
+def _row_parts(extent: int, maximum: int, least: int | None) -> list[tuple[int, int, int]]:
+    """(start, extent, rows) of the tiles of a row, and of those that are one row smaller.
+
+    A tile of fewer than the `least` rows takes longer for a row than others: weights do not arrive as fast as it takes
+    them.  So where one would be left behind the largest tiles, as many tiles are nearly equal.
+    """
+    rows = rows_for(extent, maximum, least)
+    rest, few = extent % rows, maximum // 2 + 1 if least is None else least
+    if not 0 < rest < few:
+        return split(extent, rows)
+    smaller, larger = divmod(extent, -(-extent // maximum))
+    whole = larger * (smaller + 1)
+    parts = [(0, whole, smaller + 1), (whole, extent - whole, smaller)]
+    return [part for part in parts if part[1]]

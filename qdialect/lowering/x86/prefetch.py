@@ -17,11 +17,13 @@ _LINE = 64
 _FEW_STEPS = 32
 
 
-def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
-    """Prefetch the cache line with the element at `indices` of a memref, before the current insertion point."""
+def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int, *, writes: bool = False) -> None:
+    """Prefetch the cache line with the element at `indices` of a memref, before the current insertion point.
+
+    With `writes` it is fetched to be written to.
+    """
     hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), level)
-    yes, no = ir.BoolAttr.get(True), ir.BoolAttr.get(False)
-    attributes = {"isWrite": no, "localityHint": hint, "isDataCache": yes}
+    attributes = {"isWrite": ir.BoolAttr.get(writes), "localityHint": hint, "isDataCache": ir.BoolAttr.get(True)}
     ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
 
 

@@ -9,6 +9,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
+    F32ExtremeOp,
     F32MaxOp,
     F32MinOp,
     F32ProdOp,
@@ -39,7 +40,11 @@ Reduction = F32MaxOp | F32MinOp | IntMaxOp | IntMinOp | IntSumOp | ReduceMaxOp |
 
 @exports(*_REDUCTIONS)
 def _reduction(export: Export, op: Reduction) -> ir.Value:
-    return builder.reduce(_REDUCTIONS[type(op)], export.value(op.input), op.axes, keep_dims=op.keep_dims)
+    """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
+    kind = _REDUCTIONS[type(op)]
+    found = builder.reduce(kind, export.value(op.input), op.axes, keep_dims=op.keep_dims)
+    is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
+    return apply(f"{kind}imum", found, 0.0) if is_from_zero else found
 
 
 @exports(F32ProdOp)

@@ -15,11 +15,11 @@
 // CHECK-LABEL: func.func @main(
 
 // GENERIC-NOT: prefetch
-func.func @main(%x: tensor<50x512xui8>) -> tensor<50x64xi32> {
+func.func @main(%x: tensor<52x512xui8>) -> tensor<52x64xi32> {
   %w = "qnn.constant"() {value = dense<3> : tensor<64x512xi8>} : () -> tensor<64x512xi8>
   %0 = "qnn.dense"(%x, %w) {
     input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>
-  } : (tensor<50x512xui8>, tensor<64x512xi8>) -> tensor<50x64xi32>
-  return %0 : tensor<50x64xi32>
+  } : (tensor<52x512xui8>, tensor<64x512xi8>) -> tensor<52x64xi32>
+  return %0 : tensor<52x64xi32>
 }

@@ -35,8 +35,8 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     """
     data = call.f32(0).f32(call.plan, call.name)
     require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
-    minimum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MinOp, "minimumf"))
-    maximum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MaxOp, "maximumf"))
+    minimum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MinOp))
+    maximum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MaxOp))
 
     def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s, low, high = F32Builder(emitter, ()), emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
@@ -77,13 +77,12 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     return values, Computed((), scale), call.plan.compute(names[2], (), "ui8", narrow_point)
 
 
-def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str) -> Emission:
+def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp]) -> Emission:
     """The smallest or largest of the numbers and zero."""
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         axes, (held, _) = tuple(range(len(data.shape))), emitter.either(data)
-        found = emitter.build(op_class, held, element="f32", axes=axes, keep_dims=False)
-        return F32Builder(emitter, ())(joined, found, 0.0), False
+        return emitter.build(op_class, held, element="f32", axes=axes, keep_dims=False, from_zero=True), False
 
     return emit
 

@@ -15,7 +15,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.plain import unary
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant
@@ -134,8 +134,10 @@ def _ends(call: Call, axes: Shape, shape: Shape) -> tuple[Value, Value]:
     def end(op_class: type[F32MinOp | F32MaxOp], joined: str) -> Value:
         def emit(emitter: Emitter) -> Emitted:
             held = emitter.either(source)[0] if len(axes) == len(source.shape) else emitter.to_channels_first(source)
-            found = reduced(emitter, op_class, held, axes) if axes else held
-            return F32Builder(emitter, shape)(joined, emitter.reshape(found, shape), 0.0), False
+            if not axes:
+                return F32Builder(emitter, shape)(joined, emitter.reshape(held, shape), 0.0), False
+            found = emitter.build(op_class, held, element="f32", axes=axes, keep_dims=True, from_zero=True)
+            return emitter.reshape(found, shape), False
 
         return call.plan.compute(call.name, shape, "f32", emit)
 
