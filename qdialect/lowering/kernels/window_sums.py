@@ -1,8 +1,8 @@
 """The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
 
 Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
-added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
-K group and every tile of channels.
+added up at the end.  Where all weights have one zero point, it stands in place of the ones.  That is an instruction for
+64 bytes, where a column of ones beside the weights costs one for every K group and every tile of channels.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
     data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
+    ones *= np.int8(op.factor_of_ones(program.strategy))
     columns = kernel.read(kernel.data("ones", ones, is_weight=True), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
