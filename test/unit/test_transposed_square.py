@@ -1,6 +1,7 @@
 """Rows of 32-bit numbers transposed by shuffles: the same numbers, in as few instructions as there are."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_packed_matrices(depth: int, columns: int) -> None:
 
     def body(left: ir.Value, right: ir.Value) -> ir.Value:
         turned = build(TransposeOp, right, element="ui8", permutation=(0, 2, 1)).output
-        points = {"input_zero_point": 3, "weight_zero_points": (77,)}
+        points: dict[str, Any] = {"input_zero_point": 3, "weight_zero_points": (77,)}
         return build(MatMulOp, left, turned, element="i32", input_scale=0.5, weight_scales=(0.25,), **points).output
 
     check(graph([tensor((2, 9, depth), "ui8"), tensor((2, columns, depth), "ui8")], body))

@@ -45,9 +45,9 @@ class TransposedSquare(InstructionPattern[Square]):
 
     def check(self, op: ir.Operation) -> Square | MatchFailure | None:
         source, order = op.operands[0], b.order_of(op)
-        *outer, rows, columns = b.shape_of(source) if len(order) > 1 else (1, 1, 1)
         if order[-2:] != [len(order) - 1, len(order) - 2]:
             return None
+        *outer, rows, columns = b.shape_of(source)
         bits = ir.VectorType(source.type).element_type
         if not isinstance(bits, ir.F32Type) and not b.is_integer(bits, _BITS):
             return MatchFailure(f"numbers must have {_BITS} bits, but got {bits}")
@@ -82,13 +82,10 @@ def _widened(row: ir.Value, lanes: int) -> ir.Value:
 def _transposed(rows: list[ir.Value]) -> list[ir.Value]:
     """The columns of a square."""
     size = len(rows)
-    pairs = [_unpacked(*rows[i : i + 2], 1) for i in range(0, size, 2)]
-    fours = [
-        vector
-        for low, high in zip(pairs[::2], pairs[1::2], strict=True)
-        for half in zip(low, high, strict=True)
-        for vector in _unpacked(*half, 2)
-    ]
+    fours: list[ir.Value] = []
+    for row in range(0, size, _PART):
+        low, high = (_unpacked(rows[i], rows[i + 1], 1) for i in (row, row + 2))
+        fours += [vector for half in (0, 1) for vector in _unpacked(low[half], high[half], 2)]
     columns = [_transposed_parts(fours[j::_PART]) for j in range(_PART)]
     return [own[part] for part in range(size // _PART) for own in columns]
 
@@ -109,10 +106,11 @@ def _transposed_parts(vectors: list[ir.Value]) -> list[ir.Value]:
     if len(vectors) == 1:
         return vectors
     # Of neighbours the even parts, and the odd ones; then those of vectors further apart.
-    even, odd = ([_parts(*vectors[i : i + 2], first) for i in range(0, len(vectors), 2)] for first in (0, _PART))
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    even, odd = ([_parts(*pair, first) for pair in pairs] for first in (0, _PART))
     if len(vectors) == 2:
         return [even[0], odd[0]]
-    return [_parts(*half, first) for first in (0, _PART) for half in (even, odd)]
+    return [_parts(half[0], half[1], first) for first in (0, _PART) for half in (even, odd)]
 
 
 def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
