@@ -34,6 +34,7 @@ from qdialect.lowering.x86.strided_read import StridedRead
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
 from qdialect.lowering.x86.transposed_gather import TransposedGather
+from qdialect.lowering.x86.transposed_square import TransposedSquare
 from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.vector_rounding import RoundDown, RoundEven, RoundToZero, RoundUp
 from qdialect.lowering.x86.widened_dot import WidenedDot
@@ -112,4 +113,5 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     has_roundings = instructions is None or instructions.has_roundings
     roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
     multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
-    return [*multiply_add, *roundings]
+    squares = [TransposedSquare(instructions.lanes)] if instructions else []
+    return [*multiply_add, *roundings, *squares]

@@ -87,7 +87,7 @@ def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int, int
         (64, 192, [(0, 1, 4, 16, 2)]),
         (64, 193, [(0, 1, 4, 16, 6)]),
         (144, 24, [(0, 2, 4, 16, 2), (128, 1, 1, 16, 8)]),
-        (256, 192, [(0, 8, 2, 16, 4)]),
+        (256, 192, [(0, 4, 4, 16, 4)]),
     ],
 )
 def test_large_weights_get_tall_tiles_and_short_reductions_small_ones(
@@ -147,7 +147,7 @@ def test_register_tiles_of_zen_4() -> None:
     wanted = Strategy(
         tiles=(
             Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15),
-            Tiles({2: 4, 1: 8}, taps=192),
+            Tiles({4: 4, 3: 6, 2: 8, 1: 16}, taps=192),
             Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
             Tiles({2: 14, 1: 16}),
         ),

@@ -11,6 +11,7 @@ from together import variants_together
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, MatMulOp, build
 from qdialect.dialect.constants import constant
+from qdialect.lowering.kernels.window_sums import overlapping
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.target import TARGETS
 
@@ -82,9 +83,26 @@ def test_it_is_done_only_where_it_pays() -> None:
 
 
 @variants_together
-@pytest.mark.parametrize(("channels", "is_summed"), [(128, True), (72, False)])
-def test_a_users_array_is_not_read_past_its_end(channels: int, is_summed: bool) -> None:
-    case: Case = ((1, 3, 5, channels), (64, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
+@pytest.mark.parametrize("channels", [20, 40, 72, 80, 96, 128, 200])
+def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
+    case: Case = ((1, 3, 5, channels), (192, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
     module = convolution(case, "ui8", "ui8")
-    assert sums(module) is is_summed
+    assert sums(module)
     check(module)
+
+
+@pytest.mark.parametrize("widest", [4, 8, 16])
+def test_overlapping_vectors_end_with_the_last_tap(widest: int) -> None:
+    for taps in range(24, 700, 8):
+        lanes, count, step = overlapping(taps, widest)
+        assert 4 <= lanes <= widest
+        assert 0 < step <= 4 * lanes
+        assert (count - 1) * step + 4 * lanes == taps
+
+
+@variants_together
+@pytest.mark.parametrize("point", [0, 1, 127, 129, 255])
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_one_zero_point_of_all_weights(point: int, number: int) -> None:
+    """It stands in the ones; the products of the largest data and of the least weights are those of words."""
+    check(convolution(WINDOWS[number], "ui8", "ui8", point=point))

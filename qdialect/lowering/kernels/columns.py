@@ -18,8 +18,9 @@ class ConstantColumns:
 
     def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
         """Declare the packed weights of the micro-kernel's channels."""
-        packed = pack_weights(self.weights, micro_kernel.tiles, micro_kernel.axes)
         strategy, in_pairs = micro_kernel.kernel.program.strategy, micro_kernel.tiles.block.in_pairs
+        factor = micro_kernel.op.factor_of_ones(strategy)
+        packed = pack_weights(self.weights, micro_kernel.tiles, micro_kernel.axes, factor)
         are_words = not in_pairs and strategy.are_words(micro_kernel.op.pixel_count)
         own = widened_k_groups(packed.weights) if are_words else packed.weights
         weights = micro_kernel.constant("weights", own, is_weight=True)

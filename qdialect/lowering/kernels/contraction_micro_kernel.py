@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.kernels.packed_weights import GatheredTaps, ZeroPointCorrection
+from qdialect.lowering.kernels.packed_weights import GatheredTaps, ZeroPointCorrection, factor_of_ones
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.kernels.weight_remainder import RemainderGroup
@@ -112,6 +112,13 @@ class SumOfProducts(ABC):
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         """What is summed up for each channel of `group`."""
 
+    def factor_of_ones(self, strategy: Strategy) -> int:
+        """What the ones are multiplied by whose products with a window are its sum, see `correction_of`.
+
+        Sums in pairs may have no factors but ones.
+        """
+        return 1 if strategy.multiplies_words else factor_of_ones(self.zero_points)
+
     def tap_parts(self, group: ChannelGroup) -> list[NDArray[np.int8]]:
         """Known weights of `group`, [channels, KH, KW, IC], whose sum is all that data is multiplied by; or none."""
         del group
@@ -162,7 +169,10 @@ class ContractionMicroKernel:
         self.gathered_weights = (
             [self._gathered_weights(*part) for part in enumerate(gathered[1].k_groups)] if gathered else []
         )
-        self.zero_points = self.constant("zero_points", correction.zero_points) if correction else None
+        self.has_zero_points = correction is not None
+        points = correction.zero_points if correction else None
+        self.zero_points = self.constant("zero_points", points) if points is not None else None
+        """What sums of windows are multiplied by; None where this is in the sums."""
 
     def constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Tensor:
         """A parameter for constants of the block."""
@@ -185,10 +195,9 @@ class ContractionMicroKernel:
         inputs = [Operand(self._contract(micro_kernel, segment, buffers[0], data), own)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.zero_points:
-            inputs += [
-                Operand(self.zero_points, channel_loops),
-                self._window_sum(micro_kernel, segment, buffers[0], data),
-            ]
+            inputs.append(Operand(self.zero_points, channel_loops))
+        if self.has_zero_points:
+            inputs.append(self._window_sum(micro_kernel, segment, buffers[0], data))
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), own))
         inputs += self.stages.row_operands(kernel, segment, len(buffers))
@@ -300,11 +309,18 @@ class ContractionMicroKernel:
         """From the accumulator to the stored element; inputs are as `emit` lists them."""
         acc, *rest = body.inputs
         parameters, rest = rest[: len(self.parameters)], rest[len(self.parameters) :]
-        if self.zero_points:
-            zero_point, window_sum, *rest = rest
-            acc = body.subtract(acc, body.multiply(zero_point, window_sum))
+        acc, rest = self.less_window_sum(body, acc, rest)
         residual = rest[0] if with_residual else None
         return self.stages.emit(body, acc, parameters, residual, rest[int(with_residual) :])
+
+    def less_window_sum(self, body: Body, acc: Value, rest: Sequence[Value]) -> tuple[Value, Sequence[Value]]:
+        """The accumulator less the zero point times the sum, which are the first of `rest`; and the others of these."""
+        if not self.has_zero_points:
+            return acc, rest
+        if not self.zero_points:
+            return body.subtract(acc, rest[0]), rest[1:]
+        zero_point, window_sum, *others = rest
+        return body.subtract(acc, body.multiply(zero_point, window_sum)), others
 
     def _spread(self, segment: Segment) -> tuple[int, ...]:
         """Sizes of a tensor over groups, pixels and the channels of the block."""

@@ -5,7 +5,8 @@ With stored data x, a micro-kernel computes for each of its channels
   bias + sum x weights + sum over the remainder's K groups x remainder - zero_points * sum x ones
 
 which is the bias plus the sum of x (w - z), the weights less their zero points (see
-`qdialect.lowering.operands.packing`).
+`qdialect.lowering.operands.packing`).  Where all channels have one zero point, it stands in place of the ones, so that
+nothing is left to multiply.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from qdialect.lowering.kernels.weight_remainder import RemainderGroup, remainder
 from qdialect.lowering.operands.packing import CenteredWeights, pack_k_groups
 from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.tiling.pair_sums import parts_that_fit
+
+_S8 = np.iinfo(np.int8)
 
 MAX_K_GROUPS = 16
 """K groups of a remainder of pairs: each one is written out for every register tile."""
@@ -42,9 +45,10 @@ class ZeroPointCorrection:
 
     `zero_points` are int32[group, tile, vector, lane].  `ones` are packed as weights are where groups share a block,
     so that each channel sees other data; elsewhere they are int8[outer axes, K group, lane, 4], for all channels.
+    Where zero points are in the ones, `zero_points` is None.
     """
 
-    zero_points: NDArray[np.int32]
+    zero_points: NDArray[np.int32] | None
     ones: NDArray[np.int8]
 
 
@@ -81,14 +85,16 @@ class GatheredTaps:
     """Where each product finds its K group of the first pixel, and its weights."""
 
 
-def pack_weights(weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes) -> PackedWeights:
-    """The weights of the channels of `tiles`, whose taps lie along `axes`."""
+def pack_weights(
+    weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1
+) -> PackedWeights:
+    """The weights of the channels of `tiles`, whose taps lie along `axes`; `factor` is that of `correction_of`."""
     taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.in_pairs)
     return PackedWeights(
         tiles.packed(taps),
         tiles.per_channel(weights.bias),
         tuple(k_group for part in remainders for k_group in _packed_remainder(part, tiles, axes)),
-        correction_of(weights.centered.zero_points, tiles, axes),
+        correction_of(weights.centered.zero_points, tiles, axes, factor),
     )
 
 
@@ -106,12 +112,22 @@ def remainder_k_groups(weights: ContractionWeights, group: ChannelGroup, axes: R
     return sum(len(remainder_groups(part, axes.strides)) for part in remainders)
 
 
+def factor_of_ones(zero_points: NDArray[np.int32]) -> int:
+    """The one zero point of all channels, where it is a factor of a dot product; else 1."""
+    point = int(zero_points.flat[0])
+    return point if _S8.min <= point <= _S8.max and np.all(zero_points == point) else 1
+
+
 def correction_of(
-    zero_points: NDArray[np.int32], tiles: ChannelTiles, axes: ReductionAxes
+    zero_points: NDArray[np.int32], tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1
 ) -> ZeroPointCorrection | None:
-    """The correction by `zero_points`, which have one entry or one for each channel; None where all are 0."""
+    """The correction by `zero_points`, which have one entry or one for each channel; None where all are 0.
+
+    A `factor` of the ones other than 1 is the zero point of all channels.
+    """
     own = tiles.per_channel(zero_points)
-    return ZeroPointCorrection(own, _packed_ones(tiles, axes)) if own.any() else None
+    ones = _packed_ones(tiles, axes) * np.int8(factor)
+    return ZeroPointCorrection(own if factor == 1 else None, ones) if own.any() else None
 
 
 def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:

@@ -98,7 +98,8 @@ class _StoredColumns:
 
     def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
         """Declare views of the micro-kernel's channels; every stored value minus 128 fits s8."""
-        correction = correction_of(self.product.points, micro_kernel.tiles, micro_kernel.axes)
+        factor = self.product.factor_of_ones(micro_kernel.kernel.program.strategy)
+        correction = correction_of(self.product.points, micro_kernel.tiles, micro_kernel.axes, factor)
         return DeclaredColumns(self._weights(micro_kernel), self._bias(micro_kernel), correction)
 
     def _weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:

@@ -89,7 +89,8 @@ class _TapColumns:
 
     def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
         """Declare views of the micro-kernel's channels."""
-        correction = correction_of(self.op.points, micro_kernel.tiles, micro_kernel.axes)
+        factor = self.op.factor_of_ones(micro_kernel.kernel.program.strategy)
+        correction = correction_of(self.op.points, micro_kernel.tiles, micro_kernel.axes, factor)
         return DeclaredColumns(self._weights(micro_kernel), self._start(micro_kernel), correction)
 
     def _weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:

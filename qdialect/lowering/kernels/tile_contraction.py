@@ -216,7 +216,7 @@ class TileMicroKernel(ContractionMicroKernel):
         parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
         inputs = [Operand(total, loops.parallel)]
         inputs += [Operand(iteration.own(parameter), _CHANNELS) for parameter in parameters]
-        if self.zero_points and self.sums:
+        if self.has_zero_points and self.sums:
             view = View(iteration.pixels, iteration.steps(-1))
             inputs.append(Operand(kernel.read(self.sums, view, iteration.start(-1, 0)), _PIXELS))
         if len(buffers) > 2:
@@ -245,8 +245,6 @@ class TileMicroKernel(ContractionMicroKernel):
         value, *rest = body.inputs
         count = len(self.parameters)
         parameters, rest = rest[:count], rest[count:]
-        if self.zero_points:
-            zero_point, window_sum, *rest = rest
-            value = body.subtract(value, body.multiply(zero_point, window_sum))
+        value, rest = self.less_window_sum(body, value, rest)
         residual = rest[0] if with_residual else None
         return self.stages.emit(body, value, parameters, residual, rest[int(with_residual) :])

@@ -12,6 +12,7 @@ from qdialect.interface import Tunable
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.depthwise_dot_product import calls_of
+from qdialect.lowering.kernels.packed_weights import factor_of_ones
 from qdialect.lowering.kernels.tile_contraction import pixel_blocks
 from qdialect.lowering.program import Program
 from qdialect.lowering.tiling.matrix_tiles import are_faster
@@ -94,6 +95,6 @@ def _described(title: str, op: Contraction, *more: object) -> str:
         [(slot.storage, slot.signed) for slot in op.slots],
         (op.window, op.grid, op.pixel_axes(), groups),
         [(axes.extents, axes.strides, axes.spare) for axes in map(op.reduction_axes, groups)],
-        (stages, op.zero_points.any(), *more),
+        (stages, op.zero_points.any(), factor_of_ones(op.zero_points) == 1, *more),
     )
     return f"{title} #{sha256(repr(parts).encode()).hexdigest()[:10]}"

@@ -1,8 +1,8 @@
 """The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
 
 Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
-added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
-K group and every tile of channels.
+added up at the end.  Where all weights have one zero point, it stands in place of the ones.  That is an instruction for
+64 bytes, where a column of ones beside the weights costs one for every K group and every tile of channels.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from qdialect.lowering.text.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.tiling.strategy import split
 
 _K_GROUP = 4
-# Instructions beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
-_OVERHEAD = 16
+# Cycles beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
+_OVERHEAD = 8
 
 
 def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> BufferSlot | None:
@@ -41,24 +41,27 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     if groups[0].has_channels_by_group:
         return None
     reduction = op.reduction_axes(groups[0])
-    ones = _packed_ones(reduction, program.strategy.lanes)
-    reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
+    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_slack)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
     # Matrix tiles have no column of ones beside the weights.
     is_cheap = is_cheap and program.strategy.matrix_machine is None
-    if is_cheap or (reads_past_end and not op.data.has_slack):
+    if is_cheap or not step:
         return None
     axes = [*group_axes(groups[0]), *axes]
     pixels = math.prod(axis.size for axis in axes)
     slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
     data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
+    ones *= np.int8(op.factor_of_ones(program.strategy))
     columns = kernel.read(kernel.data("ones", ones, is_weight=True), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         micro_kernel = kernel.next_micro_kernel()
-        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _windows(op, reduction, segment, ones.shape)
+        loops, source = (
+            Loops((*segment.loops, "nl"), reduction.loops),
+            _windows(op, reduction, segment, ones.shape, step),
+        )
         inputs = (
             Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
@@ -90,21 +93,43 @@ def with_sums(axes: Sequence[Axis]) -> list[Axis]:
     return [Axis(axis.size, (*axis.strides, own)) for axis, own in zip(axes, strides, strict=True)]
 
 
-def _windows(op: SumOfProducts, reduction: ReductionAxes, segment: Segment, ones: Sequence[int]) -> View:
-    """The windows as vectors of K groups, which end beyond the contiguous reduction: there the ones are zero."""
+def _windows(op: SumOfProducts, reduction: ReductionAxes, segment: Segment, ones: Sequence[int], step: int) -> View:
+    """The windows as vectors of K groups, `step` bytes apart, which may end beyond the contiguous reduction."""
     *_, chunks, lanes, k_group = ones
     sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)
     return View(
         sizes,
-        (*segment.strides(0), *reduction.strides, lanes * k_group, k_group, 1),
+        (*segment.strides(0), *reduction.strides, step, k_group, 1),
         op.start(0) + op.channel_groups()[0].start_in + segment.offsets[0],
     )
 
 
-def _packed_ones(reduction: ReductionAxes, widest: int) -> NDArray[np.int8]:
-    """[outer axes, chunks of the contiguous reduction, lanes, 4]: one where a channel has a tap."""
+def _packed_ones(reduction: ReductionAxes, widest: int, *, may_read_on: bool) -> tuple[int, NDArray[np.int8]]:
+    """The bytes from one vector of the contiguous reduction to the next, and the ones of each vector.
+
+    These are [outer axes, vectors, lanes, 4]: one where a channel has a tap that no vector before has.  Vectors end
+    beyond the last tap where they `may_read_on`; elsewhere they overlap, or the step is 0, as nothing fits.
+    """
     taps = reduction.ordered(reduction.present[:1])[0]
     lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes <= widest), widest)
-    chunk = lanes * _K_GROUP
-    padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % chunk)])
-    return padded.reshape(*taps.shape[:-1], -1, lanes, _K_GROUP)
+    count = -(-taps.shape[-1] // (lanes * _K_GROUP))
+    step = lanes * _K_GROUP
+    if not may_read_on and count * step > taps.shape[-1]:
+        lanes, count, step = overlapping(taps.shape[-1], widest)
+    size = lanes * _K_GROUP
+    padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, max(0, (count - 1) * step + size - taps.shape[-1]))])
+    vectors = [padded[..., i * step : i * step + size].copy() for i in range(count)]
+    for vector in vectors[1:]:
+        vector[..., : size - step] = 0
+    return step, np.stack(vectors, axis=-2).reshape(*taps.shape[:-1], count, lanes, _K_GROUP)
+
+
+def overlapping(taps: int, widest: int) -> tuple[int, int, int]:
+    """Lanes of the fewest vectors that end with the last tap, how many, and the bytes from one to the next, or 0."""
+    for lanes in (lanes for lanes in (16, 8, 4) if lanes <= widest and lanes * _K_GROUP < taps):
+        size = lanes * _K_GROUP
+        least = -(-taps // size)
+        for count in range(least, 2 * least):
+            if (taps - size) % (count - 1) == 0:
+                return lanes, count, (taps - size) // (count - 1)
+    return widest, 1, 0

@@ -34,6 +34,7 @@ than those of both others.
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
 meanwhile: two accumulators for each product that starts until the first one has arrived.
+From the second level a tile of 4 vectors has so many rows, too, that its weights arrive meanwhile.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ class TileModel:
         if self.products is Products.BYTES:
             accumulators = self._in_flight * 2
             yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
-            yield self._choice("short", second, accumulators, _SHORT)
+            arriving = math.ceil(4 * self.lanes * _WIDEST[0] / second * self.machine.dot_products)
+            yield self._choice("short", second, max(accumulators, arriving), _SHORT)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
         if self.products is Products.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
