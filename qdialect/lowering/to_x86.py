@@ -29,7 +29,6 @@ from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
 from qdialect.lowering.x86.scale_bound import ScaleBound
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
-from qdialect.lowering.x86.square_transposition import SquareTransposition
 from qdialect.lowering.x86.strided_read import StridedRead
 from qdialect.lowering.x86.tile_chain import contract_in_tiles
 from qdialect.lowering.x86.transpose_pair import TransposePair
@@ -39,9 +38,6 @@ from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.vector_rounding import RoundDown, RoundEven, RoundToZero, RoundUp
 from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
-
-_WIDE_LANES = 16
-"""Numbers of 32 bits in a vector of 512 bits."""
 
 
 def to_x86(module: ir.Module, target: Target) -> None:
@@ -101,8 +97,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
     tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
     numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
     long_tables = [NumberTable()] if instructions.permutes_pairs else []
-    squares = [SquareTransposition()] if instructions.lanes == _WIDE_LANES else []
-    words = [HighWord(), *rounding, *scaling, *divisions, *squares]
+    words = [HighWord(), *rounding, *scaling, *divisions]
     bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
     return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
 

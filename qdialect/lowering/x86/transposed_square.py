@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
@@ -34,7 +34,7 @@ class Square:
 
 
 class TransposedSquare(InstructionPattern[Square]):
-    """A transposition of the two innermost dimensions, where those around them are 1."""
+    """A transposition that exchanges the only two dimensions of a vector that are not 1."""
 
     name: ClassVar[str] = "transposed-square"
     root: ClassVar[str] = "vector.transpose"
@@ -44,29 +44,29 @@ class TransposedSquare(InstructionPattern[Square]):
         self._lanes = lanes
 
     def check(self, op: ir.Operation) -> Square | MatchFailure | None:
-        source, order = op.operands[0], b.order_of(op)
-        if order[-2:] != [len(order) - 1, len(order) - 2]:
+        shape, bits = b.shape_of(op.operands[0]), ir.VectorType(op.operands[0].type).element_type
+        moved = [axis for axis in b.order_of(op) if shape[axis] != 1]
+        if moved == sorted(moved):
             return None
-        *outer, rows, columns = b.shape_of(source)
-        bits = ir.VectorType(source.type).element_type
         if not isinstance(bits, ir.F32Type) and not b.is_integer(bits, _BITS):
             return MatchFailure(f"numbers must have {_BITS} bits, but got {bits}")
-        if any(extent != 1 for extent in outer):
-            return MatchFailure(f"dimensions around rows must be 1, but got {outer}")
+        if len(moved) != 2:
+            return MatchFailure(f"all dimensions but two must be 1, but got {list(shape)}")
+        columns, rows = (shape[axis] for axis in moved)
         if not (_FEWEST <= rows <= self._lanes and _FEWEST <= columns <= self._lanes):
             return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {columns}")
         size = next(size for size in (4, 8, 16) if size >= max(rows, columns))
         return Square(rows, columns, size)
 
     def rewrite(self, op: ir.Operation, match: Square) -> ir.Value:
-        source, result = op.operands[0], op.results[0].type
-        outer = [0] * (len(b.order_of(op)) - 2)
-        rows = [_widened(b.extract(source, [*outer, row]), match.size) for row in range(match.rows)]
+        element = ir.VectorType(op.results[0].type).element_type
+        source = vector.shape_cast(ir.VectorType.get([match.rows, match.columns], element), op.operands[0])
+        rows = [_widened(b.extract(source, [row]), match.size) for row in range(match.rows)]
         rows += [_poison(rows[0].type)] * (match.size - match.rows)
-        value = _poison(result)
+        value = _poison(ir.VectorType.get([match.columns, match.rows], element))
         for column, own in enumerate(_transposed(rows)[: match.columns]):
-            value = b.insert(_widened(own, match.rows), value, [*outer, column])
-        return value
+            value = b.insert(_widened(own, match.rows), value, [column])
+        return vector.shape_cast(op.results[0].type, value)
 
 
 def _poison(type_: ir.Type) -> ir.Value:

@@ -1,7 +1,6 @@
 // RUN: %python %S/Inputs/x86_step.py %s --target=avx512vbmi > %t && filecheck %s --input-file=%t
-// RUN: %python %S/Inputs/x86_step.py %s --target=avx2 | filecheck %s --check-prefix=NARROW
 
-// 16 x 16 numbers of 32 bits: numbers and pairs are interleaved, then quarters of registers are collected.
+// 16 x 16 numbers of 32 bits: numbers and pairs are interleaved, then quarters of registers are collected: four instructions a vector.
 
 // CHECK-LABEL: func.func @square(
 // CHECK-NOT: vector.transpose
@@ -12,7 +11,6 @@
 // CHECK: vector.shuffle {{.*}} [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27] : vector<16xf32>, vector<16xf32>
 // CHECK: vector.shuffle {{.*}} [4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31] : vector<16xf32>, vector<16xf32>
 // CHECK: vector.transfer_write
-// NARROW: vector.transpose
 func.func @square(%x: memref<16x16xf32>, %y: memref<16x16xf32>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -37,20 +35,30 @@ func.func @units(%x: memref<16x1x16xi32>, %y: memref<1x16x16xi32>) {
   return
 }
 
-// No square, or not of 32 bits.
+// Rows of fewer than four numbers are not worth it, and other numbers and planes are refused.
 
 // CHECK-LABEL: func.func @others(
 // CHECK: vector.transpose
 // CHECK: vector.transpose
-func.func @others(%x: memref<8x16xf32>, %y: memref<16x8xf32>, %v: memref<16x16xi16>, %w: memref<16x16xi16>) {
+func.func @others(%x: memref<16x3xf32>, %y: memref<3x16xf32>, %v: memref<16x16xi16>, %w: memref<16x16xi16>) {
   %zero = arith.constant 0.0 : f32
   %none = arith.constant 0 : i16
   %c0 = arith.constant 0 : index
-  %a = vector.transfer_read %x[%c0, %c0], %zero {in_bounds = [true, true]} : memref<8x16xf32>, vector<8x16xf32>
-  %b = vector.transpose %a, [1, 0] : vector<8x16xf32> to vector<16x8xf32>
-  vector.transfer_write %b, %y[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x8xf32>
+  %a = vector.transfer_read %x[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x3xf32>, vector<16x3xf32>
+  // expected-remark @+1 {{[transposed-square] 'vector.transpose' a square must have 4 to 16 rows, but got 16 of 3}}
+  %b = vector.transpose %a, [1, 0] : vector<16x3xf32> to vector<3x16xf32>
+  vector.transfer_write %b, %y[%c0, %c0] {in_bounds = [true, true]} : vector<3x16xf32>, memref<3x16xf32>
   %c = vector.transfer_read %v[%c0, %c0], %none {in_bounds = [true, true]} : memref<16x16xi16>, vector<16x16xi16>
+  // expected-remark @+1 {{[transposed-square] 'vector.transpose' numbers must have 32 bits, but got i16}}
   %d = vector.transpose %c, [1, 0] : vector<16x16xi16> to vector<16x16xi16>
   vector.transfer_write %d, %w[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xi16>, memref<16x16xi16>
   return
+}
+
+// CHECK-LABEL: func.func @planes(
+// CHECK: vector.transpose
+func.func @planes(%x: vector<2x16x16xf32>) -> vector<2x16x16xf32> {
+  // expected-remark @+1 {{[transposed-square] 'vector.transpose' all dimensions but two must be 1, but got [2, 16, 16]}}
+  %a = vector.transpose %x, [0, 2, 1] : vector<2x16x16xf32> to vector<2x16x16xf32>
+  return %a : vector<2x16x16xf32>
 }
