@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from qdialect.heap import paused_collector
 from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     __version__: str
 
 
+@paused_collector()
 def compile(
     model: str | Path | ir.Module,
     *,

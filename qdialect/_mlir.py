@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 # What only lowering and running need: thousands of generated op classes, which every command would wait for.
 _LATE = {
-    **{name: f"dialects.{name}" for name in ("func", "llvm", "math", "memref", "quant", "scf", "transform", "vector")},
+    **{name: f"dialects.{name}" for name in ("func", "math", "memref", "quant", "scf", "transform", "vector")},
+    # Its types and its translation without the classes of its ops, which nothing here uses.
+    "llvm": "_mlir_libs._mlirDialectsLLVM",
     "transform_interpreter": "dialects.transform.interpreter",
     "loop_transform": "dialects.transform.loop",
     "memref_transform": "dialects.transform.memref",
@@ -55,19 +57,26 @@ def announce_dialect(namespace: str, module: ModuleType) -> None:
     sys.modules.setdefault(f"{package}.{namespace}", module)
 
 
-def load_generated_linalg(context: ir.Context) -> None:
-    """Let the bindings take the generated op classes alone for ops of linalg.
+def load_few_classes(context: ir.Context) -> None:
+    """Let the bindings take the generated op classes alone for ops of linalg, and none for those of llvm.
 
-    At the first op of a dialect they import its module, which for linalg also has the named ops as Python functions:
-    they take longer than the module of any other dialect. Who imports that module later gets all of it.
+    At the first op of a dialect they import its module. That of linalg also has the named ops as Python functions, and
+    that of llvm a class for each intrinsic: the two take longer than all others. Who imports them later gets all of it.
     """
-    name = f"{_PACKAGE}.dialects.linalg"
+    generated = import_module(f"{_PACKAGE}.dialects._linalg_ops_gen")
+    _stand_in("linalg", generated, "linalg.yield", context)
+    _stand_in("llvm", ModuleType("llvm"), "llvm.unreachable", context)
+
+
+def _stand_in(namespace: str, module: ModuleType, op: str, context: ir.Context) -> None:
+    """Let the bindings take `module` for that of a dialect, at its op `op`; nothing where it is imported already."""
+    name = f"{_PACKAGE}.dialects.{namespace}"
     if name in sys.modules:
         return
-    sys.modules[name] = import_module(f"{_PACKAGE}.dialects._linalg_ops_gen")
+    sys.modules[name] = module
     try:
         with context, ir.Location.unknown():
-            _ = ir.Operation.create("linalg.yield").opview
+            _ = ir.Operation.create(op).opview
     finally:
         del sys.modules[name]
 
@@ -89,8 +98,8 @@ __all__ = [
     "func",
     "ir",
     "irdl",
-    "load_generated_linalg",
     "llvm",
+    "load_few_classes",
     "loop_transform",
     "math",
     "memref",

@@ -1,11 +1,15 @@
-"""Memory of the process that is free and that the C library keeps."""
+"""Memory of the process that is free and that the C library keeps, and Python's search for what is free."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 
 
 def return_free_memory() -> None:
@@ -21,3 +25,44 @@ def return_free_memory() -> None:
 def _trim() -> Callable[[int], object]:
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     return getattr(library, "malloc_trim", id)
+
+
+class _Collector:
+    """Python's collector of cyclic garbage, which stands still while one or more threads want it to."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._count = 0
+        self._collects = False
+        os.register_at_fork(after_in_child=self._start_again)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        with self._lock:
+            if self._count == 0:
+                self._collects = gc.isenabled()
+                gc.disable()
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                self._resume()
+
+    def _resume(self) -> None:
+        if self._count <= 0 and self._collects:
+            self._collects = False
+            gc.enable()
+
+    def _start_again(self) -> None:
+        # The threads that wanted it do not survive a fork.
+        self._lock, self._count = Lock(), 0
+        self._resume()
+
+
+paused_collector = _Collector().paused
+"""A context in which Python does not look for cyclic garbage.
+
+Modules and what is compiled stay, so that to look through all of it again and again finds nothing.
+"""

@@ -60,8 +60,8 @@ def check_scales(scales: Sequence[float], what: str) -> None:
     """As `check_scale` for one scale; of several, by channel, those of dead channels may be as small as they like."""
     if len(scales) == 1:
         check_scale(scales[0], what)
-    for scale in scales if len(scales) > 1 else ():
-        require(0 < scale <= LARGEST_SCALE, f"{what} of each channel must be in (0, 2^30], but got {scale}")
+    wrong = [scale for scale in scales if not 0 < scale <= LARGEST_SCALE] if len(scales) > 1 else []
+    require(not wrong, f"{what} of each channel must be in (0, 2^30], but got {next(iter(wrong), None)}")
 
 
 def check_profile(profile: str, known: Sequence[str]) -> None:

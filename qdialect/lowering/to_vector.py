@@ -27,7 +27,9 @@ from qdialect.lowering.f32_products import vectorize_f32_products
 from qdialect.lowering.functions import functions, ops_named
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
 
-_BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,func.func(canonicalize))"
+# Blocks are as they should be, and to look at them again and again takes longer than the patterns.
+_NO_REGIONS = "{region-simplify=disabled}"
+_BUFFERIZE = f"builtin.module(one-shot-bufferize,canonicalize{_NO_REGIONS},cse,func.func(canonicalize{_NO_REGIONS}))"
 _PASS = "qnn-to-vector"
 _ROOT = "root"
 # Bytes of a copy that is written as one vector; what is longer was tiled.

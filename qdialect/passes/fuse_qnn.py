@@ -19,7 +19,7 @@ from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.raise_requantize import RaiseRequantizePass
-from qdialect.passes.registry import all_passes, register
+from qdialect.passes.registry import fusions, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.split_extremes import SplitExtremesPass
@@ -86,4 +86,4 @@ class FuseQnnPass(CompositePass):
 
 def stage_fusions() -> tuple[Pass, ...]:
     """Every registered pass that fuses an op as another stage, with its default options, in the order of the names."""
-    return tuple(one() for one in all_passes().values() if issubclass(one, StageFusionPass))
+    return tuple(one() for one in fusions().values() if issubclass(one, StageFusionPass))

@@ -24,6 +24,7 @@ from qdialect.passes.pass_base import Pass
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
 _PACKAGES = ("qdialect.passes", "qdialect.lowering.passes")
+_FUSIONS = "fuse_"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 _registered: dict[str, type[Pass]] = {}
@@ -65,13 +66,20 @@ def all_passes() -> Mapping[str, type[Pass]]:
     return MappingProxyType(dict(sorted(_registered.items())))
 
 
+def fusions() -> Mapping[str, type[Pass]]:
+    """The passes called ``qnn-fuse-x``, and every pass that is known already, in the order of the names."""
+    _import_all(_FUSIONS)
+    return MappingProxyType(dict(sorted(_registered.items())))
+
+
 @cache
-def _import_all() -> None:
-    """Import the modules of all passes; once, for every compilation asks for them."""
+def _import_all(beginning: str = "") -> None:
+    """Import the modules of all passes whose names begin so; once, for every compilation asks for them."""
     with LATE_IMPORTS:
         for package in _PACKAGES:
             for module in pkgutil.iter_modules(import_module(package).__path__):
-                import_module(f"{package}.{module.name}")
+                if module.name.startswith(beginning):
+                    import_module(f"{package}.{module.name}")
 
 
 def _import_module_of(name: str) -> None:

@@ -13,6 +13,7 @@ from qdialect.quant_math.choices import Multiplier, Rounding
 
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.
 _SMALLEST_EXPONENT = -31
+_REFUSED = "multiplier must be finite and not negative, but got {m}"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def quantize_multiplier(m: float) -> tuple[int, int]:
         ValueError: `m` is negative, infinite or NaN.
     """
     if not (math.isfinite(m) and m >= 0):
-        raise ValueError(f"multiplier must be finite and not negative, but got {m}")
+        raise ValueError(_REFUSED.format(m=m))
     fraction, exponent = math.frexp(m)
     # fraction * 2^31 is exact and adding one half cannot round, since 53 bits hold both.
     q = math.floor(math.ldexp(fraction, 31) + 0.5)
@@ -77,12 +78,20 @@ def requantize_parameters(rounding: Rounding, f32: NDArray[np.float64]) -> Requa
     Raises:
         ValueError: a multiplier is negative, infinite or NaN.
     """
-    pairs = [quantize_multiplier(float(m)) for m in f32]
-    if not rounding.is_fixed:
-        return FloatMultiplier(f32.astype(np.float32))
-    return FixedMultiplier(
-        np.array([q for q, _ in pairs], dtype=np.int32), np.array([e for _, e in pairs], dtype=np.int32)
-    )
+    f32 = np.asarray(f32, np.float64)
+    for m in f32[~(np.isfinite(f32) & (f32 >= 0))][:1]:
+        raise ValueError(_REFUSED.format(m=float(m)))
+    return quantized_multipliers(f32) if rounding.is_fixed else FloatMultiplier(f32.astype(np.float32))
+
+
+def quantized_multipliers(m: NDArray[np.float64]) -> FixedMultiplier:
+    """`quantize_multiplier` of each of float64[C], which are finite and not negative."""
+    fraction, exponent = np.frexp(m)
+    q = np.floor(np.ldexp(fraction, 31) + 0.5).astype(np.int64)
+    is_beyond = q == 2**31
+    q, e = np.where(is_beyond, 2**30, q), exponent + is_beyond
+    is_zero = (q == 0) | (e < _SMALLEST_EXPONENT)
+    return FixedMultiplier(np.where(is_zero, 0, q).astype(np.int32), np.where(is_zero, 0, e).astype(np.int32))
 
 
 # What a 32-bit sum of two products with 8-bit offsets leaves for the multipliers.

@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from qdialect import target as targets
-from qdialect._mlir import dialect_module, ir, load_generated_linalg
+from qdialect._mlir import dialect_module, ir, load_few_classes
 from qdialect.context import load_dialects, make_context, verify
 from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
@@ -88,5 +88,5 @@ def _load_dialects() -> None:
         for namespace in _MET_IN_LOWERING:
             dialect_module(namespace)
         context = make_context()
-        load_dialects(context, ("linalg",))
-        load_generated_linalg(context)
+        load_dialects(context, ("linalg", "llvm"))
+        load_few_classes(context)

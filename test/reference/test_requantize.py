@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
 from qdialect.quant_math import (
+    FixedMultiplier,
     FloatMultiplier,
     Multiplier,
     Rounding,
@@ -131,3 +132,18 @@ def test_the_form_of_the_multiplier_decides_a_published_case() -> None:
     assert values[Rounding.FIXED32_DOUBLE, Multiplier.F64] == -119
     assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F64] == -119
     assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F32] == -120
+
+
+@given(st.lists(st.one_of(MULTIPLIERS, st.floats(0, 2.0**-28), st.just(1 - 2.0**-40)), min_size=1, max_size=9))
+@example([0.0, 5e-324, 1 - 2.0**-53, 2.0**-32, 2.0**-33, 1e300])
+def test_multipliers_of_channels_are_those_of_each(m: list[float]) -> None:
+    found = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array(m))
+    assert isinstance(found, FixedMultiplier)
+    assert list(zip(found.q.tolist(), found.e.tolist(), strict=True)) == [quantize_multiplier(one) for one in m]
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.inf, math.nan])
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_a_wrong_multiplier_of_a_channel_is_refused(rounding: Rounding, wrong: float) -> None:
+    with pytest.raises(ValueError, match="multiplier must be finite and not negative"):
+        requantize_parameters(rounding, np.array([0.5, wrong]))

@@ -196,7 +196,11 @@ class _Dots:
 
 def _offset(side: Side, point: Mapping[int, int]) -> int:
     """Bytes from where a factor is read first to where it is read at `point`."""
-    return sum(index * stride for index, stride in zip(at(point, side.loops), side.read.moving, strict=True))
+    # A plain loop: there are tens of thousands of points.
+    total = 0
+    for loop, stride in zip(side.loops, side.read.moving, strict=True):
+        total += point.get(loop, 0) * stride
+    return total
 
 
 def _unpack(type_: ir.VectorType, left: ir.Value, right: ir.Value, lane: int) -> list[ir.Value]:

@@ -140,7 +140,8 @@ def _distances(tile: Tile, strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sum(digit * stride for digit, stride in zip(digits, strides, strict=True)) for digits in tile.digits())
 
 
-def _contiguous_bytes(offsets: Sequence[int]) -> int:
+@cache
+def _contiguous_bytes(offsets: tuple[int, ...]) -> int:
     """The largest power of two of bytes that lie side by side everywhere."""
     lengths = (length for length in (64, 32, 16, 8, 4, 2) if length <= len(offsets) and _is_contiguous(offsets, length))
     return next(lengths, 1)

@@ -113,9 +113,9 @@ def check_rescale(
 ) -> None:
     """The factors of a rescale fit the fixed-point arithmetic."""
     with np.errstate(all="ignore"):
-        factors = real_multiplier(input_scale, weight_scales, output_scale, multiplier).tolist()
-    for factor in factors:
-        require(0 <= factor < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {factor}")
+        factors = real_multiplier(input_scale, weight_scales, output_scale, multiplier)
+        wrong = factors[~((factors >= 0) & (factors < _LARGEST_FACTOR))].tolist()
+    require(not wrong, f"rescale factor must be in [0, 2^30), but got {next(iter(wrong), None)}")
 
 
 def quantized_range(tensor: Tensor) -> tuple[int, int]:

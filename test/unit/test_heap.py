@@ -1,0 +1,53 @@
+"""Python's collector of cyclic garbage stands still while a network is compiled, and no longer."""
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+import qdialect
+from qdialect.heap import paused_collector
+
+CLIP = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
+  %y = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<4xi8>) -> tensor<4xi8>
+  func.return %y : tensor<4xi8>
+}"""
+
+
+def test_the_collector_stands_still_inside() -> None:
+    assert gc.isenabled()
+    with paused_collector():
+        with paused_collector():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_collector_of_a_process_without_one_stays_off() -> None:
+    gc.disable()
+    try:
+        with paused_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_compilation_lets_the_collector_go_on() -> None:
+    executable = qdialect.compile(qdialect.parse(CLIP), cache=False)
+    assert gc.isenabled()
+    np.testing.assert_array_equal(np.asarray(executable(np.arange(4, dtype=np.int8))), np.arange(4))
+    with pytest.raises(qdialect.QDialectError):
+        qdialect.compile("missing.tflite", cache=False)
+    assert gc.isenabled()
+
+
+def test_a_forked_process_collects() -> None:
+    with paused_collector():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not gc.isenabled()
+    assert gc.isenabled()
