@@ -126,9 +126,7 @@ def test_two_roundings_jump_at_zero_and_one_rounding_does_not() -> None:
         (128, [0.02, 0.07, 0.25], None),
     ],
 )
-def test_channels_have_one_shift_where_thresholds_leave_room(
-    zero_point: int, f32: list[float], shift: int | None
-) -> None:
+def test_channels_have_one_shift_where_windows_are_wide(zero_point: int, f32: list[float], shift: int | None) -> None:
     params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array(f32))
     reach = np.full(len(f32), 700_000)
     form = check(Rounding.FIXED32_DOUBLE, params, zero_point, (0, 255), 0, (-reach, reach))

@@ -36,7 +36,7 @@ class Rounding:
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
-# Blends of quantized values with so many fraction bits fit 16 bits, and so does what rounds them: 255 * 2^8 + 2^7 < 2^16.
+# Blends of quantized values with so many fraction bits, and what rounds them, are below 2^16: 255 * 2^8 + 2^7.
 _NARROW_BITS = 8
 
 

@@ -27,8 +27,8 @@ wide.  Then b jumps at zero by a multiple of 2^32: a depends on x + d < d.
 
 Shifting lanes by different numbers is slow before AVX2, and the numbers are read.  So one shift for all channels is
 looked for first.  A slope is M * 2^(32 + r) for a multiplier M: a shift that is less than the channel's own, by n,
-leaves a slope of n bits less, which is still exact where thresholds leave it room; but b jumps by whole units of 2^-r
-of the result, which a lesser r does not have.  No shift at all, r = 0, is looked for before the least of the channels'.
+leaves a slope of n bits less, which is still exact where windows are wide; but b jumps by whole units of 2^-r of the
+result, which a lesser r does not have.  No shift at all, r = 0, is looked for before the least of the channels'.
 """
 
 from __future__ import annotations
