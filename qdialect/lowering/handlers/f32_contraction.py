@@ -21,9 +21,10 @@ from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.float32.row_sum import partial_sums
 
-_LANES, _ROWS = 16, 8
+_ROWS = 8
 _FEW_LANES, _MANY_LANES = 32, 64
 _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
@@ -59,7 +60,7 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
     fold = replace(_FOLDS[type(op)], lanes=_lanes(lowering, op))
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
+    over.emit(lowering, Kernel(lowering.program), fold, _total, TILE_LANES, op.operation.name)
 
 
 def _lanes(lowering: GraphLowering, op: F32ReduceOp) -> int:
