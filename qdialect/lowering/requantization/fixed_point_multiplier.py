@@ -28,7 +28,7 @@ wide.  Then b jumps at zero by a multiple of 2^32: a depends on x + d < d.
 Shifting lanes by different numbers is slow before AVX2, and the numbers are read.  So one shift for all channels is
 looked for first.  A slope is M * 2^(32 + r) for a multiplier M: a shift that is less than the channel's own, by n,
 leaves a slope of n bits less, which is still exact where windows are wide; but b jumps by whole units of 2^-r of the
-result, which a lesser r does not have.  No shift at all, r = 0, is looked for before the least of the channels'.
+result, which a lesser r does not have.  No shift at all, r = 0, is looked for first.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ from qdialect.quant_math import (
 _LARGEST = 2.0**62
 """Of products of an accumulator and a slope, so that 64 bits hold what is formed of them."""
 _LONGEST_SHIFT = 20
+_COMMON_SHIFT = 4
+"""The longest that is tried for all channels: it nearly always does, and kernels that shift alike are one."""
 _CHANGES = (0, 2, -2)
 """Of the slope that is nearest, which is odd."""
 _TRIES = 64
@@ -152,7 +154,7 @@ def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
     _, exponent = np.frexp(f32)
     own = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
-    for common in sorted({0, int(own.min())}):
+    for common in sorted({0, min(int(own.min()), _COMMON_SHIFT)}):
         found = _with_shift(steps, f32, np.full_like(own, common), is_jump_allowed=False)
         if found.found.all():
             return found
