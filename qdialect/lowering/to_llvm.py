@@ -6,6 +6,7 @@ from functools import partial
 
 from qdialect._mlir import ir, memref_transform, vector_transform
 from qdialect.lowering.functions import ops_named
+from qdialect.lowering.neutral_starts import drop_neutral_starts
 from qdialect.lowering.strided_slices import shuffle_slices
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
@@ -53,6 +54,7 @@ def to_llvm(module: ir.Module) -> None:
     with module.context, ir.Location.unknown():
         apply_schedule(module.operation, _expansion, "qnn-to-llvm")
         shuffle_slices(module)
+        drop_neutral_starts(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:

@@ -79,9 +79,8 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
     instructions = instruction_set_of(target)
     if instructions is None:
         return [UnitContraction()]
-    interleaved = [InterleavedDot(instructions)] if instructions.interleaves else []
-    in_order = [TransposedGather(), TransposePair()]
-    return [UnitContraction(), DotProduct(instructions), WidenedDot(instructions), *interleaved, *in_order]
+    dots = [DotProduct(instructions), WidenedDot(instructions), InterleavedDot(instructions)]
+    return [UnitContraction(), *dots, TransposedGather(), TransposePair()]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:

@@ -32,10 +32,16 @@ MULTIPLIERS = st.one_of(
 
 def of_line(form: FixedPointMultiplier, acc: IntArray) -> IntArray:
     """What the kernel computes, with accumulators [..., C]; fails where 32 bits would not hold a number."""
-    slope, rest, shift, *jump = (p.values.astype(np.int64) for p in form.parameters)
+    arrays = {p.name: p.values.astype(np.int64) for p in form.parameters}
+    assert ("shift" in arrays) == (form.shift is None)
+    slope, rest, shift = (
+        arrays["slope"],
+        arrays["rest"],
+        arrays["shift"] if form.shift is None else np.int64(form.shift),
+    )
     x = (acc + form.offset) % 2**32
     assert x.max() < 2**31
-    rest = np.where(x < jump[0], jump[1], rest) if jump else rest
+    rest = np.where(x < arrays["limit"], arrays["rest_below"], rest) if "limit" in arrays else rest
     total = (x * (slope % 2**32) >> 32) + rest
     assert INT32.min <= total.min()
     assert total.max() <= INT32.max
@@ -97,16 +103,35 @@ def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(roundi
 def test_two_roundings_jump_at_zero_and_one_rounding_does_not() -> None:
     acc_range = (np.array([-100_000]), np.array([100_000]))
 
-    def parameters(rounding: Rounding, zero_point: int) -> int:
+    def jumps(rounding: Rounding, zero_point: int) -> bool:
         params = requantize_parameters(rounding, np.array([0.0012345]))
         form = check(rounding, params, zero_point, (0, 255), 0, acc_range)
         assert form is not None
-        return len(form.parameters)
+        return "limit" in {parameter.name for parameter in form.parameters}
 
-    assert parameters(Rounding.FIXED32_DOUBLE, 128) == 5
+    assert jumps(Rounding.FIXED32_DOUBLE, 128)
     # What is below zero has no code of its own.
-    assert parameters(Rounding.FIXED32_DOUBLE, 0) == 3
-    assert parameters(Rounding.FIXED64_UP, 128) == 3
+    assert not jumps(Rounding.FIXED32_DOUBLE, 0)
+    assert not jumps(Rounding.FIXED64_UP, 128)
+
+
+@pytest.mark.parametrize(
+    ("zero_point", "f32", "shift"),
+    [
+        # Slopes of 26 to 30 bits tell all thresholds apart.
+        (0, [0.02, 0.07, 0.25], 0),
+        # Those of 21 bits do not; of 25 they do, with the least shift that a channel has of its own.
+        (0, [0.06, 0.000345678], 4),
+        # Below zero this rounding jumps by a unit of each channel's own shift.
+        (128, [0.02, 0.07, 0.25], None),
+    ],
+)
+def test_channels_have_one_shift_where_windows_are_wide(zero_point: int, f32: list[float], shift: int | None) -> None:
+    params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array(f32))
+    reach = np.full(len(f32), 700_000)
+    form = check(Rounding.FIXED32_DOUBLE, params, zero_point, (0, 255), 0, (-reach, reach))
+    assert form is not None
+    assert form.shift == shift
 
 
 @pytest.mark.parametrize("rounding", Rounding)

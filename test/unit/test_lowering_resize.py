@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from compiled_ops import Attributes, check, check_variants, tensor
 from graphs import graph
@@ -12,6 +13,8 @@ from qdialect.dialect import ArgMaxOp, ArgMinOp, ClipOp, ResizeBilinearOp, Resiz
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.reference.interpreter import run
+from qdialect.runtime import compile_module
 from qdialect.target import GENERIC
 
 CLIP, RESIZE, ARG_MAX = "qnn.clip", "qnn.resize_bilinear", "qnn.arg_max"
@@ -25,6 +28,8 @@ SHAPES = [
     # Eighths, each cell of the input beside the next one eight times; then quarters that follow no pattern.
     ((1, 5, 9, 21), (33, 65)),
     ((2, 5, 8, 40), (3, 5)),
+    # Half pixels of eighths: 8 fraction bits in all.
+    ((1, 2, 3, 21), (16, 24)),
 ]
 
 
@@ -60,6 +65,21 @@ def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, a
         for coordinates in (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
     ]
     check_variants(ResizeBilinearOp, [tensor(shape, element)], element, variants)
+
+
+@pytest.mark.parametrize(("element", "arithmetic"), [taken for taken in TAKEN if taken[0] != "f32"])
+def test_bilinear_blends_of_extreme_values_fit_their_numbers(element: str, arithmetic: Interpolation) -> None:
+    how: Attributes = {"size": (16, 24), "coordinates": Coordinates.HALF_PIXEL, "arithmetic": arithmetic}
+    module = graph(
+        [tensor((1, 2, 3, 35), element)],
+        lambda image: build(ResizeBilinearOp, image, element=element, **how).output,
+    )
+    lowest, highest = ELEMENT_RANGES[element]
+    executable = compile_module(module)
+    for left, right in ((highest, highest), (lowest, highest), (highest, lowest), (lowest, lowest)):
+        image = np.full((1, 2, 3, 35), left, np.uint8 if element == "ui8" else np.int8)
+        image[:, 1, 1:] = right
+        np.testing.assert_array_equal(executable(image), run(module, [image])[0])
 
 
 COORDINATES: Attributes = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic": Interpolation.TFLITE_FIXED}

@@ -383,7 +383,7 @@ def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -
         target = resolve(name)
         rows = strategy_of(target).interleaved_rows
         assert 4 * rows + 4 + 4 <= target.machine.vector_registers or rows == 0
-        assert (rows == 0) == (name in ("generic", "x86-64")), "which lack products of bytes"
+        assert (rows == 0) == (name == "generic")
 
 
 @given(EXTENTS)

@@ -19,9 +19,9 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import requantization
 from qdialect.lowering.requantization.requantizer import requantizer_of
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
 
-_LANES = 16
 _LARGEST_STORED = 255
 
 
@@ -59,7 +59,7 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
         return emit
 
-    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, _LANES)
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, TILE_LANES)
 
 
 @lowers(MulOp, takes_arrays=True)
@@ -80,7 +80,7 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
 
         return emit
 
-    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, _LANES)
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, TILE_LANES)
 
 
 def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, Value], Value]:

@@ -31,9 +31,10 @@ from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.float32.row_sum import partial_sums
 
-_LANES, _ROWS = 16, 8
+_ROWS = 8
 _CHAINS = 4
 """Vectors of results that hide each other's latency."""
 _FEW_LANES, _MANY_LANES = 32, 64
@@ -106,9 +107,9 @@ def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
     """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
     shape = shape_of(op.input.type)
     if len(shape) - 1 in op.axes:
-        return _LANES
+        return TILE_LANES
     rows = math.prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
-    return max(_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
+    return max(TILE_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
 
 
 def _lanes(lowering: GraphLowering, op: F32ReduceOp) -> int:

@@ -12,9 +12,9 @@ from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.fixed_point_functions import fixed_point_table
 
-_LANES = 16
 _BIAS = 2**15
 
 
@@ -33,4 +33,4 @@ def _fixed_point_function(lowering: GraphLowering, op: FixedPointFunctionOp) -> 
 
         return emit
 
-    map_values(lowering, op.output, [op.input], declare, op.operation.name, _LANES)
+    map_values(lowering, op.output, [op.input], declare, op.operation.name, TILE_LANES)

@@ -24,8 +24,9 @@ from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 
-_LANES, _ROWS = 16, 8
+_ROWS = 8
 
 
 def _products(element: str, is_stored_weight: bool = False) -> Fold:
@@ -85,7 +86,7 @@ def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
         return False
     sources = sums.emit(lowering)
     target = Stored(lowering.result(op.output), shape_of(op.output.type))
-    map_stored(lowering, target, sources, lambda _: sums.total, op.operation.name, _LANES)
+    map_stored(lowering, target, sources, lambda _: sums.total, op.operation.name, TILE_LANES)
     return True
 
 
@@ -98,7 +99,7 @@ def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
     rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
     inputs = [Reduced(columns, (channels,)), Reduced(rows, (1,))]
     fold = _products(_accumulator(op, weight))
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, _LANES, _ROWS))
+    _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, TILE_LANES, _ROWS))
 
 
 def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
@@ -124,7 +125,7 @@ def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
         extras = _bias_of(op, first, across, 4)
         target = MapOperand(output.source, output.strides, output.offset + first)
         reduced = (rows, columns, depth)
-        _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, _LANES, _ROWS))
+        _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, TILE_LANES, _ROWS))
 
 
 @lowers(I16MatmulOp)
@@ -139,7 +140,7 @@ def _matmul(lowering: GraphLowering, op: I16MatmulOp) -> None:
     element = element_of(op.output.type)
     fold, finish = _products(element, is_stored_weight=constant_value(op.weight) is None), _finish(element)
     output = _result(lowering, op.output)
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, finish, _LANES, _ROWS))
+    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, finish, TILE_LANES, _ROWS))
 
 
 def _emit(lowering: GraphLowering, op: AnyI16Contraction | I16MatmulOp, reduction: Reduction) -> None:

@@ -17,9 +17,10 @@ from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import quantize_multiplier
 
-_LANES, _ROWS = 16, 4
+_ROWS = 4
 _FRACTION_BITS, _GATE_BITS = 10, 12
 _WORD = (-(2**15), 2**15 - 1)
 # By which every number but zero is saturated.
@@ -43,14 +44,14 @@ def _i16_layer_norm(lowering: GraphLowering, op: I16LayerNormOp) -> None:
     inputs = [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
     for rows, fold in ((total, _sum()), (squares, _sum_of_squares())):
         result = replace(rows, strides=rows.strides[:-1])
-        reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, _LANES, _ROWS)
+        reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
         emit_reduction(kernel, reduction)
     one = (*kept, 1)
-    emit_map(kernel, one, [total], mean, _mean(count), _LANES)
-    emit_map(kernel, one, [squares, mean], variance, _variance(count, op.variance_guard), _LANES)
-    emit_map(kernel, one, [variance], root, lambda body, values: emit_root(body, values[0]), _LANES)
-    emit_map(kernel, one, [variance], shift, lambda body, values: emit_root_shift(body, values[0]), _LANES)
-    emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), _LANES)
+    emit_map(kernel, one, [total], mean, _mean(count), TILE_LANES)
+    emit_map(kernel, one, [squares, mean], variance, _variance(count, op.variance_guard), TILE_LANES)
+    emit_map(kernel, one, [variance], root, lambda body, values: emit_root(body, values[0]), TILE_LANES)
+    emit_map(kernel, one, [variance], shift, lambda body, values: emit_root_shift(body, values[0]), TILE_LANES)
+    emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
 

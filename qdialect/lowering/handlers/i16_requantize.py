@@ -18,11 +18,10 @@ from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import emit_scale, requantization
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import Rounding, real_multiplier, requantize_parameters
 from qdialect.quant_math.choices import I16Rounding
 from qdialect.quant_math.i16_requantize import reduced_multipliers
-
-_LANES = 16
 
 EmitScaled = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator, parameters) -> i32."""
@@ -68,7 +67,7 @@ def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
 
     arrays = [AxisArray(values, max(len(shape) - 1, 0)) for values in scaling.parameters]
     target = Stored(lowering.result(op.output), shape)
-    map_stored(lowering, target, [*stored, *arrays], declare, op.operation.name, _LANES)
+    map_stored(lowering, target, [*stored, *arrays], declare, op.operation.name, TILE_LANES)
 
 
 def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:

@@ -11,8 +11,7 @@ from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
-
-_LANES = 16
+from qdialect.lowering.tiling.lanes import TILE_LANES
 
 
 def _fold(op_class: type[IntegerReduceOp], element: str) -> Fold:
@@ -39,4 +38,4 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 def _reduce(lowering: GraphLowering, op: IntegerReduceOp) -> None:
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     fold = _fold(type(op), element_of(op.input.type))
-    over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
+    over.emit(lowering, Kernel(lowering.program), fold, _total, TILE_LANES, op.operation.name)

@@ -24,9 +24,9 @@ from qdialect.lowering.kernels.interpolated_table import EmitLookup, Interpolate
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.float32 import ALGORITHMS
 
-_LANES = 16
 _LONG = (*ALGORITHMS, "arith.divf")
 """Functions of which several vectors are computed side by side: each waits for its own results."""
 _HALF = ("math.tanh",)
@@ -115,12 +115,12 @@ class _Island:
             return VECTOR
         has_function = any(op.name in _LONG and IN_FLOAT64 not in op.attributes for op in self.members)
         if not has_function or found != {"f32"}:
-            return _LANES
+            return TILE_LANES
         strategy = self.lowering.program.strategy
         has_row_number = any(isinstance(source, Stored) and source.shape[-1:] == (1,) for source in self.sources)
         lanes = strategy.row_function_lanes if has_row_number else strategy.function_lanes
         is_half = any(op.name in _HALF for op in self.members)
-        return max(min(lanes, strategy.function_lanes // 2), _LANES) if is_half else lanes
+        return max(min(lanes, strategy.function_lanes // 2), TILE_LANES) if is_half else lanes
 
     def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)

@@ -17,8 +17,9 @@ from qdialect.lowering.memory.storage import Storage, signed_shift
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 
-_LANES, _ROWS = 16, 4
+_ROWS = 4
 # Quantized values lie around 128, and 2^7 of them make one.
 _MIDDLE, _ROOT_BITS = 128, 7
 
@@ -34,11 +35,13 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     kept, inputs = shape[:-1], [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
     rows = replace(total, strides=total.strides[:-1])
     fold = _squares(kernel.number("zero_point", point, "i32"))
-    emit_reduction(kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, _LANES, _ROWS))
+    emit_reduction(
+        kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
+    )
     for number, emit_number in ((root, emit_root), (shift, emit_root_shift)):
-        emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), _LANES)
+        emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), TILE_LANES)
     scaled = _scaled(op, kernel.number("wide_zero_point", point, "i64"))
-    emit_map(kernel, shape, [source, root, shift], target, scaled, _LANES)
+    emit_map(kernel, shape, [source, root, shift], target, scaled, TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
 

@@ -25,10 +25,11 @@ from qdialect.lowering.kernels.f32_pair import (
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import PairArithmetic, pairs
 from qdialect.quant_math.common_scale import scale_of_squared_difference
 
-_LANES, _BYTES = 16, 64
+_BYTES = 64
 
 
 @lowers(SubOp, takes_arrays=True)
@@ -170,5 +171,5 @@ def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None
     _lower(lowering, op, pair.declare)
 
 
-def _lower(lowering: GraphLowering, op: BinaryOp, declare: Declare, width: int = _LANES) -> None:
+def _lower(lowering: GraphLowering, op: BinaryOp, declare: Declare, width: int = TILE_LANES) -> None:
     map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, width)

@@ -10,9 +10,9 @@ from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.handlers.whole_range import AnyRange, are_ends
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.range_parameters import HIGHEST, LOWEST
 
-_LANES = 16
 _F64 = "f64"
 
 
@@ -30,7 +30,7 @@ def _map(lowering: GraphLowering, op: AnyRange, emit: Emit) -> None:
     def declare(_: object) -> Emit:
         return lambda body, values: body.cast("arith.truncf", emit(body, values), "f32")
 
-    map_values(lowering, op.output, [op.minimum, op.maximum], declare, op.operation.name, _LANES)
+    map_values(lowering, op.output, [op.minimum, op.maximum], declare, op.operation.name, TILE_LANES)
 
 
 def _ends(body: Body, values: Sequence[Value], op: AnyRange) -> tuple[Value, Value]:

@@ -17,9 +17,8 @@ from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift, wid
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import Requantization, requantization
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_values
-
-_LANES = 16
 
 
 @lowers(RequantizeOp, takes_arrays=True)
@@ -32,7 +31,7 @@ def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _bound(op))
     arrays = [zero_points, *(AxisArray(p.values, op.axis) for p in how.parameters)]
-    map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, _LANES)
+    map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, TILE_LANES)
 
 
 def _table(op: RequantizeOp) -> Table:

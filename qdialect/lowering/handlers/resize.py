@@ -15,10 +15,10 @@ from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_res
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.choices import Interpolation
 from qdialect.quant_math.resize import Taps
 
-_LANES = 16
 _CHANNELS = 3
 # Fraction bits of float32 weights that are exact, and arithmetics that round negative values differently.
 _EXACT_BITS = 7
@@ -45,7 +45,7 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     if exact is None:
         emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
         rows, columns = (_taps_of(taps) for taps in op.taps)
-        emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
+        emit_resampling(kernel, data, output, rows, columns, emit, TILE_LANES)
     else:
         emit_interpolation(kernel, exact, output)
     lowering.program.call(kernel, op.operation.name)

@@ -15,8 +15,9 @@ from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_r
 from qdialect.lowering.memory.storage import STORAGE_ELEMENTS
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 
-_LANES, _ROWS = 16, 4
+_ROWS = 4
 
 
 @lowers(CumSumOp)
@@ -36,7 +37,7 @@ def _cumsum(lowering: GraphLowering, op: CumSumOp) -> None:
         with kernel.loop(count) as index:
             added = term.at(kernel, index, 0 if op.exclusive else 1)
             before, after = total.at(kernel, index, 0), total.at(kernel, index, 1)
-            emit_map(kernel, others, [before, added], after, lambda body, values: body.add(*values), _LANES)
+            emit_map(kernel, others, [before, added], after, lambda body, values: body.add(*values), TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -96,7 +97,7 @@ def _rank(lowering: GraphLowering, op: RankOp) -> None:
         MapOperand(output, steps, output.storage.origin),
         Fold(element, 0, count, lambda body, a, b: body.add(a, b)),
         lambda _, total, __: total,
-        _LANES,
+        TILE_LANES,
         _ROWS,
     )
     emit_reduction(kernel, reduction)

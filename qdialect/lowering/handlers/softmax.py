@@ -30,12 +30,13 @@ from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.kernel_text import Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.lowering.tiling.strategy import lane_parts
 from qdialect.quant_math import activations
 from qdialect.quant_math.choices import SoftmaxArithmetic
 from qdialect.quant_math.softmax_tables import ort_entries, ort_factor, softmax_tables
 
-_MAX_LANES, _LANES, _ROWS = 64, 16, 4
+_MAX_LANES, _ROWS = 64, 4
 
 _Share = Callable[[Body, Value, Value, Value], Value]
 
@@ -102,14 +103,14 @@ class _Rows:
         """A number for each row from another."""
         result = self._per_row(element, name)
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
-        emit_map(self.kernel, sizes, [source], result, emit, _LANES)
+        emit_map(self.kernel, sizes, [source], result, emit, TILE_LANES)
         return result
 
     def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
         """The result from (value, largest, numbers of the row)."""
         operands = [self.source, self.largest, *numbers]
         *outer, last = self.shape
-        for start, extent, width in lane_parts(last, self.table_lanes, _LANES):
+        for start, extent, width in lane_parts(last, self.table_lanes, TILE_LANES):
             parts = [_from(operand, start) for operand in operands]
             emit_map(self.kernel, (*outer, extent), parts, _from(self._target, start), emit, width)
         self.lowering.program.call(self.kernel, self.op.operation.name)
@@ -191,7 +192,7 @@ def _lower_ort(rows: _Rows) -> None:
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
     """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
-    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), _LANES, "total")
+    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), TILE_LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))

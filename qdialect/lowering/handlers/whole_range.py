@@ -21,9 +21,10 @@ from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_r
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 
 AnyRange = RangeScaleOp | RangeZeroPointOp
-_LANES, _VECTORS = 16, 4
+_VECTORS = 4
 _SIGN = -(2**31)
 
 
@@ -71,7 +72,7 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, i
             lanes=max(min(lanes, most), _within(shape)),
         ),
         lambda body, acc, values: body.cast("arith.bitcast", body.binary("arith.xori", acc, values[0]), "f32"),
-        _LANES,
+        TILE_LANES,
         2,
     )
     emit_reduction(kernel, reduction)
@@ -82,7 +83,7 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, i
 
 def _within(shape: Sequence[int]) -> int:
     """Lanes that lie side by side within one row."""
-    return 1 << min(shape[-1], _LANES).bit_length() - 1
+    return 1 << min(shape[-1], TILE_LANES).bit_length() - 1
 
 
 def _larger(body: Body, acc: Value, values: Sequence[Value]) -> Value:

@@ -93,7 +93,7 @@ class PixelBlock:
 
 
 def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
-    """What each call computes; nothing for too few lanes, a single tap, a large kernel, or too many weights for pairs.
+    """What each call computes; nothing for too few lanes, a single tap, a large kernel, or if taps alone are faster.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.
@@ -266,15 +266,19 @@ def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:
 
 
 def _is_slower(op: Contraction, strategy: Strategy) -> bool:
-    """Whether products in pairs take more instructions than one tap after the other.
+    """Whether products in pairs, or of words, take more instructions than one tap after the other.
 
-    Each K group is four unpacks for each of two stages and four times a product of bytes, one of words and an addition;
-    each tap is four times an extension, a product and an addition.
+    In pairs, each K group is four unpacks for each of two stages and four times a product of bytes, one of words and an
+    addition; each tap is four times an extension, a product and an addition.  By words without extending instructions,
+    each K group is those unpacks, and four times two instructions that make words of the data, three that make words of
+    the weights, two products and two additions; each tap is six unpacks of the data and four times two of the weights,
+    a product and an addition.
     """
     height, width = op.window.kernel
-    if not _sums_pairs(strategy):
+    if not strategy.multiplies_words:
         return False
-    return sum(one.taps.shape[1] for one in _k_groups(op, strategy)) * (8 + 12) > height * width * 12
+    k_group, tap = (8 + 12, 12) if _sums_pairs(strategy) else (8 + 36, 6 + 16)
+    return sum(one.taps.shape[1] for one in _k_groups(op, strategy)) * k_group > height * width * tap
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:

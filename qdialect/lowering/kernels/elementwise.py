@@ -12,11 +12,11 @@ from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.lowering.tiling.strategy import split
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""
-_LANES = 16
 """Of a vector of 32-bit numbers."""
 
 Emit = Callable[[Body, Sequence[Value]], Value]
@@ -78,7 +78,7 @@ def emit_map(
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {*range(step + 1)}:
         axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
-    vector = _LANES if target.buffer.element == "f32" else max(width, VECTOR)
+    vector = TILE_LANES if target.buffer.element == "f32" else max(width, VECTOR)
     for start, extent, tile in _stretches(inner.size, width, vector):
         part = [*outer, Axis(extent, inner.strides)]
         tiles = ((*(1,) * (len(outer) - 1), rows) if outer else ()) + (tile,)

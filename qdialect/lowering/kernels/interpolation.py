@@ -36,8 +36,8 @@ class Rounding:
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
-# Blends of quantized values below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
-_NARROW_BITS = 7
+# Blends of quantized values with so many fraction bits, and what rounds them, are below 2^16: 255 * 2^8 + 2^7.
+_NARROW_BITS = 8
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ first b of the window whose d leaves x + d in 0..2^31 - 1 is taken.
 
 Rounding twice moves thresholds of negative accumulators one way and those of others the other, by more than a window is
 wide.  Then b jumps at zero by a multiple of 2^32: a depends on x + d < d.
+
+Shifting lanes by different numbers is slow before AVX2, and the numbers are read.  So one shift for all channels is
+looked for first.  A slope is M * 2^(32 + r) for a multiplier M: a shift that is less than the channel's own, by n,
+leaves a slope of n bits less, which is still exact where windows are wide; but b jumps by whole units of 2^-r of the
+result, which a lesser r does not have.  No shift at all, r = 0, is looked for first.
 """
 
 from __future__ import annotations
@@ -51,6 +56,8 @@ from qdialect.quant_math import (
 _LARGEST = 2.0**62
 """Of products of an accumulator and a slope, so that 64 bits hold what is formed of them."""
 _LONGEST_SHIFT = 20
+_COMMON_SHIFT = 4
+"""The longest that is tried for all channels: it nearly always does, and kernels that shift alike are one."""
 _CHANGES = (0, 2, -2)
 """Of the slope that is nearest, which is odd."""
 _TRIES = 64
@@ -63,15 +70,20 @@ _NONE = 2**62
 class FixedPointMultiplier:
     """``(((acc + offset) * slope >> 32) + rest) >> shift`` by channel; its quantized values are not clamped.
 
-    `parameters` are slope, rest and shift; where the rest jumps at zero also a limit and the rest of what is below it.
+    `parameters` are slope and rest, and a shift if it differs by channel (`shift` is None then); where the rest jumps
+    at zero also a limit and the rest of what is below it.
     """
 
     offset: NDArray[np.int32]
     parameters: tuple[Parameter, ...]
+    shift: int | None
 
     def declare(self, kernel: Kernel) -> EmitRequantize:
-        """All it needs is read by channel."""
-        return _emit
+        """A shift of all channels is a number of the tensor; all else is read by channel."""
+        if self.shift is None:
+            return _emit
+        shift = kernel.number("shift", self.shift, "i32")
+        return lambda body, acc, parameters: _emit(body, acc, [*parameters[:2], shift, *parameters[2:]])
 
 
 def _emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
@@ -106,11 +118,13 @@ def fixed_point_multiplier(
     multipliers = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
     if not multipliers.found.all():
         return None
-    arrays = {"slope": multipliers.slope, "rest": multipliers.rest, "shift": multipliers.shift}
+    own = multipliers.shift
+    is_common = bool((own == own[0]).all())
+    arrays = {"slope": multipliers.slope, "rest": multipliers.rest} | ({} if is_common else {"shift": own})
     if multipliers.jump.any():
         arrays |= {"limit": multipliers.offset, "rest_below": multipliers.rest + multipliers.jump}
     parameters = tuple(Parameter(name, "i32", _as_words(values)) for name, values in arrays.items())
-    return FixedPointMultiplier(_as_words(multipliers.offset), parameters)
+    return FixedPointMultiplier(_as_words(multipliers.offset), parameters, int(own[0]) if is_common else None)
 
 
 def _as_words(values: IntArray) -> NDArray[np.int32]:
@@ -136,17 +150,34 @@ class _Multipliers:
 
 
 def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
-    """A multiplier for each channel that has one: first without, then with a jump at zero."""
-    channels = len(f32)
+    """A multiplier for each channel that has one, with one shift for all if possible."""
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
     _, exponent = np.frexp(f32)
-    shift = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
+    own = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
+    for common in sorted({0, min(int(own.min()), _COMMON_SHIFT)}):
+        found = _with_shift(steps, f32, np.full_like(own, common), is_jump_allowed=False)
+        if found.found.all():
+            return found
+    return _with_shift(steps, f32, own)
+
+
+def _with_shift(
+    steps: Thresholds, f32: NDArray[np.float64], shift: IntArray, *, is_jump_allowed: bool = True
+) -> _Multipliers:
+    """A multiplier for each channel that has one with this shift: first without, then with a jump at zero.
+
+    Where no jump is allowed and a channel is known to need one, none is looked for.
+    """
+    channels = len(f32)
     nearest = np.rint(np.ldexp(np.minimum(f32, 1), 32 + shift.astype(np.int32))).astype(np.int64)
     is_small = (f32 < 1) & (np.maximum(-steps.low, steps.high) * nearest.astype(np.float64) < _LARGEST)
     multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
     slopes = [np.clip((nearest | 1) + change, 1, _WORD - 1) for change in _CHANGES]
     first = _windows(steps, slopes[0], shift)
-    for multipliers_in, is_worth in ((_without_jump, is_small & _is_near(first)), (_with_jump, is_small)):
+    has_line = is_small & _is_near(first)
+    if not is_jump_allowed and not has_line.all():
+        return multipliers
+    for multipliers_in, is_worth in ((_without_jump, has_line), (_with_jump, is_small & is_jump_allowed)):
         for slope in slopes:
             (left,) = np.nonzero(is_worth & ~multipliers.found)
             if not len(left):

@@ -263,7 +263,7 @@ def strategy_of(target: Target) -> Strategy:
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
         depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
         sum_rows=registers // 2,
-        interleaved_rows=interleaved if instructions.interleaves else 0,
+        interleaved_rows=interleaved,
         lanes=instructions.lanes,
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=instructions.multiplies_words,

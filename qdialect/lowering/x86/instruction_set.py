@@ -73,11 +73,6 @@ class InstructionSet:
         return self.lanes == _ZMM
 
     @property
-    def interleaves(self) -> bool:
-        """Whether bytes of four taps are interleaved for dot products lane by lane."""
-        return bool(self.pair_dots) or not self.multiplies_words
-
-    @property
     def rounds_to_integers(self) -> bool:
         """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
         return self.lanes == _ZMM
