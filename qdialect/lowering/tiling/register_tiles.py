@@ -33,14 +33,15 @@ than those of both others.
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
-meanwhile: two accumulators for each product that starts until the first one has arrived.
+meanwhile: two accumulators for each product that starts until the first one has arrived.  Where a core loads one vector
+a cycle, and an epilogue reads several numbers for each channel, all rows of a tile share what is loaded: four.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from qdialect.target.machine import Machine
@@ -48,6 +49,8 @@ from qdialect.target.machine import Machine
 _ANY = 1 << 62
 _SHORT = 192
 """Taps of a reduction after which the epilogue counts."""
+_FEW = 1
+"""Numbers of each channel, beside the start of its sum, that short tiles load as they need them."""
 _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MAX_ROWS = 16
@@ -81,11 +84,15 @@ _BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, Products.STORED_W
 
 @dataclass(frozen=True)
 class Tiles:
-    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
+    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes.
+
+    An epilogue has up to `parameters` numbers of each channel.
+    """
 
     rows: Mapping[int, int]
     taps: int = _ANY
     size: int = _ANY
+    parameters: int = _ANY
     cost: float = field(default=0.0, compare=False)
     """Cycles of the best tile for a vector of sums and a K group."""
 
@@ -122,13 +129,16 @@ class Choice:
     candidates: tuple[Candidate, ...]
     taps: int = _ANY
     size: int = _ANY
+    parameters: int = _ANY
 
     @property
     def tiles(self) -> Tiles:
         """The rows of the best tile, and of narrower ones for the channels that are left."""
         widest = self.candidates[0].vectors
         rows = {one.vectors: one.rows for one in self.candidates if one.vectors <= widest}
-        return Tiles(dict(sorted(rows.items(), reverse=True)), self.taps, self.size, self.candidates[0].cost)
+        return Tiles(
+            dict(sorted(rows.items(), reverse=True)), self.taps, self.size, self.parameters, self.candidates[0].cost
+        )
 
 
 @dataclass(frozen=True)
@@ -148,14 +158,19 @@ class TileModel:
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
         if self.products is Products.BYTES:
-            accumulators = self._in_flight * 2
-            yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
-            yield self._choice("short", second, accumulators, _SHORT)
+            yield from self._short_choices(near)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
         if self.products is Products.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
         yield self._choice("weights beyond", beyond)
+
+    def _short_choices(self, near: int) -> Iterator[Choice]:
+        first, second = _ANY, self.machine.l2_bandwidth / 2
+        for times, parameters in ((2, _FEW), (4, _ANY)) if self.machine.loads == 1 else ((2, _ANY),):
+            accumulators = self._in_flight * times
+            for title, bandwidth, size in (("short, weights in L1", first, near), ("short", second, _ANY)):
+                yield replace(self._choice(title, bandwidth, accumulators, _SHORT, size), parameters=parameters)
 
     def possible_tiles(self) -> Iterator[tuple[int, int]]:
         """Rows and vectors of each tile that fits the registers, and of smaller ones for short reductions."""
@@ -249,7 +264,9 @@ def _title(choice: Choice, products: Products) -> str:
 
 def _condition(choice: Choice) -> str:
     taps = f", up to {choice.taps} taps" if choice.taps < _ANY else ""
-    return f"{choice.title}{taps}" + (f", below {choice.size} bytes" if choice.size < _ANY else "")
+    size = f", below {choice.size} bytes" if choice.size < _ANY else ""
+    few = f", up to {choice.parameters} parameter by channel" if choice.parameters < _ANY else ""
+    return f"{choice.title}{taps}{size}{few}"
 
 
 def _line(one: Candidate) -> str:
