@@ -60,7 +60,10 @@ class HighWord(InstructionPattern[_Product]):
 def _product_behind(op: ir.Operation) -> _Product | MatchFailure | None:
     shifted = b.defining(op.operands[0], "arith.shrui")
     if shifted is not None and b.splat_value(shifted.operands[1]) == _WORD:
-        return _product(shifted.operands[0], 0, _WORD, "arith.extui")
+        # The upper word of a signed product, too: its sign does not matter behind a truncation.
+        found = _product(shifted.operands[0], 0, _WORD, "arith.extui")
+        signed = _product(shifted.operands[0], 0, _WORD, "arith.extsi")
+        return signed if isinstance(signed, _Product) else found
     shifted = b.defining(op.operands[0], "arith.shrsi")
     places = b.splat_value(shifted.operands[1]) if shifted is not None else None
     if shifted is not None and places == _WORD:

@@ -67,7 +67,7 @@ func.func @variable_addend(%x: vector<16xi32>, %y: vector<16xi32>, %z: vector<16
 // CHECK-NOT: vector.bitcast
 // CHECK: arith.trunci
 func.func @mixed(%x: vector<16xi32>, %y: vector<16xi32>) -> vector<16xi32> {
-  %a = arith.extsi %x : vector<16xi32> to vector<16xi64>
+  %a = arith.extui %x : vector<16xi32> to vector<16xi64>
   %b = arith.extsi %y : vector<16xi32> to vector<16xi64>
   %m = arith.muli %a, %b : vector<16xi64>
   %n = arith.constant dense<32> : vector<16xi64>
