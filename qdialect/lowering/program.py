@@ -20,7 +20,8 @@ from qdialect.interface import KernelCall, Tunable
 from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.memory.centred_arena import plan_centred_arena
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage
-from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
+from qdialect.lowering.operands.parameters import BITS_OF
+from qdialect.lowering.text.kernel_text import BITS, PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
 from qdialect.lowering.text.number_text import number_text
 from qdialect.lowering.text.scalar_body import Value
 from qdialect.lowering.tiling.pair_sums import sums_fit
@@ -138,7 +139,9 @@ class Kernel(KernelText):
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        return self.buffer(name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else "")
+        return self.buffer(
+            name, found.element, found.length, note=PAIR_SUMS_FIT if in_pairs else _bits_note(name, array)
+        )
 
     def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
         """A parameter for constants that all bodies of the function share."""
@@ -278,6 +281,14 @@ class Program:
         main = _Main(self, offsets, size, clocked).text()
         declared = [f"func.func private @{symbol}(i64, i64, i64) -> i32" for symbol in self.symbols]
         return "\n".join(["module {", *kernels, main, *declared, "}"]), size
+
+
+def _bits_note(name: str, array: NDArray[Any]) -> str:
+    """How many bits hold each number of a parameter, for patterns, where its name says so."""
+    bits = next((bits for known, bits in BITS_OF.items() if name.startswith(known)), 0)
+    if bits and (array.min() < 0 or array.max() >= 1 << bits):
+        raise ValueError(f"{name} must be in 0..{(1 << bits) - 1}, but got {array.min()}..{array.max()}")
+    return f"{BITS} = {bits} : i64" if bits else ""
 
 
 def _function_name(number: int, nodes: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ FAMILIES = (
         dot_products.VPMADDUBSW,
         packs.PACK_WORDS,
         packs.PACK_BYTES,
+        packs.ADD_WORDS,
     ),
     *(permutes.VPERMD, permutes.VPSHUFB, {64: permutes.VPERMI2B, 16: permutes.VPERMI2D}),
     *(conversions.VCVTPS2DQ, conversions.CVTPS2DQ),

@@ -96,9 +96,9 @@ def test_the_choice_follows_the_measurement() -> None:
     module = qdialect.parse(NETWORK)
     found, report = tuned(module, TARGET, clock=clock_of(fast("taps", "14 rows x 2 vectors")))
     assert [(one.kernel.partition(" #")[0], one.trials[0].variant, one.chosen, one.gain) for one in report.kernels] == [
-        ("56 pixels, 64 channels, 16 taps", "2 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
+        ("56 pixels, 64 channels, 16 taps", "4 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
         ("7x8 pixels, 64 channels, depthwise 3x3", "3 rows", "taps", 0.5),
-        ("56 pixels, 64 channels, 64 taps", "2 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
+        ("56 pixels, 64 channels, 64 taps", "4 rows x 4 vectors", "14 rows x 2 vectors", 0.5),
     ]
     assert report.gain == 0.5
     code = str(lower(found, resolve(TARGET), Phase.LINALG).module)

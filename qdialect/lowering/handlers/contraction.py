@@ -142,4 +142,5 @@ def epilogue_of(
     if not isinstance(op, AnyFused):
         return Epilogue()
     residual = None if op.residual is None else lowering.slot(op.residual)
-    return Epilogue(stage_kernels(op, accumulator_range), residual)
+    stages = stage_kernels(op, accumulator_range, in_words=lowering.program.strategy.adds_words)
+    return Epilogue(stages, residual)

@@ -219,8 +219,12 @@ class BlockOfProducts:
 def _dot_product_blocks(
     strategy: Strategy, op: SumOfProducts, group: ChannelGroup, axes: ReductionAxes
 ) -> list[ChannelBlock]:
-    in_pairs = op.sums_pairs(strategy, group)
-    return strategy.channel_blocks(group.lanes, axes.taps, in_pairs=in_pairs, stored_words=_are_stored_words(op))
+    return strategy.channel_blocks(
+        *(group.lanes, axes.taps),
+        in_pairs=op.sums_pairs(strategy, group),
+        stored_words=_are_stored_words(op),
+        parameters=len(op.epilogue.channel_parameters()),
+    )
 
 
 def _are_stored_words(op: SumOfProducts) -> bool:

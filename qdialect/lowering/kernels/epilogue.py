@@ -122,8 +122,12 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     return Stages(epilogue, emitters, tuple(one.declare(kernel) for one in epilogue.row_parameters()))
 
 
-def stage_kernels(op: AnyFused, accumulator_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
+def stage_kernels(
+    op: AnyFused, accumulator_range: tuple[IntArray, IntArray], *, in_words: bool
+) -> tuple[StageKernel, ...]:
     """What computes the stages of `op`, for accumulators in `accumulator_range`, by channel.
+
+    `in_words` says whether the target adds and shifts packed words, each by a number of its own.
 
     Raises `CompileError` where a stage cannot be compiled.
     """
@@ -136,7 +140,7 @@ def stage_kernels(op: AnyFused, accumulator_range: tuple[IntArray, IntArray]) ->
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower)))
+        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower, in_words)))
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 

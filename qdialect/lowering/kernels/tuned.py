@@ -84,6 +84,7 @@ def _shape(program: Program, op: Contraction) -> ContractionShape:
         op.sums_pairs(program.strategy, group),
         are_faster(program.strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
+        len(op.epilogue.channel_parameters()),
     )
 
 

@@ -110,12 +110,34 @@ def fixed_point_multiplier(
 
     Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
     """
+    steps = shifted_thresholds(params, zero_point, bounds, shift, rounding, accumulator_range)
+    return None if steps is None else multiplier_of(steps, channel_multipliers(params, len(steps.low)))
+
+
+def shifted_thresholds(
+    params: RequantizeParameters,
+    zero_point: int,
+    bounds: tuple[int, int],
+    shift: int,
+    rounding: Rounding,
+    accumulator_range: tuple[IntArray, IntArray],
+) -> Thresholds | None:
+    """The thresholds of `requantize` plus `shift`; None where accumulators are not of 32 bits."""
     low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
     steps = thresholds_of(params, zero_point, bounds, rounding, accumulator_range)
-    shifted = Thresholds(steps.first, steps.values + shift, low, high)
-    multipliers = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
+    return Thresholds(steps.first, steps.values + shift, low, high)
+
+
+def channel_multipliers(params: RequantizeParameters, channels: int) -> NDArray[np.float64]:
+    """The multiplier of each channel as a number."""
+    return multiplier_values(select_channels(params, np.arange(channels)))
+
+
+def multiplier_of(steps: Thresholds, near: NDArray[np.float64]) -> FixedPointMultiplier | None:
+    """The multipliers with the thresholds `steps`, `near` to these numbers, if there are any."""
+    multipliers = _fit(steps, near)
     if not multipliers.found.all():
         return None
     own = multipliers.shift
@@ -173,7 +195,7 @@ def _with_shift(
     is_small = (f32 < 1) & (np.maximum(-steps.low, steps.high) * nearest.astype(np.float64) < _LARGEST)
     multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
     slopes = [np.clip((nearest | 1) + change, 1, _WORD - 1) for change in _CHANGES]
-    first = _windows(steps, slopes[0], shift)
+    first = windows_of(steps, slopes[0], shift)
     has_line = is_small & _is_near(first)
     if not is_jump_allowed and not has_line.all():
         return multipliers
@@ -182,13 +204,13 @@ def _with_shift(
             (left,) = np.nonzero(is_worth & ~multipliers.found)
             if not len(left):
                 break
-            windows = first.of(left) if slope is slopes[0] else _windows(steps.of(left), slope[left], shift[left])
+            windows = first.of(left) if slope is slopes[0] else windows_of(steps.of(left), slope[left], shift[left])
             multipliers.put(left, multipliers_in(windows))
     return multipliers
 
 
 @dataclass(frozen=True)
-class _Windows:
+class Windows:
     """Bounds of b by channel for a slope: rows for accumulators from zero on, and for those below.
 
     b is at least `minimum`, for each threshold that occurs, and below `end`, for what precedes each; 2^62 and its
@@ -202,13 +224,17 @@ class _Windows:
     minimum: IntArray
     end: IntArray
 
-    def of(self, channels: NDArray[np.intp]) -> _Windows:
+    def of(self, channels: NDArray[np.intp]) -> Windows:
         """The windows of these channels."""
         slope, shift, low, high = self.slope[channels], self.shift[channels], self.low[channels], self.high[channels]
-        return _Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
+        return Windows(slope, shift, low, high, self.minimum[:, channels], self.end[:, channels])
+
+    def closed(self) -> tuple[IntArray, IntArray]:
+        """Where one b serves all accumulators: at least the first, less than the second."""
+        return _closed(self.minimum.max(axis=0), self.end.min(axis=0))
 
 
-def _windows(steps: Thresholds, slope: IntArray, shift: IntArray) -> _Windows:
+def windows_of(steps: Thresholds, slope: IntArray, shift: IntArray) -> Windows:
     """The bounds that all thresholds together set."""
     first = steps.first
     at_first = (steps.values[:, None] << (32 + shift)) - first * slope
@@ -217,16 +243,15 @@ def _windows(steps: Thresholds, slope: IntArray, shift: IntArray) -> _Windows:
     greatest = [np.where(is_minimum & side, at_first, -_NONE).max(axis=0, initial=-_NONE) for side in after]
     least = np.array([np.where(is_end & side, at_first, _NONE).min(axis=0, initial=_NONE) for side in before])
     end = np.where(least < _NONE, least + slope, _NONE)
-    return _Windows(slope, shift, steps.low, steps.high, np.array(greatest), end)
+    return Windows(slope, shift, steps.low, steps.high, np.array(greatest), end)
 
 
-def _without_jump(windows: _Windows) -> _Multipliers:
+def _without_jump(windows: Windows) -> _Multipliers:
     """The multipliers with one rest for all accumulators."""
-    bounds = _closed(windows.minimum.max(axis=0), windows.end.min(axis=0))
-    return _with_offset(windows, *bounds, np.zeros_like(windows.slope))
+    return _with_offset(windows, *windows.closed(), np.zeros_like(windows.slope))
 
 
-def _with_jump(windows: _Windows) -> _Multipliers:
+def _with_jump(windows: Windows) -> _Multipliers:
     """The multipliers whose rest changes at zero."""
     (minimum, least_below), (end, end_below) = _closed(windows.minimum, windows.end)
     jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
@@ -234,7 +259,7 @@ def _with_jump(windows: _Windows) -> _Multipliers:
     return _with_offset(windows, minimum, end, jump)
 
 
-def _is_near(windows: _Windows) -> NDArray[np.bool_]:
+def _is_near(windows: Windows) -> NDArray[np.bool_]:
     """Whether another slope may open the window without a jump.
 
     A slope that is greater by d moves the bounds at a threshold t by -d t and -d (t - 1).  Two bounds approach each
@@ -251,7 +276,7 @@ def _closed(minimum: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
     return minimum, np.where(is_open, minimum + count, end)
 
 
-def _with_offset(windows: _Windows, minimum: IntArray, end: IntArray, jump: IntArray) -> _Multipliers:
+def _with_offset(windows: Windows, minimum: IntArray, end: IntArray, jump: IntArray) -> _Multipliers:
     """Offset and rest for the first b of each window that has them; nearly all are among the first few."""
     channels = len(minimum)
     offset, rest = np.zeros((2, channels), np.int64)
@@ -263,7 +288,7 @@ def _with_offset(windows: _Windows, minimum: IntArray, end: IntArray, jump: IntA
     return found
 
 
-def _among(windows: _Windows, minimum: IntArray, end: IntArray, jump: IntArray, tries: range) -> _Multipliers:
+def _among(windows: Windows, minimum: IntArray, end: IntArray, jump: IntArray, tries: range) -> _Multipliers:
     """Offset and rest for the first b of each window, counted from its minimum, that has them."""
     slope = windows.slope
     b = minimum + np.array(tries)[:, None]

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
-from qdialect.lowering.requantization.fixed_point_multiplier import fixed_point_multiplier
+from qdialect.lowering.requantization.fixed_point_multiplier import (
+    channel_multipliers,
+    multiplier_of,
+    shifted_thresholds,
+)
+from qdialect.lowering.requantization.word_multiplier import word_multiplier
 from qdialect.lowering.text.emitters import EmitRequantize
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
@@ -78,12 +83,19 @@ def requantizer_of(
     bounds: tuple[int, int],
     shift: int,
     accumulator_range: tuple[IntArray, IntArray],
+    *,
+    in_words: bool = False,
 ) -> Requantizer | None:
     """The cheapest exact requantization plus `shift` for accumulators in `accumulator_range`; None if none is known.
 
+    `in_words` says whether the target adds and shifts packed words, each by a number of its own.
     A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
-        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, accumulator_range)
+        steps = shifted_thresholds(params, zero_point, bounds, shift, rounding, accumulator_range)
+        if steps is None:
+            return None
+        near = channel_multipliers(params, len(steps.low))
+        return (word_multiplier(steps, near) if in_words else None) or multiplier_of(steps, near)
     largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
     return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

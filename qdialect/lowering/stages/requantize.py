@@ -41,7 +41,8 @@ class RequantizeKernel(StageKernel):
         multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
         parameters = requantize_parameters(stage.rounding, multipliers)
         requantizer = requantizer_of(
-            stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range
+            *(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range),
+            in_words=site.in_words,
         )
         if requantizer is not None:
             return cls(site, requantizer, None)

@@ -53,6 +53,8 @@ class StageSite:
     """The range of the accumulators, by channel."""
     follower: type[StageKernel] | None
     """What computes the next stage."""
+    in_words: bool
+    """Whether the target adds and shifts packed words, each by a number of its own."""
 
     @property
     def quantization(self) -> Quantization:

@@ -19,7 +19,7 @@ from qdialect.lowering.memory.views import View
 from qdialect.lowering.text.number_text import number_text
 from qdialect.lowering.text.scalar_body import Body, Value
 
-SCRATCH, PAIR_SUMS_FIT = "qnn.scratch", "qnn.pair_sums_fit"
+SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
 """Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
 sums fit, every two bytes keep the bound of `qdialect.lowering.tiling.pair_sums`."""
 

@@ -149,6 +149,12 @@ def _is_folded(op: ir.Operation) -> bool:
         return all(user.name == "arith.select" and _is_minimum(user) for user in users)
     if op.name == "arith.andi":
         return _is_of_64_bits(op) and all(user.name == "arith.muli" for user in users)
+    if op.name == "arith.shli":
+        return _is_of_64_bits(op) and all(user.name == "arith.shrsi" and _is_folded(user) for user in users)
+    if op.name == "arith.shrsi" and _is_of_64_bits(op):
+        source = op.operands[0].owner
+        is_extended = not isinstance(source, ir.Block) and source.name == "arith.shli"
+        return is_extended and all(user.name == "arith.muli" for user in users)
     return op.name == "arith.select" and not _is_minimum(op) and any(map(_is_masked, list(op.operands)[1:]))
 
 

@@ -33,15 +33,16 @@ than those of both others.
 
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
-meanwhile: two accumulators for each product that starts until the first one has arrived.
-From the second level a tile of 4 vectors has so many rows, too, that its weights arrive meanwhile.
+meanwhile: two accumulators for each product that starts until the first one has arrived.  Where a core loads one vector
+a cycle, and an epilogue reads several numbers for each channel, all rows of a tile share what is loaded: four.  Weights
+from the second level take longer to arrive: a tile of 4 vectors has at least rows enough for that, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from qdialect.target.machine import Machine
@@ -49,6 +50,8 @@ from qdialect.target.machine import Machine
 _ANY = 1 << 62
 _SHORT = 192
 """Taps of a reduction after which the epilogue counts."""
+_FEW = 1
+"""Numbers of each channel, beside the start of its sum, that short tiles load as they need them."""
 _WIDEST = (4, 2, 3, 1)
 """Vectors of a tile, the best first where all else is equal."""
 _MAX_ROWS = 16
@@ -82,11 +85,15 @@ _BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, Products.STORED_W
 
 @dataclass(frozen=True)
 class Tiles:
-    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
+    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes.
+
+    An epilogue has up to `parameters` numbers of each channel.
+    """
 
     rows: Mapping[int, int]
     taps: int = _ANY
     size: int = _ANY
+    parameters: int = _ANY
     cost: float = field(default=0.0, compare=False)
     """Cycles of the best tile for a vector of sums and a K group."""
 
@@ -123,13 +130,16 @@ class Choice:
     candidates: tuple[Candidate, ...]
     taps: int = _ANY
     size: int = _ANY
+    parameters: int = _ANY
 
     @property
     def tiles(self) -> Tiles:
         """The rows of the best tile, and of narrower ones for the channels that are left."""
         widest = self.candidates[0].vectors
         rows = {one.vectors: one.rows for one in self.candidates if one.vectors <= widest}
-        return Tiles(dict(sorted(rows.items(), reverse=True)), self.taps, self.size, self.candidates[0].cost)
+        return Tiles(
+            dict(sorted(rows.items(), reverse=True)), self.taps, self.size, self.parameters, self.candidates[0].cost
+        )
 
 
 @dataclass(frozen=True)
@@ -149,15 +159,24 @@ class TileModel:
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
         if self.products is Products.BYTES:
-            accumulators = self._in_flight * 2
-            yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
-            arriving = math.ceil(4 * self.lanes * _WIDEST[0] / second * self.machine.dot_products)
-            yield self._choice("short", second, max(accumulators, arriving), _SHORT)
+            yield from self._short_choices(near)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
         if self.products is Products.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
         yield self._choice("weights beyond", beyond)
+
+    def _short_choices(self, near: int) -> Iterator[Choice]:
+        """Of weights in the first level by the parameters of the epilogue, then of those in the second."""
+        second = self.machine.l2_bandwidth / 2
+        arriving = math.ceil(4 * self.lanes * _WIDEST[0] / second * self.machine.dot_products)
+        kinds = {2: _FEW, 4: _ANY} if self.machine.loads == 1 else {2: _ANY}
+        fewest = {self._in_flight * times: parameters for times, parameters in kinds.items()}
+        for accumulators, parameters in fewest.items():
+            choice = self._choice("short, weights in L1", _ANY, accumulators, _SHORT, near)
+            yield replace(choice, parameters=parameters)
+        for accumulators, parameters in {max(arriving, own): some for own, some in fewest.items()}.items():
+            yield replace(self._choice("short", second, accumulators, _SHORT), parameters=parameters)
 
     def possible_tiles(self) -> Iterator[tuple[int, int]]:
         """Rows and vectors of each tile that fits the registers, and of smaller ones for short reductions."""
@@ -251,7 +270,9 @@ def _title(choice: Choice, products: Products) -> str:
 
 def _condition(choice: Choice) -> str:
     taps = f", up to {choice.taps} taps" if choice.taps < _ANY else ""
-    return f"{choice.title}{taps}" + (f", below {choice.size} bytes" if choice.size < _ANY else "")
+    size = f", below {choice.size} bytes" if choice.size < _ANY else ""
+    few = f", up to {choice.parameters} parameter by channel" if choice.parameters < _ANY else ""
+    return f"{choice.title}{taps}{size}{few}"
 
 
 def _line(one: Candidate) -> str:

@@ -104,6 +104,8 @@ class Strategy:
     """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
     adds_in_f32: bool = False
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
+    adds_words: bool = False
+    """Requantization: whether packed words are added and shifted, each by a number of its own."""
     f32_lanes: int = 16
     """Products of f32 numbers: columns of a register tile of eight rows."""
     function_lanes: int = 16
@@ -149,13 +151,16 @@ class Strategy:
             others.append(self._chosen(lanes_total, taps, True).cost * (1 + remainder))
         return self._chosen(lanes_total, taps, False, True).cost + copied < min(others)
 
-    def _chosen(self, lanes_total: int, taps: int, in_pairs: bool, stored_words: bool = False) -> Tiles:
+    def _chosen(
+        self, lanes_total: int, taps: int, in_pairs: bool, stored_words: bool = False, parameters: int = 0
+    ) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
         model = self.stored_word_model if stored_words else self.pair_model if in_pairs else self.model
         if self.fixed_tile and model:
             return model.with_narrower(*self.fixed_tile)
         tiles = [choice.tiles for choice in model.choices()] if model and (in_pairs or stored_words) else self.tiles
-        return next(one for one in tiles if taps <= one.taps and lanes_total * taps < one.size)
+        size = lanes_total * taps
+        return next(one for one in tiles if taps <= one.taps and size < one.size and parameters <= one.parameters)
 
     def are_words(self, rows: int) -> bool:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
@@ -204,14 +209,14 @@ class Strategy:
         return read + 6 * LANES * results * weights.tiles < weights.size * data.tiles
 
     def channel_blocks(
-        self, lanes_total: int, depth: int, *, in_pairs: bool = False, stored_words: bool = False
+        self, lanes_total: int, depth: int, *, in_pairs: bool = False, stored_words: bool = False, parameters: int = 0
     ) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
         `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so, `stored_words`
-        whether the data is words.
+        whether the data is words, `parameters` how many numbers of each channel the epilogue reads.
         """
-        rows = self._chosen(lanes_total, depth, in_pairs, stored_words).rows
+        rows = self._chosen(lanes_total, depth, in_pairs, stored_words, parameters).rows
         lanes = self.lanes
         if lanes_total < lanes:
             return [ChannelBlock(0, 1, 1, lanes_total, rows[1], in_pairs)]
@@ -272,6 +277,7 @@ def strategy_of(target: Target) -> Strategy:
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
+        adds_words=instructions.adds_words,
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,

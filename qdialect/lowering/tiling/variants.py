@@ -48,6 +48,8 @@ class ContractionShape:
     has_tiles: bool
     """Whether the model multiplies matrix tiles."""
     data_bytes: int
+    parameters: int
+    """Numbers of each channel that the epilogue reads."""
 
 
 def varied(strategy: Strategy, name: str) -> Strategy:
@@ -77,7 +79,7 @@ def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple
     if shape.has_tiles:
         return _TILES, others
     others += [_WORDS if shape.in_pairs else _PAIRS] if strategy.pair_model else []
-    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
     own = _title(blocks)
     return own, [*(tile for tile in tiles if tile != own), *others, *_sweeps(strategy, shape)]
@@ -89,6 +91,10 @@ def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]
     if not most:
         return _TAPS, []
     return f"{most} rows", [*(f"{fewer} rows" for fewer in range(most - 1, 0, -1)), _TAPS]
+
+
+def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
+    return strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs, parameters=shape.parameters)
 
 
 def _title(blocks: Sequence[ChannelBlock]) -> str:
@@ -113,7 +119,7 @@ def _register_tiles(strategy: Strategy, model: TileModel, shape: ContractionShap
 
 def _plan(strategy: Strategy, shape: ContractionShape) -> _Plan:
     """The blocks of channels, and the tiles of pixels of each."""
-    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    blocks = _blocks(strategy, shape)
     tiles = [row_tiles(shape.pixels, block.rows, strategy.least_rows(block)) for block in blocks]
     return tuple((block, tuple(map(tuple, parts))) for block, parts in zip(blocks, tiles, strict=True))
 
@@ -137,7 +143,7 @@ def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tupl
 
 def _sweeps(strategy: Strategy, shape: ContractionShape) -> list[str]:
     """The other order of loops, where operands do not stay in the first level."""
-    blocks = strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs)
+    blocks = _blocks(strategy, shape)
     weights = Swept(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
     data = Swept(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
     if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:

@@ -5,6 +5,9 @@ to 0..255 before them is left out, and integers already there lose nothing.  Oth
 meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
 their use as indices of a table of 256 entries.
 
+Where the integers are a sum shifted right, by a few bits as far as is known, 16 bits hold what matters of them: words
+are packed, added and shifted, half as many instructions as for the integers.
+
 Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
 lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
 row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
@@ -13,7 +16,7 @@ row of fewer than four vectors shares the 64 bytes with the next rows: the work 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import mul
 from typing import ClassVar
@@ -27,7 +30,7 @@ from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
 from qdialect.lowering.x86.flat_address import flat_address
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
-from qdialect.lowering.x86.instructions.packs import PACK_BYTES, PACK_WORDS
+from qdialect.lowering.x86.instructions.packs import ADD_WORDS, PACK_BYTES, PACK_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import Tile
@@ -37,6 +40,8 @@ from qdialect.passes.pattern import MatchFailure
 _QUARTERS = 4
 _LARGEST_BYTE = 255
 _WORD = 32
+_LONGEST_SHIFT = 7
+"""Of words that saturate at 2^15 - 1, so that 255 or more is left."""
 
 Position = tuple[int, ...]
 
@@ -109,10 +114,10 @@ class ByteStore(InstructionPattern[_Store]):
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
         strides = static_strides(ir.MemRefType(match.buffer.type)) or ()
         inner = self._tile.rank if is_unpacked else 2
-        address = flat_address(match.buffer, match.indices)
+        address, words = flat_address(match.buffer, match.indices), _words_behind(integers, lanes)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack([b.extract(integers, position) for position in group], lanes)
+            packed = _pack(integers, group, lanes) if words is None else words.pack(group, lanes)
             packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
                 self._tile.store(packed, match.buffer, address.further(_distance(group[0][:-1], strides[:-inner])))
@@ -220,12 +225,78 @@ def _unclamped(integers: ir.Value) -> ir.Value:
     return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
 
 
-def _pack(vectors: list[ir.Value], lanes: int) -> ir.Value:
-    """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
+@dataclass(frozen=True)
+class _Words:
+    """``(high + rest) >> shift`` of 32-bit integers, limited to bytes later, which words give as well.
+
+    With a rest of 15 bits and a shift by 7 at most, words that saturate before and after the sum are less than zero or
+    255 and more after the shift where the integers are.
+    """
+
+    high: ir.Value
+    rest: ir.Value
+    shift: ir.Value
+    known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
+    """What was packed already of a rest or a shift, by where it is."""
+
+    def pack(self, group: list[Position], lanes: int) -> ir.Value:
+        """As `_pack`; what is added and shifted by is the same for all rows, and packed once for them."""
+        halves = (
+            _halves(self.high, group, lanes),
+            *(self._packed(one, group, lanes) for one in (self.rest, self.shift)),
+        )
+        words = [
+            b.binary("arith.shrsi", ADD_WORDS[lanes].emit(high, rest), shift)
+            for high, rest, shift in zip(*halves, strict=True)
+        ]
+        return PACK_BYTES[lanes].emit(*words)
+
+    def _packed(self, integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
+        source, own = _unspread(integers, group)
+        key = source, tuple(own)
+        if key not in self.known:
+            self.known[key] = _halves(source, own, lanes)
+        return self.known[key]
+
+
+def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
+    """What packed words may be computed from, where the target adds and shifts them."""
+    shifted = b.defining(integers, "arith.shrsi")
+    total = b.defining(shifted.operands[0], "arith.addi") if shifted else None
+    if shifted is None or total is None or lanes not in ADD_WORDS:
+        return None
+    (high, rest), shift = total.operands, shifted.operands[1]
+    is_short = _is_within(rest, 2**15 - 1) and _is_within(shift, _LONGEST_SHIFT)
+    return _Words(high, rest, shift) if is_short else None
+
+
+def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list[Position]]:
+    """The vectors that a broadcast repeats for all rows, if it does nothing else, and where those of `group` are."""
+    spread = b.defining(integers, "vector.broadcast")
+    source = spread.operands[0] if spread else integers
+    shape = b.shape_of(source) if isinstance(source.type, ir.VectorType) else []
+    if len(shape) < 2 or shape[-1] != b.lanes_of(integers):
+        return integers, group
+    *outer, _ = shape
+    positions = (position[len(position) - len(outer) :] for position in group)
+    return source, [tuple(0 if n == 1 else i for i, n in zip(one, outer, strict=True)) for one in positions]
+
+
+def _is_within(integers: ir.Value, most: int) -> bool:
+    low, high = interval(integers)
+    return low >= 0 and high <= most
+
+
+def _halves(integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
+    """Two registers of words of four vectors, any word for a vector that is missing."""
+    vectors = [b.extract(integers, position) for position in group]
     quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
-    low = PACK_WORDS[lanes].emit(quarters[0], quarters[1])
-    high = PACK_WORDS[lanes].emit(quarters[2], quarters[3])
-    return PACK_BYTES[lanes].emit(low, high)
+    return [PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2)]
+
+
+def _pack(integers: ir.Value, group: list[Position], lanes: int) -> ir.Value:
+    """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
+    return PACK_BYTES[lanes].emit(*_halves(integers, group, lanes))
 
 
 def _ordered(packed: ir.Value, lanes: int) -> ir.Value:

@@ -25,7 +25,7 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.dot_products import EmitDot
-from qdialect.lowering.x86.memory import Read, root
+from qdialect.lowering.x86.memory import Read, note_of
 from qdialect.lowering.x86.narrow_contraction import (
     BYTES,
     WIDENED,
@@ -112,16 +112,10 @@ def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping
 
 def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
-    source, (_, offset) = root(read.buffer), ir.MemRefType(read.buffer.type).get_strides_and_offset()
+    _, offset = ir.MemRefType(read.buffer.type).get_strides_and_offset()
     # A pair begins at an even byte; what is not known as an offset is odd.
     is_aligned = offset % _PAIR == 0 and all(stride % _PAIR == 0 for stride in read.strides[:-1])
-    if not isinstance(source.owner, ir.Block) or not is_aligned:
-        return False
-    function = source.owner.owner
-    if "arg_attrs" not in function.attributes:
-        return False
-    notes = ir.ArrayAttr(function.attributes["arg_attrs"])
-    return PAIR_SUMS_FIT in ir.DictAttr(notes[ir.BlockArgument(source).arg_number])
+    return is_aligned and note_of(read.buffer, PAIR_SUMS_FIT) is not None
 
 
 def _taps_problem(found: NarrowContraction) -> str | None:

@@ -86,14 +86,14 @@ def _flatten(op: ir.Operation, tile: Tile) -> None:
     with op.location:
         for index, operand in enumerate(op.operands):
             if tile.matches(operand.type):
-                op.operands[index] = _flat(operand, op, tile)
+                op.operands[index] = flat_value(operand, op, tile)
         result.set_type(_flat_type(type_, tile))
         with ir.InsertionPoint.after(op):
             cast = vector.shape_cast(type_, result)
     result.replace_all_uses_except(cast, cast.owner.operation)
 
 
-def _flat(value: ir.Value, user: ir.Operation, tile: Tile) -> ir.Value:
+def flat_value(value: ir.Value, user: ir.Operation, tile: Tile) -> ir.Value:
     """A tile as a flat vector, before `user`."""
     source = _flat_source(value, tile)
     if source is not None:
@@ -107,9 +107,9 @@ def _flat(value: ir.Value, user: ir.Operation, tile: Tile) -> ir.Value:
         if op and op.name == "vector.broadcast" and not isinstance(op.operands[0].type, ir.VectorType):
             return vector.broadcast(type_, op.operands[0])
         if op and _is_spread(op, tile):
-            return vector.broadcast(type_, _flat(op.operands[0], op, tile))
+            return vector.broadcast(type_, flat_value(op.operands[0], op, tile))
         if op and op.name in _WIDENINGS:
-            return ir.Operation.create(op.name, [type_], [_flat(op.operands[0], op, tile)]).results[0]
+            return ir.Operation.create(op.name, [type_], [flat_value(op.operands[0], op, tile)]).results[0]
         if op and op.name == "vector.transfer_read" and (found := _flat_read(op, type_, tile)):
             return found
     with ir.InsertionPoint(user):

@@ -1,6 +1,6 @@
 """32 bits out of a 32 x 32 product -> `vpmuldq` or `vpmuludq` on even and odd lanes.
 
-A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32`` of unsigned numbers, in 64 bits and keeps 32.
+A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.
 Widening whole vectors would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes
 after a shift by 32, and the two halves of the result are blended: the even products' bits shifted down, the odd
 products' bits shifted up, or, where it is the upper word that is kept, left where they are.
@@ -60,9 +60,15 @@ class HighWord(InstructionPattern[_Product]):
 def _product_behind(op: ir.Operation) -> _Product | MatchFailure | None:
     shifted = b.defining(op.operands[0], "arith.shrui")
     if shifted is not None and b.splat_value(shifted.operands[1]) == _WORD:
-        return _product(shifted.operands[0], 0, _WORD, "arith.extui")
+        # The upper word of a signed product, too: its sign does not matter behind a truncation.
+        found = _product(shifted.operands[0], 0, _WORD, "arith.extui")
+        signed = _product(shifted.operands[0], 0, _WORD, "arith.extsi")
+        return signed if isinstance(signed, _Product) else found
     shifted = b.defining(op.operands[0], "arith.shrsi")
-    if shifted is None or b.splat_value(shifted.operands[1]) != _WORD - 1:
+    places = b.splat_value(shifted.operands[1]) if shifted is not None else None
+    if shifted is not None and places == _WORD:
+        return _product(shifted.operands[0], 0, _WORD, "arith.extsi")
+    if shifted is None or places != _WORD - 1:
         return None
     total, addend = shifted.operands[0], 0
     sum_ = b.defining(total, "arith.addi")
@@ -101,18 +107,25 @@ def _narrow(value: ir.Value, extension: str) -> ir.Value:
 
 def _one_word(product: _Product, left: ir.Value, right: ir.Value) -> ir.Value:
     if product.shift == _WORD:
-        return _upper_word(left, right)
+        return _upper_word(left, right, is_signed=product.extension == "arith.extsi")
     return _high_word(left, right, product.addend, product.shift)
 
 
-def _upper_word(left: ir.Value, right: ir.Value) -> ir.Value:
-    """``left * right >> 32``, unsigned: the odd words of the products, the odd lanes' where they are."""
+def _upper_word(left: ir.Value, right: ir.Value, *, is_signed: bool) -> ir.Value:
+    """``left * right >> 32``: the odd words of the products, the odd lanes' where they are."""
     lanes = b.shape_of(left)[0]
     pairs = b.vector_type(lanes // 2, 64)
     a, c = b.bitcast(pairs, left), b.bitcast(pairs, right)
-    word, low = b.splat(pairs, _WORD), b.splat(pairs, 2**_WORD - 1)
-    even = b.binary("arith.muli", b.binary("arith.andi", a, low), b.binary("arith.andi", c, low))
-    odd = b.binary("arith.muli", b.binary("arith.shrui", a, word), b.binary("arith.shrui", c, word))
+    word = b.splat(pairs, _WORD)
+    down = "arith.shrsi" if is_signed else "arith.shrui"
+
+    def low(value: ir.Value) -> ir.Value:
+        if is_signed:
+            return b.binary(down, b.binary("arith.shli", value, word), word)
+        return b.binary("arith.andi", value, b.splat(pairs, 2**_WORD - 1))
+
+    even = b.binary("arith.muli", low(a), low(c))
+    odd = b.binary("arith.muli", b.binary(down, a, word), b.binary(down, c, word))
     order = [lane + 1 if lane % 2 == 0 else lanes + lane for lane in range(lanes)]
     return b.shuffle(b.bitcast(left.type, even), b.bitcast(left.type, odd), order)
 

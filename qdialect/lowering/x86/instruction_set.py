@@ -18,6 +18,7 @@ from qdialect.lowering.x86.instructions.dot_products import (
     word_dot,
 )
 from qdialect.lowering.x86.instructions.instruction import Instruction
+from qdialect.lowering.x86.instructions.packs import ADD_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
 from qdialect.lowering.x86.row_division import is_faster
@@ -71,6 +72,11 @@ class InstructionSet:
     def permutes_pairs(self) -> bool:
         """Whether a permute takes its 32-bit lanes from two registers."""
         return self.lanes == _ZMM
+
+    @property
+    def adds_words(self) -> bool:
+        """Whether packed words are added with saturation, and shifted each by a number of its own."""
+        return self.lanes in ADD_WORDS
 
     @property
     def rounds_to_integers(self) -> bool:

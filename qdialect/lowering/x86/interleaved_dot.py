@@ -20,6 +20,7 @@ from qdialect.lowering.indexing_maps import Contraction, at
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.dot_product import byte_dots
+from qdialect.lowering.x86.flat_lanes import flat_value
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.dot_products import EmitDot
@@ -132,8 +133,7 @@ class _Dots:
         self.weights: Side = found.weights
         self.pixels = found.loops.result[: -tile.rank]
         self.taps = match.taps
-        flat = ir.VectorType.get([*list(self.type.shape)[: -tile.rank], *tile.flat], self.type.element_type)
-        self.acc = vector.shape_cast(flat, found.start)
+        self.acc = flat_value(found.start, op, tile)
         # Once for all loads: each looks at what lies between the read and the contraction.
         self.data_loads, self.weight_loads = found.data.read.before(op), found.weights.read.before(op)
         with self.data_loads:

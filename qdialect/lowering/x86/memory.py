@@ -95,6 +95,20 @@ def root(buffer: ir.Value) -> ir.Value:
     return b.looked_through(buffer, *_VIEWS)
 
 
+def note_of(buffer: ir.Value, name: str) -> ir.Attribute | None:
+    """What an argument of a function says by the attribute `name` of the buffer that `buffer` is a view of."""
+    source = root(buffer)
+    if not isinstance(source.owner, ir.Block):
+        return None
+    function = source.owner.owner
+    if "arg_attrs" not in function.attributes:
+        return None
+    notes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(source).arg_number])
+    if name not in notes:
+        return None
+    return notes[name]
+
+
 def elements_behind(view: ir.Value) -> int | None:
     """Elements of the flat buffer behind the last one that a `memref.reinterpret_cast` shows; None where unknown."""
     owner = b.defining(view, "memref.reinterpret_cast")

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.lowering.text.kernel_text import BITS
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.memory import note_of
 
 Interval = tuple[int, int]
 """Smallest and largest value, read as signed."""
@@ -35,11 +37,20 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
         return _unsigned(interval(op.operands[0], depth), op.operands[0])
     if op.name == "arith.extsi":
         return interval(op.operands[0], depth)
+    if op.name == "vector.transfer_read":
+        return _of_read(op)
     if op.name == "arith.select":
         return _union(*(interval(operand, depth) for operand in list(op.operands)[1:]))
     if op.name in _BINARY:
         return _BINARY[op.name](*(interval(operand, depth) for operand in op.operands))
     return None
+
+
+def _of_read(op: ir.Operation) -> Interval | None:
+    """What the argument says of its elements that is read; nothing is read beside them."""
+    bits = note_of(op.operands[0], BITS)
+    is_inside = all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"]))
+    return (0, 2 ** ir.IntegerAttr(bits).value - 1) if bits is not None and is_inside else None
 
 
 def _of_type(value: ir.Value) -> Interval:

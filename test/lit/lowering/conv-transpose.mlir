@@ -9,12 +9,10 @@
 // CHECK-LABEL: func.func private @kernel_2(
 // CHECK: memref.reinterpret_cast %arg0 to offset: [0], sizes: [4, 5, 2, 8, 4], strides: [96, 16, 96, 4, 1]
 // CHECK: memref.reinterpret_cast %arg1 to offset: [0], sizes: [4, 5, 1, 1, 16], strides: [288, 32, 16, 16, 1]
-// Rows and columns 1, 3, ..: one tap; a tile has two rows of four pixels, and the third row is one by itself.
+// Rows and columns 1, 3, ..: one tap; a tile has all three rows of four pixels.
 // CHECK-LABEL: func.func private @kernel_5(
-// CHECK: memref.reinterpret_cast %arg0 to offset: [112], sizes: [2, 4, 4, 4], strides: [96, 16, 4, 1]
-// CHECK: memref.reinterpret_cast %arg1 to offset: [160], sizes: [2, 4, 1, 1, 16], strides: [288, 32, 16, 16, 1]
-// CHECK: memref.reinterpret_cast %arg0 to offset: [304], sizes: [1, 4, 4, 4], strides: [96, 16, 4, 1]
-// CHECK: memref.reinterpret_cast %arg1 to offset: [736], sizes: [1, 4, 1, 1, 16], strides: [288, 32, 16, 16, 1]
+// CHECK: memref.reinterpret_cast %arg0 to offset: [112], sizes: [3, 4, 4, 4], strides: [96, 16, 4, 1]
+// CHECK: memref.reinterpret_cast %arg1 to offset: [160], sizes: [3, 4, 1, 1, 16], strides: [288, 32, 16, 16, 1]
 // CHECK-LABEL: func.func @main(
 // CHECK: {qnn.label = "halo"}
 // CHECK: {qnn.label = "input 0"}

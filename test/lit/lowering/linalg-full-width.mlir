@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [1, 32, 2, 16, 4], strides: [4096, 128, 64, 4, 1]
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [9, 32, 4], strides: [64, 4, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [5, 32, 4], strides: [64, 4, 1]
 // CHECK: linalg.generic {{.*}} ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]
 // CHECK-SAME: qnn.role = "contraction", qnn.tiles = array<i64: 0, 0, 0, 0, 1, 0>
 func.func @main(%x: tensor<1x10x16x4xui8>) -> tensor<1x9x1x32xui8> {

@@ -16,7 +16,7 @@
 // CHECK: arith.xori %{{.*}}, %c-128_i8
 // The convolution reads straight through the halo, with stride 2 in both directions.
 // CHECK-LABEL: func.func private @kernel_2(
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [2, 3, 3, 6, 4], strides: [112, 16, 56, 4, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [3, 3, 3, 6, 4], strides: [112, 16, 56, 4, 1]
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[FILL:.*]] = arith.constant 28 : i8
 // CHECK: call @kernel_0(%[[FILL]], %{{.*}}) {qnn.label = "halo"}

@@ -4,7 +4,7 @@
 // per kernel row 3 rows, per kernel column 2 pixels.  Dilated taps do not lie side by side, so they stay axes.
 
 // CHECK-LABEL: func.func private @kernel_0(
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [2, 3, 2, 3, 2, 4], strides: [208, 24, 312, 16, 4, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [3, 3, 2, 3, 2, 4], strides: [208, 24, 312, 16, 4, 1]
 // CHECK: linalg.generic {{.*}}, "reduction", "reduction", "reduction", "reduction"]}
 // CHECK-SAME: qnn.role = "contraction", qnn.tiles = array<i64: 0, 0, 0, 0, 0, 1, 1, 1, 0>
 func.func @main(%x: tensor<1x9x13x8xui8>) -> tensor<1x3x3x16xui8> {

@@ -7,9 +7,9 @@
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: arith.xori %{{.*}}, %c-128_i8 : i8
 // CHECK-LABEL: func.func private @kernel_1(
-// CHECK: memref.reinterpret_cast %{{.*}} sizes: [2, 2, 3, 3, 3, 1, 4], strides: [4, 56, 8, 112, 16, 4, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} sizes: [2, 3, 3, 3, 3, 1, 4], strides: [4, 56, 8, 112, 16, 4, 1]
 // CHECK: arith.extui %{{.*}} : i8 to i32
-// CHECK: memref.reinterpret_cast %{{.*}} sizes: [2, 2, 3, 1, 1, 8], strides: [8, 48, 16, 8, 8, 1]
+// CHECK: memref.reinterpret_cast %{{.*}} sizes: [2, 3, 3, 1, 1, 8], strides: [8, 48, 16, 8, 8, 1]
 // CHECK-LABEL: func.func private @kernel_2(
 // CHECK: arith.xori %{{.*}}, %c-128_i8 : i8
 

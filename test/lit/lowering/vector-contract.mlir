@@ -1,22 +1,22 @@
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=CLEAN
 
-// The contraction is one vector.contract in the innermost loop.  Its accumulator tile, 4 pixels by 2 vectors
-// by 16 lanes, starts at the bias and is carried through the reduction loops in registers; requantization and one store
+// The contraction is one vector.contract in the innermost loop.  Its accumulator tile, 2 by 4 pixels by 2
+// vectors by 16 lanes, starts at the bias and is carried through the reduction loops in registers; requantization and one store
 // follow.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: scf.for
-// CHECK: %[[BIAS:.*]] = vector.broadcast %{{.*}} : vector<1x2x16xi32> to vector<1x4x1x2x16xi32>
-// CHECK-NEXT: %[[ROWS:.*]] = scf.for {{.*}} iter_args(%[[OUTER:.*]] = %[[BIAS]]) -> (vector<1x4x1x2x16xi32>)
-// CHECK-NEXT: %[[KGROUPS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[OUTER]]) -> (vector<1x4x1x2x16xi32>)
-// CHECK: arith.extui %{{.*}} : vector<1x4x1x1x4xi8> to vector<1x4x1x1x4xi32>
+// CHECK: %[[BIAS:.*]] = vector.broadcast %{{.*}} : vector<1x2x16xi32> to vector<2x4x1x2x16xi32>
+// CHECK-NEXT: %[[ROWS:.*]] = scf.for {{.*}} iter_args(%[[OUTER:.*]] = %[[BIAS]]) -> (vector<2x4x1x2x16xi32>)
+// CHECK-NEXT: %[[KGROUPS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[OUTER]]) -> (vector<2x4x1x2x16xi32>)
+// CHECK: arith.extui %{{.*}} : vector<2x4x1x1x4xi8> to vector<2x4x1x1x4xi32>
 // CHECK: arith.extsi %{{.*}} : vector<1x1x1x2x16x4xi8> to vector<1x1x1x2x16x4xi32>
 // CHECK: %[[NEXT:.*]] = vector.contract {{.*}} %[[ACC]] :
 // CHECK-NEXT: scf.yield %[[NEXT]]
 // CHECK: scf.yield %[[KGROUPS]]
-// CHECK: arith.extui %[[ROWS]] : vector<1x4x1x2x16xi32> to vector<1x4x1x2x16xi64>
-// CHECK: arith.trunci %{{.*}} to vector<1x4x1x2x16xi8>
+// CHECK: arith.extsi %[[ROWS]] : vector<2x4x1x2x16xi32> to vector<2x4x1x2x16xi64>
+// CHECK: arith.trunci %{{.*}} to vector<2x4x1x2x16xi8>
 // CHECK: vector.transfer_write
 // CHECK-NOT: vector.transfer_write
 // CHECK-LABEL: func.func @main(

@@ -23,7 +23,7 @@
 
 // VECTOR-LABEL: func.func private @kernel_0(
 // VECTOR: vector.contract
-// VECTOR: %[[FOUND:.*]] = vector.gather %{{.*}} : memref<256xi8>, {{.*}} into vector<2x1x4x16xi8>
+// VECTOR: %[[FOUND:.*]] = vector.gather %{{.*}} : memref<256xi8>, {{.*}} into vector<4x1x4x16xi8>
 // VECTOR-NEXT: vector.transfer_write %[[FOUND]]
 // VECTOR-LABEL: func.func @main(
 

@@ -67,7 +67,7 @@ func.func @variable_addend(%x: vector<16xi32>, %y: vector<16xi32>, %z: vector<16
 // CHECK-NOT: vector.bitcast
 // CHECK: arith.trunci
 func.func @mixed(%x: vector<16xi32>, %y: vector<16xi32>) -> vector<16xi32> {
-  %a = arith.extsi %x : vector<16xi32> to vector<16xi64>
+  %a = arith.extui %x : vector<16xi32> to vector<16xi64>
   %b = arith.extsi %y : vector<16xi32> to vector<16xi64>
   %m = arith.muli %a, %b : vector<16xi64>
   %n = arith.constant dense<32> : vector<16xi64>
@@ -136,4 +136,18 @@ func.func @narrow_result(%x: vector<16xi32>, %y: vector<16xi32>) -> vector<16xi1
   %r = arith.shrsi %s, %n : vector<16xi64>
   %0 = arith.trunci %r : vector<16xi64> to vector<16xi16>
   return %0 : vector<16xi16>
+}
+
+// CHECK-LABEL: func.func @upper_signed(
+// CHECK-COUNT-2: arith.muli %{{.*}} : vector<8xi64>
+// CHECK: vector.shuffle
+// CHECK-NOT: arith.trunci
+func.func @upper_signed(%x: vector<16xi32>, %y: vector<16xi32>) -> vector<16xi32> {
+  %a = arith.extsi %x : vector<16xi32> to vector<16xi64>
+  %b = arith.extsi %y : vector<16xi32> to vector<16xi64>
+  %m = arith.muli %a, %b : vector<16xi64>
+  %n = arith.constant dense<32> : vector<16xi64>
+  %r = arith.shrsi %m, %n : vector<16xi64>
+  %0 = arith.trunci %r : vector<16xi64> to vector<16xi32>
+  return %0 : vector<16xi32>
 }
