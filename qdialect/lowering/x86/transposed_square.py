@@ -46,10 +46,8 @@ class TransposedSquare(InstructionPattern[Square]):
     def check(self, op: ir.Operation) -> Square | MatchFailure | None:
         shape, bits = b.shape_of(op.operands[0]), ir.VectorType(op.operands[0].type).element_type
         moved = [axis for axis in b.order_of(op) if shape[axis] != 1]
-        if moved == sorted(moved):
+        if moved == sorted(moved) or not (isinstance(bits, ir.F32Type) or b.is_integer(bits, _BITS)):
             return None
-        if not isinstance(bits, ir.F32Type) and not b.is_integer(bits, _BITS):
-            return MatchFailure(f"numbers must have {_BITS} bits, but got {bits}")
         if len(moved) != 2:
             return MatchFailure(f"all dimensions but two must be 1, but got {list(shape)}")
         columns, rows = (shape[axis] for axis in moved)

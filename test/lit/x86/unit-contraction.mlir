@@ -31,6 +31,7 @@ func.func @floats(%x: vector<1x2x4xf32>, %y: vector<1x4xf32>, %z: vector<2x4xf32
 // CHECK: arith.muli %{{.*}} : vector<2x4xi32>
 // CHECK-NOT: vector.contract
 func.func @turned_factor(%x: vector<1x4x2xi32>, %y: vector<1x4xi32>, %z: vector<2x4xi32>) -> vector<2x4xi32> {
+  // expected-remark @+1 {{[transposed-square] 'vector.transpose' a square must have 4 to 16 rows, but got 4 of 2}}
   %0 = vector.contract {
     indexing_maps = [affine_map<(i, j, k) -> (k, j, i)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
     iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>
