@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     __version__: str
 
 
-@paused_collector()
 def compile(
     model: str | Path | ir.Module,
     *,
@@ -121,26 +120,28 @@ def compile(
         found = compiled_before(Path(model), request, dims, workspaces)
         if found is not None:
             return found
-    with LATE_IMPORTS:
-        from qdialect.compilation import compile_model
-        from qdialect.jobs import using
+    # Not a decorator: a warning names the caller's line.
+    with paused_collector():
+        with LATE_IMPORTS:
+            from qdialect.compilation import compile_model
+            from qdialect.jobs import using
 
-    with using(jobs):
-        return compile_model(
-            model,
-            target=target,
-            threads=threads,
-            batch=batch,
-            dims=dims,
-            profile=profile,
-            trust=trust,
-            signature=signature,
-            fallback=fallback,
-            externals=externals,
-            workspaces=workspaces,
-            cache=cache,
-            tune=tune,
-        )
+        with using(jobs):
+            return compile_model(
+                model,
+                target=target,
+                threads=threads,
+                batch=batch,
+                dims=dims,
+                profile=profile,
+                trust=trust,
+                signature=signature,
+                fallback=fallback,
+                externals=externals,
+                workspaces=workspaces,
+                cache=cache,
+                tune=tune,
+            )
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:

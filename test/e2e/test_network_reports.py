@@ -48,7 +48,7 @@ NETWORKS = {
         80,
         55,
         {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2},
-        {"i16": 1, "i32": 1},
+        {"i16": 2},
     ),
     "derived_selfie_segmenter_a8w8": Network(
         134, 99, 54, {"qnn.avg_pool2d": 10, "qnn.mul": 10, "qnn.resize_bilinear": 3, "qnn.add": 8}, {"i16": 3}

@@ -319,6 +319,8 @@ def test_forks_and_handlers(program: str) -> None:
     output_of(IN_THREADS + PROLOGUE + program)
 
 
-@pytest.mark.parametrize("name", ["qdialect.runtime", "qdialect.passes.tosa", "torch_mlir.dialects._linalg_ops_gen"])
+@pytest.mark.parametrize(
+    "name", ["qdialect.runtime", "qdialect.passes.fuse_residual", "torch_mlir.dialects._linalg_ops_gen"]
+)
 def test_a_fork_in_an_import(name: str) -> None:
     output_of(IN_THREADS + PROLOGUE + FORK_IN_AN_IMPORT, name)

@@ -74,6 +74,7 @@ def _corrected(
 ) -> NDArray[np.int64] | int:
     if correction is None:
         return 0
+    assert correction.zero_points is not None, "of channels that differ"
     points, ones = correction.zero_points.reshape(tiles.group.count, -1)[g], correction.ones.astype(np.int64)
     if tiles.group.per_block > 1:
         block = tiles.block
@@ -199,6 +200,7 @@ def test_zero_points_of_another_block_need_no_correction_here() -> None:
     )
     assert first is None
     assert second is not None
+    assert second.zero_points is not None
     assert second.zero_points.tolist() == [[[-128 if lane == 4 else 0 for lane in range(16)]]]
     assert second.ones.shape == (2, 16, 4)
     assert second.ones.all()
