@@ -67,7 +67,7 @@ def all_passes() -> Mapping[str, type[Pass]]:
 
 
 def fusions() -> Mapping[str, type[Pass]]:
-    """The passes called ``qnn-fuse-x``, and every pass that is known already, in the order of the names."""
+    """The passes of modules called ``fuse_x``, and all others that are registered, in the order of the names."""
     _import_all(_FUSIONS)
     return MappingProxyType(dict(sorted(_registered.items())))
 

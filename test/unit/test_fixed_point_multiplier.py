@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.requantization.fixed_point_multiplier import FixedPointMultiplier, fixed_point_multiplier
+from qdialect.lowering.requantization.fixed_point_multiplier import (
+    FixedPointMultiplier,
+    channel_multipliers,
+    fixed_point_multiplier,
+    shifted_thresholds,
+)
 from qdialect.quant_math import (
     FixedMultiplier,
     IntArray,
@@ -28,6 +33,19 @@ MULTIPLIERS = st.one_of(
     st.integers(-12, -1).map(lambda e: 2.0**e),
     st.sampled_from([0.0, 2.0**-40, 0.75, 1 / 3]),
 )
+
+
+def line(
+    params: RequantizeParameters,
+    zero_point: int,
+    bounds: tuple[int, int],
+    shift: int,
+    rounding: Rounding,
+    acc_range: tuple[IntArray, IntArray],
+) -> FixedPointMultiplier | None:
+    """The multipliers whose clamped values are those of `requantize` plus `shift`, if there are any."""
+    steps = shifted_thresholds(params, zero_point, bounds, shift, rounding, acc_range)
+    return None if steps is None else fixed_point_multiplier(steps, channel_multipliers(params, len(steps.low)))
 
 
 def of_line(form: FixedPointMultiplier, acc: IntArray) -> IntArray:
@@ -58,7 +76,7 @@ def check(
 ) -> FixedPointMultiplier | None:
     """Compare the line, if there is one, with the reference on all accumulators; returns it."""
     low, high = acc_range
-    form = fixed_point_multiplier(params, zero_point, bounds, shift, rounding, acc_range)
+    form = line(params, zero_point, bounds, shift, rounding, acc_range)
     if form is None:
         return None
     acc: IntArray = np.clip(np.arange(low.min(), high.max() + 1, dtype=np.int64)[:, None], low, high)
@@ -137,20 +155,18 @@ def test_channels_have_one_shift_where_windows_are_wide(zero_point: int, f32: li
 @pytest.mark.parametrize("rounding", Rounding)
 def test_where_multipliers_are_one_or_more_there_is_no_line(rounding: Rounding) -> None:
     params = requantize_parameters(rounding, np.array([0.5, 1.0]))
-    assert fixed_point_multiplier(params, 0, (0, 255), 0, rounding, (np.array([-9, -9]), np.array([9, 9]))) is None
+    assert line(params, 0, (0, 255), 0, rounding, (np.array([-9, -9]), np.array([9, 9]))) is None
 
 
 def test_accumulators_that_wrap_have_no_line() -> None:
     params = requantize_parameters(Rounding.FIXED64_UP, np.array([0.001]))
-    assert (
-        fixed_point_multiplier(params, 0, (0, 255), 0, Rounding.FIXED64_UP, (np.array([0]), np.array([2**31]))) is None
-    )
+    assert line(params, 0, (0, 255), 0, Rounding.FIXED64_UP, (np.array([0]), np.array([2**31]))) is None
 
 
 def test_a_channel_without_weights_may_have_any_bias() -> None:
     params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array([2.0**-29, 0.001]))
     acc_range = (np.array([2**31 - 5, -1000]), np.array([2**31 - 1, 1000]))
-    form = fixed_point_multiplier(params, 3, (0, 255), 0, Rounding.FIXED32_DOUBLE, acc_range)
+    form = line(params, 3, (0, 255), 0, Rounding.FIXED32_DOUBLE, acc_range)
     assert form is not None
     acc = np.stack([*acc_range, (acc_range[0] + acc_range[1]) // 2])
     wanted = requantize(acc, params, 3, 0, 255, Rounding.FIXED32_DOUBLE)

@@ -34,6 +34,18 @@ def test_the_collector_of_a_process_without_one_stays_off() -> None:
         gc.enable()
 
 
+def test_nothing_is_collected_during_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def compile_model(*arguments: object, **options: object) -> None:
+        del arguments, options
+        seen.append(gc.isenabled())
+
+    monkeypatch.setattr("qdialect.compilation.compile_model", compile_model)
+    qdialect.compile(qdialect.parse(CLIP), cache=False)
+    assert seen == [False]
+
+
 def test_a_compilation_lets_the_collector_go_on() -> None:
     executable = qdialect.compile(qdialect.parse(CLIP), cache=False)
     assert gc.isenabled()

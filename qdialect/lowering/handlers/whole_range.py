@@ -25,6 +25,7 @@ from qdialect.lowering.tiling.lanes import TILE_LANES
 
 AnyRange = RangeScaleOp | RangeZeroPointOp
 _VECTORS = 4
+"""Accumulators of each end that hide each other's latency."""
 _SIGN = -(2**31)
 
 

@@ -4,7 +4,7 @@ The stored input is seen through overlapping strides, ``[group, pixels..., taps.
 kernel size become strides of a view, and contiguous bytes (the channels of a tap; all taps of a
 kernel row where nothing is dilated; the whole window where the filter is as wide as the input) is one reduction axis.
 
-Channels are cut into blocks of whole vectors, pixels into whole register tiles and one smaller tile for the rest; every
+Channels are cut into blocks of whole vectors, pixels into whole register tiles and smaller tiles for the rest; every
 combination is a loop nest of its own (see `contraction_micro_kernel`).
 """
 

@@ -17,7 +17,6 @@ from qdialect.lowering.tiling.strategy import split
 
 VECTOR = 64
 """Elements per vector along the innermost axis."""
-"""Of a vector of 32-bit numbers."""
 
 Emit = Callable[[Body, Sequence[Value]], Value]
 """(body, operand values) -> result value."""

@@ -98,22 +98,6 @@ def _emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
     return body.binary("arith.shrsi", body.add(high, rest), shift)
 
 
-def fixed_point_multiplier(
-    params: RequantizeParameters,
-    zero_point: int,
-    bounds: tuple[int, int],
-    shift: int,
-    rounding: Rounding,
-    accumulator_range: tuple[IntArray, IntArray],
-) -> FixedPointMultiplier | None:
-    """The multipliers that equal `requantize` plus `shift` for accumulators ``low..high`` by channel, if there are any.
-
-    Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
-    """
-    steps = shifted_thresholds(params, zero_point, bounds, shift, rounding, accumulator_range)
-    return None if steps is None else multiplier_of(steps, channel_multipliers(params, len(steps.low)))
-
-
 def shifted_thresholds(
     params: RequantizeParameters,
     zero_point: int,
@@ -122,7 +106,10 @@ def shifted_thresholds(
     rounding: Rounding,
     accumulator_range: tuple[IntArray, IntArray],
 ) -> Thresholds | None:
-    """The thresholds of `requantize` plus `shift`; None where accumulators are not of 32 bits."""
+    """The thresholds of `requantize` plus `shift`, for accumulators in `accumulator_range`, by channel.
+
+    They are those of values clamped to `bounds`, before `shift` is added.  None where accumulators exceed 32 bits.
+    """
     low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
@@ -135,8 +122,8 @@ def channel_multipliers(params: RequantizeParameters, channels: int) -> NDArray[
     return multiplier_values(select_channels(params, np.arange(channels)))
 
 
-def multiplier_of(steps: Thresholds, near: NDArray[np.float64]) -> FixedPointMultiplier | None:
-    """The multipliers with the thresholds `steps`, `near` to these numbers, if there are any."""
+def fixed_point_multiplier(steps: Thresholds, near: NDArray[np.float64]) -> FixedPointMultiplier | None:
+    """The multipliers with the thresholds `steps`, near to the float64[C] `near`, if every channel has one."""
     multipliers = _fit(steps, near)
     if not multipliers.found.all():
         return None

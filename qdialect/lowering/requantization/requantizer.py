@@ -14,7 +14,7 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.requantization.fixed_point_multiplier import (
     channel_multipliers,
-    multiplier_of,
+    fixed_point_multiplier,
     shifted_thresholds,
 )
 from qdialect.lowering.requantization.word_multiplier import word_multiplier
@@ -96,6 +96,6 @@ def requantizer_of(
         if steps is None:
             return None
         near = channel_multipliers(params, len(steps.low))
-        return (word_multiplier(steps, near) if in_words else None) or multiplier_of(steps, near)
+        return (word_multiplier(steps, near) if in_words else None) or fixed_point_multiplier(steps, near)
     largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
     return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

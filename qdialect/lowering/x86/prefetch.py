@@ -12,9 +12,10 @@ from qdialect.target.machine import Machine
 
 FIRST_LEVEL, SECOND_LEVEL = 3, 2
 """Localities of `memref.prefetch`: the cache that the line is fetched to."""
-_LINE = 64
-# A loop so short is at its end before anything arrives.
-_FEW_STEPS = 32
+LINE = 64
+"""Bytes of a cache line."""
+FEW_STEPS = 32
+"""Of a loop that is at its end before anything arrives."""
 
 
 def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int, *, writes: bool = False) -> None:
@@ -41,7 +42,7 @@ def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
     indices = list(weights.indices)
     steps = -(-distance // (vectors * line))
     indices[-inner - 1] = arith.addi(indices[-inner - 1], b.index(steps))
-    for vector in range(0, vectors, max(1, _LINE // line)):
+    for vector in range(0, vectors, max(1, LINE // line)):
         indices[-inner] = b.index(vector)
         prefetch(weights.buffer, indices, FIRST_LEVEL)
 
@@ -52,7 +53,7 @@ def tile_axis(data: Read, inner: int) -> int | None:
     The `inner` dimensions of the data are within its rows: steps of the loop, and taps of a step.
     """
     shape = b.shape_of(data.buffer)
-    if len(data.shape) <= inner or shape[-inner] < _FEW_STEPS:
+    if len(data.shape) <= inner or shape[-inner] < FEW_STEPS:
         return None
     in_loop = isinstance(data.indices[-inner].owner, ir.Block)
     outer = len(data.indices) - len(data.shape)

@@ -24,12 +24,9 @@ from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.loop_writes import LOOP
 from qdialect.lowering.x86.memory import root
-from qdialect.lowering.x86.prefetch import FIRST_LEVEL, prefetch
+from qdialect.lowering.x86.prefetch import FEW_STEPS, FIRST_LEVEL, LINE, prefetch
 from qdialect.target.machine import Machine
 
-_LINE = 64
-_FEW_STEPS = 32
-"""A loop so short is at its end before anything arrives."""
 _WRITE = "vector.transfer_write"
 _NEAR_SHARE = 4
 """What part of the second-level cache is taken to hold results."""
@@ -53,7 +50,7 @@ def _loop_of_products(write: ir.Operation) -> ir.Operation | None:
         return None
     found = bounds(loops[0])
     names = {op.operation.name for op in loops[0].regions[0].blocks[0].operations}
-    return loops[0] if found and found[2] >= _FEW_STEPS and "vector.contract" in names else None
+    return loops[0] if found and found[2] >= FEW_STEPS and "vector.contract" in names else None
 
 
 def _is_known(write: ir.Operation) -> bool:
@@ -73,8 +70,8 @@ def _fetch(write: ir.Operation) -> None:
     lines: set[int] = set()
     for point in itertools.product(*(range(extent) for extent in shape)):
         offset = size * sum(step * stride for step, stride in zip(point, strides[-len(shape) :], strict=True))
-        if offset // _LINE not in lines:
-            lines.add(offset // _LINE)
+        if offset // LINE not in lines:
+            lines.add(offset // LINE)
             prefetch(buffer, b.shifted(indices, [*[0] * (len(indices) - len(point)), *point]), FIRST_LEVEL, writes=True)
 
 
