@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

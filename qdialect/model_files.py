@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
 from qdialect.heap import return_free_memory
+from qdialect.late_dataclass import dataclass
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.profiles import TFLITE_PROFILES
 

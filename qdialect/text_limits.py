@@ -8,7 +8,8 @@ any disk holds.  Each character is looked at once.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from qdialect.late_dataclass import dataclass
 
 LIMIT = 500
 """Levels of nesting, aliases written out. Real modules stay below some dozens; a stack of 8 MiB holds thousands."""

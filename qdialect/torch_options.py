@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal
 
 from qdialect.diagnostics import InputError
+from qdialect.late_dataclass import dataclass
 from qdialect.threads import checked
 
 _FALLBACKS, _CACHES = ("framework", "none"), ("on", "off")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from qdialect import target as targets
 from qdialect.diagnostics import CompileError
+from qdialect.late_dataclass import dataclass
 from qdialect.suggestions import did_you_mean
 from qdialect.target import TARGETS, Target
 from qdialect.target.cpu_names import CPUS

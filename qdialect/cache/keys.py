@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Literal
+
+from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.cache import entry, folder
 from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
 from qdialect.diagnostics import QDialectError
+from qdialect.late_dataclass import dataclass
 
 MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Shape
+from qdialect.late_dataclass import dataclass
 
 OpenShape = Sequence[int | str]
 """Extents that are known, and names of those that are not; a name may be empty."""

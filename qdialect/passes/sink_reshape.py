@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
@@ -19,6 +18,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.aot import record
@@ -13,6 +12,7 @@ from qdialect.aot.network import Network, Version, target_titles
 from qdialect.aot.seal import is_damaged
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular
+from qdialect.late_dataclass import dataclass
 from qdialect.runtime.kept_file import KeptFile
 
 _DESCRIPTION = "qdialect_network_of_file"

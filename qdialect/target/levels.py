@@ -10,7 +10,8 @@ from behind the second level, which nothing has fetched ahead:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.planning.emitter import Value
+from qdialect.late_dataclass import dataclass
 
 Compute = Callable[[], Value]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.partition import Part, Partition, PartitionNode, partition
+from qdialect.late_dataclass import dataclass
 
 Runner = Callable[[Sequence[Array]], Sequence[Array]]
 """Computes the outputs of a region of the framework from its inputs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import default_of, schema_of
+from qdialect.late_dataclass import dataclass
 
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package, by the type that the schema gives it.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
+from qdialect.late_dataclass import dataclass
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """What puts a part back into a tensor, by what takes it."""

@@ -7,13 +7,13 @@ arguments becomes results of their own, which whoever calls the graph copies the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch.calls import first_line
 from qdialect.frontends.torch.wrapped import Wrapped
+from qdialect.late_dataclass import dataclass
 
 _DROPOUTS = frozenset(
     ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout", "rrelu"]

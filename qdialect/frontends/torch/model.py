@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, cast
 
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.late_dataclass import dataclass
 
 UNKNOWN = "another type"
 ELEMENTS = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from qdialect.dialect import CumSumOp, RankOp
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction

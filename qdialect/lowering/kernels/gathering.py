@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel, Program

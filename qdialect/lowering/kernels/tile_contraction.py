@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.aligned_data import AlignedData, aligned_data
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import (

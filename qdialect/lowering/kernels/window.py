@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Storage
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+
+from qdialect.late_dataclass import dataclass
 
 # A plan takes a millisecond; most networks need one.
 _MAX_PLANS = 50

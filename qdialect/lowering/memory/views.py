@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

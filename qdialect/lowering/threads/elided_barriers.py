@@ -8,10 +8,11 @@ having its own, need no barrier in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.part_touches import part_touches
 from qdialect.lowering.threads.schedule import ScheduledCall, Touch

@@ -8,9 +8,10 @@ thread. So chains of small calls stay on one thread, and independent ones run si
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qdialect._mlir import ir
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import element_bytes
 from qdialect.lowering.threads.accesses import Run, constant
 from qdialect.lowering.threads.loop_nests import KernelFunction

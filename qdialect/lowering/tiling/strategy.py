@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.tiling.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
 from qdialect.target import Target
@@ -16,7 +17,6 @@ from qdialect.target.machine import Machine
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
-
 _ROWS_FOR_WORDS = 4
 _MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.accesses import bounds, constant, loop_of
 from qdialect.lowering.x86.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
 

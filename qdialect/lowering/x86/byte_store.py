@@ -16,7 +16,7 @@ row of fewer than four vectors shares the 64 bytes with the next rows: the work 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from operator import mul
 from typing import ClassVar
@@ -24,6 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of

@@ -7,7 +7,6 @@ zero, which a zero point stands for exactly and which every range holds, so it i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports_hybri
 from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, symmetric
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.late_dataclass import dataclass
 
 _MAX_IMAGES = 64
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from qdialect.dialect import F32MaxOp, F32MinOp, QuantizeOp, RangeScaleOp, Range
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.operators.f32 import F32Builder
+from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import FloatRounding
 
 _LARGEST = 127.0

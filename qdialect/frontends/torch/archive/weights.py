@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import Array
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Members
+from qdialect.late_dataclass import dataclass
 
 DTYPES = {
     1: "uint8",

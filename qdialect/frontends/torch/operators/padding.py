@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qdialect._mlir import ir
@@ -21,6 +19,7 @@ from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
+from qdialect.late_dataclass import dataclass
 
 _LARGEST_WHOLE = 2**24
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.torch.model import Node, Output, Ref
 from qdialect.frontends.torch.tensors import Quantized
+from qdialect.late_dataclass import dataclass
 from qdialect.registry import Registry
 
 
