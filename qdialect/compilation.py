@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
-from qdialect.batching.network import BatchNetwork, fixed_batch
-from qdialect.batching.reading import read_batched
 from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.keys import Request
@@ -18,12 +17,15 @@ from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, is_unsupported, summary, with_note
 from qdialect.files import noted_files
 from qdialect.jobs import active, using
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.model_files import ImportOptions, OpenShapes, open_shapes, read_model
 from qdialect.runtime import Executable, compile_module
-from qdialect.runtime.batched_compiled import compile_batched
 from qdialect.runtime.external_bindings import External
 from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
 from qdialect.tuning.compilation import compile_tuned
+
+if TYPE_CHECKING:
+    from qdialect.batching.network import BatchNetwork
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
@@ -59,8 +61,7 @@ def compile_model(
         other = f"batch='{DYNAMIC}'" if is_dynamic else "externals"
         raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
     if isinstance(model, ir.Module) and is_dynamic:
-        network = fixed_batch(model)
-        return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
+        return _batched(_fixed_batch(model), target=target, threads=threads, workspaces=workspaces, externals=externals)
     ranges, fixed = ranges_of(dims), fixed_extents(dims)
     options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
     if externals and not is_dynamic:
@@ -73,7 +74,7 @@ def compile_model(
     def compiled(options: ImportOptions) -> Executable:
         if is_dynamic:
             network = _read_dynamic(path, options, fallback)
-            return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
+            return _batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
         request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
         return compile_shape(path, request, store, workspaces)
 
@@ -93,8 +94,27 @@ def compile_model(
     return ShapedExecutable(executable, shapes, compiled_for, ranges) if is_open else executable
 
 
+def _fixed_batch(module: ir.Module) -> BatchNetwork:
+    with LATE_IMPORTS:
+        from qdialect.batching.network import fixed_batch
+
+    return fixed_batch(module)
+
+
+def _batched(
+    network: BatchNetwork, *, target: str, threads: int, workspaces: int | None, externals: Mapping[str, External]
+) -> Executable:
+    with LATE_IMPORTS:
+        from qdialect.runtime.batched_compiled import compile_batched
+
+    return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
+
+
 def _read_dynamic(path: Path, options: ImportOptions, fallback: Fallback | None) -> BatchNetwork:
     """The model for any batch; an error that a framework could help with says how."""
+    with LATE_IMPORTS:
+        from qdialect.batching.reading import read_batched
+
     try:
         return read_batched(path, options)
     except ImportModelError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -13,13 +13,16 @@ from qdialect._mlir import ir
 from qdialect.cache.store import Store
 from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.files import is_regular
-from qdialect.frontends.planning.division import Division, OpenInterface, divide
-from qdialect.frontends.planning.partition import Part, Partition
 from qdialect.interface import Port
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
-from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 from qdialect.tuning.compilation import compile_tuned
+
+if TYPE_CHECKING:
+    from qdialect.frontends.planning.division import Division, OpenInterface
+    from qdialect.frontends.planning.partition import Part, Partition
+    from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
 Fallback = Literal["framework", "none"]
 FALLBACKS: tuple[Fallback, ...] = get_args(Fallback)
@@ -96,6 +99,9 @@ def compile_parts(
     tune: bool = False,
 ) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
+    with LATE_IMPORTS:
+        from qdialect.frontends.planning.division import divide
+        from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
     def compiled_part(module: ir.Module) -> Executable:
         return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)

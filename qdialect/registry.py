@@ -5,16 +5,22 @@ A second entry under a name would win or lose by the order of imports, and nobod
     EVALUATORS = Registry[Evaluator]("evaluator")
     EVALUATORS.add(["qnn.clip"], clip)
     EVALUATORS.add(["qnn.clip"], other)  # RegistrationError
+
+A table may belong to a package of many modules, of which a network needs few: then a module is imported when one of its
+names is asked for. Which names are whose stands in `registered_names.py`, which ``make docs`` writes.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from qdialect.diagnostics import RegistrationError
+from qdialect.late_imports import LATE_IMPORTS
+from qdialect.registered_names import REGISTERED
 
 V = TypeVar("V")
 
@@ -23,11 +29,15 @@ _FOREIGN: set[str] = set()
 
 
 class Registry(Mapping[str, V], Generic[V]):
-    """A mapping from names to what was registered for them; `subject` says in errors what that is."""
+    """A mapping from names to what was registered for them; `subject` says in errors what that is.
 
-    def __init__(self, subject: str) -> None:
-        self._subject = subject
+    The modules of `package` register entries too, and are imported when these are asked for; never do so in a module.
+    """
+
+    def __init__(self, subject: str, package: str = "") -> None:
+        self.subject = subject
         self._entries: dict[str, V] = {}
+        self._late = dict(_modules_of(package, REGISTERED.get(f"{package} {subject}", "")))
 
     def add(self, names: Iterable[str], entry: V) -> None:
         """Register `entry` under each of `names`.
@@ -37,10 +47,10 @@ class Registry(Mapping[str, V], Generic[V]):
         """
         names = tuple(names)
         for name in names:
-            known = self._entries.get(name)
+            known = self._known(name)
             if known is not None and not _is_same_definition(known, entry):
                 found = f"{_title(known)} and {_title(entry)}"
-                raise RegistrationError(f"{self._subject} of '{name}' must be registered once, but got {found}")
+                raise RegistrationError(f"{self.subject} of '{name}' must be registered once, but got {found}")
         self._entries.update(dict.fromkeys(names, entry))
         module = str(getattr(entry, "__module__", ""))
         if module.partition(".")[0] != _PROJECT:
@@ -55,14 +65,28 @@ class Registry(Mapping[str, V], Generic[V]):
 
         return registered
 
+    def _known(self, name: str) -> V | None:
+        """What is registered for `name`, which the module that is imported right now may register itself."""
+        module = self._late.get(name)
+        return self.get(name) if module is not None and module not in sys.modules else self._entries.get(name)
+
     def __getitem__(self, name: str) -> V:
+        module = self._late.get(name)
+        if module is not None:
+            # Another thread may be importing it: what it has registered already could call what is not there yet.
+            with LATE_IMPORTS:
+                import_module(module)
+            self._late.pop(name, None)
         return self._entries[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._late
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter({**self._entries, **self._late})
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len({**self._entries, **self._late})
 
 
 def foreign_modules() -> frozenset[str]:
@@ -78,6 +102,16 @@ def import_modules(package: str, path: Iterable[str], ending: str = "") -> None:
     for name in sorted(module.name for module in iter_modules(path)):
         if name.endswith(ending):
             import_module(f"{package}.{name}")
+
+
+def _modules_of(package: str, text: str) -> Iterator[tuple[str, str]]:
+    """Each name of a text of ``module: names``, and its module."""
+    module = ""
+    for word in text.split():
+        if word.endswith(":"):
+            module = f"{package}.{word[:-1]}"
+        else:
+            yield word, module
 
 
 def _is_same_definition(one: object, other: object) -> bool:

@@ -15,7 +15,8 @@ from qdialect import context, models
 from qdialect._mlir import ir
 from qdialect.cli import table
 from qdialect.demo.printing import heading, op_names, say
-from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, write_mobilenet
+from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.late_dataclass import dataclass
 from qdialect.pipeline import PassManager
 from qdialect.reference import interpreter

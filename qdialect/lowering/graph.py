@@ -45,9 +45,9 @@ from qdialect.registry import Registry
 
 Op = TypeVar("Op", bound=QnnOp)
 Handler = Callable[["GraphLowering", Any], None]
-_HANDLERS = Registry[Handler]("lowering")
+_HANDLERS = Registry[Handler]("lowering", "qdialect.lowering.handlers")
 _TAKES_ARRAYS: set[str] = {"func.return"}
-ROW_GROUP = "row group"
+ROW_GROUP = "row_group"
 """What the handler of `RowGroup`s is registered for."""
 
 
@@ -358,6 +358,8 @@ def _everyone_takes_arrays(value: ir.Value) -> bool:
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
+    # Importing the module of its handler notes whether it does.
+    _HANDLERS.get(op.name)
     return op.name in _TAKES_ARRAYS and not reads_words(op)
 
 

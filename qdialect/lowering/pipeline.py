@@ -23,8 +23,8 @@ from qdialect.lowering.passes.to_vector import ToVectorPass
 from qdialect.lowering.passes.to_x86 import ToX86Pass
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.tiling.strategy import strategy_of
-from qdialect.lowering.to_threads import MIN_CYCLES
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.inline_outlined import InlineOutlinedPass
 from qdialect.passes.pass_base import Pass

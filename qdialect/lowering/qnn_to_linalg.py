@@ -8,7 +8,7 @@ from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.heap import return_free_memory
-from qdialect.lowering import handlers, lowered
+from qdialect.lowering import lowered
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import has_body
 from qdialect.lowering.graph import GraphLowering
@@ -23,7 +23,7 @@ from qdialect.target import Target
 
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
-__all__ = ["handlers", "main_function", "qnn_to_linalg"]
+__all__ = ["main_function", "qnn_to_linalg"]
 
 
 def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:

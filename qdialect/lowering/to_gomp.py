@@ -17,8 +17,7 @@ from qdialect.lowering.functions import entry
 from qdialect.lowering.memory.storage import element_bytes
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.threads.barrier import WAIT, barrier
-from qdialect.lowering.threads.region import RECORD
-from qdialect.lowering.threads.team import RECORD_BYTES, TASK, team_entry
+from qdialect.lowering.threads.team import RECORD, RECORD_BYTES, TASK, team_entry
 
 
 @dataclass(frozen=True)

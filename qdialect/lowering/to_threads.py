@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from qdialect._mlir import ir
 from qdialect.lowering.functions import entry, functions, has_body, name_of
+from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.elided_barriers import elide_barriers
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
@@ -21,9 +22,6 @@ from qdialect.lowering.threads.region import Region
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, network_calls, schedule
 from qdialect.lowering.threads.thread_memory import ThreadMemory, has_counters
 from qdialect.lowering.upstream import load_kernel_dialects, run_passes
-
-MIN_CYCLES = 4000
-"""Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
 
 _TRANSFER_CYCLES = 0.1
 """Of a byte that a kernel on one thread reads or writes: half of what a divided kernel wrote, or is to read, is in the

@@ -18,7 +18,7 @@ Evaluator = Callable[[Any, Arrays], Array]
 
 Op = TypeVar("Op", bound=QnnOp)
 
-EVALUATORS = Registry[Evaluator]("evaluator")
+EVALUATORS = Registry[Evaluator]("evaluator", "qdialect.reference")
 """By op name."""
 
 

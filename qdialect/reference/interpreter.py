@@ -17,11 +17,8 @@ from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import exceeded_limit
-from qdialect.reference import __path__ as reference_path
 from qdialect.reference import evaluators
-from qdialect.registry import import_modules
 
-import_modules("qdialect.reference", reference_path, "_evaluators")
 _CALL = "func.call"
 
 Array = NDArray[Any]

@@ -13,7 +13,7 @@ from qdialect.diagnostics import CompileError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.pipeline import Phase, lower, lower_further, target_of, threads_of
-from qdialect.lowering.to_threads import MIN_CYCLES
+from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.runtime import memory, openmp, saving, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.runtime.external_bindings import External

@@ -5,8 +5,8 @@ from __future__ import annotations
 from qdialect._mlir import ir
 from qdialect.cache.networks import compile_kept
 from qdialect.cache.store import Store
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime.base import Executable
-from qdialect.tuning.tuner import tuned
 
 
 def compile_tuned(
@@ -24,6 +24,9 @@ def compile_tuned(
     """
     if not tune:
         return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
+    with LATE_IMPORTS:
+        from qdialect.tuning.tuner import tuned
+
     faster, report = tuned(module, target, store=store)
     executable = compile_kept(faster, target=target, threads=threads, store=store, workspaces=workspaces)
     executable.tuning = report

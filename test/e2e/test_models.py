@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import qdialect
 from qdialect import target
-from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, write_mobilenet
+from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module

@@ -12,8 +12,9 @@ from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.frontends.tflite import import_tflite, write_mobilenet
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.reference import interpreter
 
 CONTEXT = make_context()

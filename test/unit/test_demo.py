@@ -9,7 +9,7 @@ import pytest
 import qdialect
 from qdialect import models
 from qdialect.demo import layers, network, program
-from qdialect.frontends.tflite import write_mobilenet
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 
 
 def small_mobilenet(path: str | Path) -> None:

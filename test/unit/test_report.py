@@ -10,7 +10,7 @@ from onnx_graphs import ModelBuilder
 from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import GraphNode
-from qdialect.frontends.tflite import write_mobilenet
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.locations import names_of
 from qdialect.model_files import ImportOptions
 from qdialect.report import nodes_report, report

@@ -14,11 +14,12 @@ from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ClipOp
-from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer, write_mobilenet
+from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators import Emission
 from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 

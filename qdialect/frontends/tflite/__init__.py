@@ -2,6 +2,5 @@
 
 from qdialect.frontends.tflite.importer import PROFILES, TENSOR_ATTRIBUTE, import_tflite, nodes_of
 from qdialect.frontends.tflite.operators import supported_operators
-from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 
-__all__ = ["PROFILES", "TENSOR_ATTRIBUTE", "import_tflite", "nodes_of", "supported_operators", "write_mobilenet"]
+__all__ = ["PROFILES", "TENSOR_ATTRIBUTE", "import_tflite", "nodes_of", "supported_operators"]

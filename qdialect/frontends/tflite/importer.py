@@ -28,7 +28,7 @@ from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.xnnpack import use_xnnpack
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
 
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
@@ -82,6 +82,9 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
             module = _build(graph, emissions, name)
             verify(module)
             if profile == TFLITE_XNNPACK.name:
+                with LATE_IMPORTS:
+                    from qdialect.frontends.tflite.xnnpack import use_xnnpack
+
                 use_xnnpack(module)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error

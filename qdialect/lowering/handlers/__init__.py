@@ -1,10 +1,4 @@
 """From a `qnn` op to kernel calls: one handler for each op.
 
-A new file of this package may register more: all of them are imported here.
+A module is imported when a network has one of its ops; ``make docs`` notes which they are.
 """
-
-from __future__ import annotations
-
-from qdialect.registry import import_modules
-
-import_modules(__name__, __path__)

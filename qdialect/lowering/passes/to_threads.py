@@ -6,10 +6,11 @@ from typing import ClassVar
 
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.to_threads import MIN_CYCLES, to_threads
+from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.passes.registry import register
 from qdialect.threads import checked
 
@@ -34,5 +35,8 @@ class ToThreadsPass(PhasePass):
             raise lowered.error_at_module(module, f"module is divided among {known.threads} threads already")
         if known.clocked:
             raise lowered.error_at_module(module, f"clocked code must run on one thread, but got {self.threads}")
+        with LATE_IMPORTS:
+            from qdialect.lowering.to_threads import to_threads
+
         lowered.divide(module, self.threads, to_threads(module, checked(self.threads), self.min_cycles))
         contracts.check_vector(module)

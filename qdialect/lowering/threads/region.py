@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from qdialect._mlir import arith, func, ir, scf
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall
+from qdialect.lowering.threads.team import RECORD
 from qdialect.lowering.threads.thread_memory import ThreadMemory
-
-RECORD = "qnn.record"
-"""The attribute of the region that says where in the workspace a call notes what threads lost, in bytes."""
 
 
 class Region:

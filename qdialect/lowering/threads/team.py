@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from qdialect.lowering.threads.barrier import TEAM, TEAM_BYTES
 
+RECORD = "qnn.record"
+"""The attribute of the region that says where in the workspace a call notes what threads lost, in bytes."""
 RECORD_BYTES = 32
 """Of the workspace: whose record it is; in cycles, how long calls run on one thread yet, what was gained, and how long
 one thread takes, 0 where that is not known."""

@@ -142,9 +142,9 @@ Raises `UnsupportedError`.
 F32Planner = Callable[[Call], Computed]
 """A planner that computes in float32 whatever the inputs are."""
 
-_PLANNERS = Registry[Planner]("importer")
-_F32_PLANNERS = Registry[F32Planner]("float importer")
-_INTEGER_PLANNERS = Registry[Planner]("integer importer")
+_PLANNERS = Registry[Planner]("importer", "qdialect.frontends.onnx.operators")
+_F32_PLANNERS = Registry[F32Planner]("float importer", "qdialect.frontends.onnx.operators")
+_INTEGER_PLANNERS = Registry[Planner]("integer importer", "qdialect.frontends.onnx.operators")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:

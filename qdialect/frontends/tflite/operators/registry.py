@@ -21,11 +21,11 @@ Planner = Callable[[Operator], Emission]
 _DATA = {"CONV_3D_TRANSPOSE": 2, "TRANSPOSE_CONV": 2}
 """Which input is computed on, where it is not the first."""
 
-_PLANNERS = Registry[Planner]("importer")
-_F32_PLANNERS = Registry[Planner]("float importer")
-_INTEGER_PLANNERS = Registry[Planner]("integer importer")
-_I16_PLANNERS = Registry[Planner]("16-bit importer")
-_HYBRID_PLANNERS = Registry[Planner]("hybrid importer")
+_PLANNERS = Registry[Planner]("importer", "qdialect.frontends.tflite.operators")
+_F32_PLANNERS = Registry[Planner]("float importer", "qdialect.frontends.tflite.operators")
+_INTEGER_PLANNERS = Registry[Planner]("integer importer", "qdialect.frontends.tflite.operators")
+_I16_PLANNERS = Registry[Planner]("16-bit importer", "qdialect.frontends.tflite.operators")
+_HYBRID_PLANNERS = Registry[Planner]("hybrid importer", "qdialect.frontends.tflite.operators")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:

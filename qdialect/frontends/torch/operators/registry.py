@@ -113,8 +113,8 @@ def as_f32(name: str, tensor: Tensor) -> F32Tensor:
 Planner = Callable[[Call], Result]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
-_PLANNERS = Registry[Planner]("importer")
-_PLAIN_PLANNERS = Registry[Planner]("plain importer")
+_PLANNERS = Registry[Planner]("importer", "qdialect.frontends.torch.operators")
+_PLAIN_PLANNERS = Registry[Planner]("plain importer", "qdialect.frontends.torch.operators")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
