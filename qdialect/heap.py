@@ -27,6 +27,18 @@ def _trim() -> Callable[[int], object]:
     return getattr(library, "malloc_trim", id)
 
 
+@cache
+def _age_imports() -> None:
+    """Let the collector take all objects for old ones, once: the first compilation leaves modules, which stay.
+
+    The collection of young ones that is due would look at each of them. Of later compilations it finds what is free.
+    """
+    # What a program has frozen is not to be collected at all.
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
+
+
 class _Collector:
     """Python's collector of cyclic garbage, which stands still while one or more threads want it to."""
 
@@ -53,6 +65,7 @@ class _Collector:
     def _resume(self) -> None:
         if self._count <= 0 and self._collects:
             self._collects = False
+            _age_imports()
             gc.enable()
 
     def _start_again(self) -> None:

@@ -2,6 +2,9 @@
 
 import gc
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +56,49 @@ def test_a_compilation_lets_the_collector_go_on() -> None:
     with pytest.raises(qdialect.QDialectError):
         qdialect.compile("missing.tflite", cache=False)
     assert gc.isenabled()
+
+
+AGED = """
+import gc
+from qdialect.heap import paused_collector
+
+class Node:
+    pass
+
+def generations():
+    with paused_collector():
+        node = Node()
+    young, _, old = (any(one is node for one in gc.get_objects(generation)) for generation in (0, 1, 2))
+    return young, old
+
+def freed():
+    before = sum(isinstance(one, Node) for one in gc.get_objects())
+    gc.collect()
+    return before - sum(isinstance(one, Node) for one in gc.get_objects())
+
+print(generations(), generations())
+with paused_collector():
+    node = Node()
+    node.own = node
+    del node
+print(freed())
+"""
+
+
+def test_what_is_there_after_the_first_compilation_is_old(tmp_path: Path) -> None:
+    program = tmp_path / "aged.py"
+    program.write_text(AGED)
+    found = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert found.split("\n")[:2] == ["(False, True) (True, False)", "1"]
+
+
+def test_what_a_program_has_frozen_stays_frozen(tmp_path: Path) -> None:
+    program = tmp_path / "frozen.py"
+    program.write_text(
+        "import gc\nfrom qdialect.heap import paused_collector\ngc.freeze()\nbefore = gc.get_freeze_count()\n"
+        "with paused_collector():\n    pass\nassert before == gc.get_freeze_count() > 0\n"
+    )
+    subprocess.run([sys.executable, program], check=True)
 
 
 def test_a_forked_process_collects() -> None:
