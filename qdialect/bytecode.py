@@ -6,8 +6,9 @@ The child prints the module as text, and this process parses that, with all the 
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from qdialect.late_imports import LATE_IMPORTS
 
 MAGIC = b"ML\xefR"
 """What MLIR bytecode begins with."""
@@ -19,6 +20,9 @@ _START, _RATE = 120, 1_000_000
 
 def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
     """The text of a module with its locations; None where `content` is damaged."""
+    with LATE_IMPORTS:
+        import subprocess
+
     flags = [_ALLOW_UNREGISTERED] if allow_unregistered else []
     command = [sys.executable, "-m", "qdialect.bytecode", *flags]
     try:

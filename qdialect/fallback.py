@@ -54,7 +54,15 @@ def compile_file(
     kind = format_of(path)
     try:
         module = kind.read(path, options)
-        return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
+        return compile_tuned(
+            module,
+            target=target,
+            threads=threads,
+            store=store,
+            workspaces=workspaces,
+            tune=tune,
+            is_verified=True,
+        )
     except (ImportModelError, CompileError) as error:
         return compile_refused(
             path,

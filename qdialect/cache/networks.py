@@ -5,13 +5,13 @@ from __future__ import annotations
 from qdialect._mlir import ir
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version
-from qdialect.cache import executable, kernels, loading
+from qdialect.cache import executable, loading
 from qdialect.cache.fingerprint import fingerprint
 from qdialect.cache.keys import key
-from qdialect.cache.linking import linked
 from qdialect.cache.loaded_entry import load_network
 from qdialect.cache.store import Store
 from qdialect.context import copy
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase
@@ -32,6 +32,7 @@ def compile_kept(
     threads: int,
     store: Store | None,
     workspaces: int | None = None,
+    is_verified: bool = False,
 ) -> Executable:
     """`module` as an executable, as `compile_module` gives it: from `store`, or compiled and put there.
 
@@ -40,9 +41,9 @@ def compile_kept(
     """
     mark = fingerprint() if store is not None else None
     if store is None or mark is None or phase_of(module).number > Phase.VECTOR.number:
-        return compile_module(module, target=target, threads=threads, workspaces=workspaces)
+        return compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=is_verified)
     workspace_pool.checked(workspaces)
-    chosen, wanted = prepared(module, target, threads)
+    chosen, wanted = prepared(module, target, threads, is_verified)
     # Its bytecode depends on where things lie in memory, its text does not.
     text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
     name = key(_KIND, text, chosen.name, str(wanted), mark)
@@ -51,11 +52,15 @@ def compile_kept(
         found = load_network(store, name, workspaces)
         # It has been loaded: however small the cache is, this call does not need the entry again.
         store.trim()
-    return found or compile_module(module, target=target, threads=threads, workspaces=workspaces)
+    return found or compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=True)
 
 
 def _make(store: Store, name: str, module: ir.Module, target: Target, threads: int, mark: bytes) -> bool:
     """Compile the network and put it into the store; whether it is there."""
+    with LATE_IMPORTS:
+        from qdialect.cache import kernels
+        from qdialect.cache.linking import linked
+
     vector = lower(module, target, Phase.VECTOR, threads=threads)
     if vector.externals:
         return False

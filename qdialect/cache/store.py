@@ -7,7 +7,6 @@ the folder refuses, because it is full or read-only, is not an error: then nothi
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import time
 from collections.abc import Mapping
@@ -69,7 +68,7 @@ class Store:
         content = entry.packed(key, sections)
         if len(content) > self.limit:
             return False
-        draft = self.path / f"{_DRAFT}{os.getpid()}.{secrets.token_hex(8)}"
+        draft = self.path / f"{_DRAFT}{os.getpid()}.{os.urandom(8).hex()}"
         try:
             with os.fdopen(os.open(draft, _WRITE_FLAGS, 0o600), "wb") as file:
                 file.write(content)

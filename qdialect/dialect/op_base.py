@@ -176,7 +176,8 @@ class QnnOp(Qnn.Operation):
         yield from self._type_violations()
         try:
             self.check()
-            expected = self.infer_shape(self.operand_shapes(), self.attribute_values())
+            values = _LateValues(self.attribute_fields, self.operation.attributes)
+            expected = self.infer_shape(self.operand_shapes(), values)
         except ConstraintError as error:
             yield str(error)
             return
@@ -211,6 +212,22 @@ class QnnOp(Qnn.Operation):
     def _typed_operands(self) -> Iterator[tuple[AnyOperandField, ir.Value]]:
         for index, value in enumerate(self.operation.operands):
             yield self.operand_fields[min(index, len(self.operand_fields) - 1)], value
+
+
+class _LateValues(Mapping[str, Any]):
+    """Attributes as Python values that are made when they are asked for: shapes depend on few, and scales are many."""
+
+    def __init__(self, fields: Mapping[str, AttributeField[Any]], attributes: ir.OpAttributeMap) -> None:
+        self._fields, self._attributes = fields, attributes
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name].value_in(self._attributes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
 
 
 Op = TypeVar("Op", bound=QnnOp)

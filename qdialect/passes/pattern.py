@@ -191,11 +191,12 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     for pattern in patterns:
         for root in pattern.roots:
             by_root.setdefault(root, []).append(pattern)
-    _erase_dead(module)
-    budget = _REWRITES_PER_OP * (1 + len(_operations(module)))
+    operations = _erase_dead(_operations(module))
+    budget = _REWRITES_PER_OP * (1 + len(operations))
     total = 0
     while True:
-        rewrites, remarks = _round(module, by_root)
+        rewrites, remarks = _round(module.context, operations, by_root)
+        operations = _operations(module) if rewrites else []
         total += rewrites
         if rewrites == 0:
             _record(remarks)
@@ -205,11 +206,13 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
             raise PassError(f"patterns [{names}] must reach an end, but {total} rewrites did not")
 
 
-def _round(module: ir.Module, by_root: dict[str, list[Pattern[Any]]]) -> tuple[int, list[Diagnostic]]:
-    graveyard = _Graveyard(module.context)
+def _round(
+    context: ir.Context, operations: Sequence[ir.Operation], by_root: dict[str, list[Pattern[Any]]]
+) -> tuple[int, list[Diagnostic]]:
+    graveyard = _Graveyard(context)
     rewrites = 0
     remarks: list[Diagnostic] = []
-    for operation in _operations(module):
+    for operation in operations:
         if operation.name in by_root and not graveyard.holds(operation):
             rewriter = Rewriter(graveyard)
             rewrites += _apply_first(operation.opview, by_root[operation.name], rewriter, remarks.append)
@@ -223,7 +226,8 @@ def _apply_first(
     for pattern in patterns:
         match = pattern.check(op)
         if isinstance(match, MatchFailure):
-            remark(_remark(pattern.name, op.operation, match))
+            if is_explained():
+                remark(_remark(pattern.name, op.operation, match))
         elif match is not None:
             pattern.rewrite(op, match, rewriter)
             rewriter.flush()
@@ -286,10 +290,15 @@ def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> Non
             raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 
 
-def _erase_dead(module: ir.Module) -> None:
-    for operation in reversed(_operations(module)):
+def _erase_dead(operations: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Those that are left, in their order."""
+    left: list[ir.Operation] = []
+    for operation in reversed(operations):
         if _is_dead(operation):
             operation.erase()
+        else:
+            left.append(operation)
+    return left[::-1]
 
 
 def _locate(value: ir.Value, locations: Sequence[ir.Location]) -> None:

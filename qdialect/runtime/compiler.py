@@ -43,6 +43,7 @@ def compile_module(
     externals: Mapping[str, External] = MappingProxyType({}),
     workspaces: int | None = None,
     min_cycles: int = MIN_CYCLES,
+    is_verified: bool = False,
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
@@ -52,14 +53,14 @@ def compile_module(
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
     the workspaces. `clocked` code, which runs on one thread, writes into `ticks` of the executable when each of its
     calls begins. `externals` compute the functions that `qnn-outline-fused` has handed to a target, as
-    `qdialect.compile` says.
+    `qdialect.compile` says. One that `is_verified` is not verified again.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`
     lacks a function; `LoadError` for a library that cannot be loaded.
     """
     workspace_pool.checked(workspaces)
-    chosen, wanted = prepared(module, target, threads)
+    chosen, wanted = prepared(module, target, threads, is_verified)
     early = max(phase_of(module), Phase.VECTOR, key=lambda phase: phase.number)
     found = lower(module, chosen, early, threads=wanted, clocked=clocked, min_cycles=min_cycles)
     # What a file would be made of: at phase `llvm` a module has ten times as many ops.
@@ -68,7 +69,7 @@ def compile_module(
     return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True)
 
 
-def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Target, int]:
+def prepared(module: ir.Module, target: str | Target, threads: int, is_verified: bool = False) -> tuple[Target, int]:
     """The target and the number of threads that `module` is to be compiled for in this process.
 
     Raises `VerificationError` and `CompileError` as `compile_module` does before it compiles.
@@ -78,7 +79,8 @@ def prepared(module: ir.Module, target: str | Target, threads: int) -> tuple[Tar
     check_target(chosen)
     if wanted > 1:
         openmp.addresses()
-    verify(module)
+    if not is_verified:
+        verify(module)
     return chosen, wanted
 
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.aot.artifact import artifact_of
-from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import Batch, name_of_file
 from qdialect.context import make_context
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.lowered import CONSTANTS, target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
 
@@ -37,6 +36,10 @@ def library(parts: Sequence[tuple[bytes, NDArray[np.uint8]]], name: str, batch: 
 
     There is one module or, with `batch`, one for each of its sizes.
     """
+    with LATE_IMPORTS:
+        from qdialect.aot.artifact import artifact_of
+        from qdialect.aot.linking import c_compiler
+
     # Minutes of compilation are not to end in this error.
     c_compiler()
     # The library is made of one context.

@@ -17,13 +17,16 @@ def compile_tuned(
     store: Store | None,
     workspaces: int | None = None,
     tune: bool = False,
+    is_verified: bool = False,
 ) -> Executable:
     """`module` as `compile_kept` compiles it; with `tune` its kernels are measured before.
 
     Raises as `compile_kept` and `tuned` do.
     """
     if not tune:
-        return compile_kept(module, target=target, threads=threads, store=store, workspaces=workspaces)
+        return compile_kept(
+            module, target=target, threads=threads, store=store, workspaces=workspaces, is_verified=is_verified
+        )
     with LATE_IMPORTS:
         from qdialect.tuning.tuner import tuned
 

@@ -86,6 +86,7 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
                     from qdialect.frontends.tflite.xnnpack import use_xnnpack
 
                 use_xnnpack(module)
+                verify(module)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
