@@ -45,8 +45,12 @@ def measured(model: Path, bytecode: str) -> list[float]:
     """Import and compilation in seconds, and peak memory in bytes; the bytecode of modules is in `bytecode`."""
     command = [sys.executable, "-c", PROGRAM, str(model)]
     settings = {**os.environ, "QDIALECT_CACHE": "off", "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-    found = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [float(part) for part in found.split()]
+    found = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    if found.returncode:
+        # What qdialect raises is the last line of a traceback; its notes stand above.
+        reason = found.stderr.strip().rpartition("\n")[2] or f"the process ended with {found.returncode}"
+        raise SystemExit(f"{model}: cannot be compiled: {reason}")
+    return [float(part) for part in found.stdout.split()]
 
 
 def row(model: Path, runs: int) -> str:
