@@ -24,7 +24,7 @@ from qdialect.lowering.pipeline import lower
 from qdialect.lowering.tiling import variant_notes
 from qdialect.runtime.random_inputs import random_inputs
 from qdialect.target import TARGETS, host, resolve
-from qdialect.tuning import compilation, tuner
+from qdialect.tuning import tuner
 from qdialect.tuning.clock import measure
 from qdialect.tuning.decision import fastest, gain
 from qdialect.tuning.tuner import tuned
@@ -188,7 +188,7 @@ def test_kernels_that_are_known_keep_their_variant_while_others_are_measured(kep
 @needs_vbmi
 def test_compile_keeps_decisions_only_with_the_cache(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int] = []
-    monkeypatch.setattr(compilation, "tuned", partial(tuned, clock=clock_of(fast("taps"), counts)))
+    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"), counts)))
     module = qdialect.parse(NETWORK)
     plain = qdialect.compile(module, cache=False)
     data = random_inputs(plain.inputs, 0)
@@ -308,12 +308,12 @@ def test_commands_print_what_was_won(
 ) -> None:
     tuned_path = path.with_name("tuned.mlir")
     monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
-    monkeypatch.setattr(compilation, "tuned", partial(tuned, clock=clock_of(refuse)))
     assert opt.main([str(path), "--tune", "-o", str(tuned_path)]) == 0
     said = capsys.readouterr().err
     assert "3 kernels measured, 1 changed, which saves 16.7 % of the time of all" in said
     assert "7x8 pixels, 64 channels, depthwise 3x3" in said
     assert '= "taps"' in tuned_path.read_text()
+    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(refuse)))
     assert run.main([str(path), "--tune"]) == 0
     assert "3 kernels measured (3 of them before), 1 changed" in capsys.readouterr().err
 
