@@ -18,6 +18,7 @@ from qdialect.frontends.planning.partition import Part, Partition
 from qdialect.interface import Port
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
+from qdialect.runtime.compiler import check_machine
 from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 from qdialect.tuning.compilation import compile_tuned
 
@@ -49,6 +50,8 @@ def compile_file(
     part that the framework does not take either.
     """
     kind = format_of(path)
+    # What is wrong with the request is wrong for every part of the model.
+    check_machine(target, threads)
     try:
         module = kind.read(path, options)
         return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
