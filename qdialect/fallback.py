@@ -17,6 +17,7 @@ from qdialect.interface import Port
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
+from qdialect.runtime.compiler import check_machine
 from qdialect.tuning.compilation import compile_tuned
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def compile_file(
     part that the framework does not take either.
     """
     kind = format_of(path)
+    # What is wrong with the request is wrong for every part of the model.
+    check_machine(target, threads)
     try:
         module = kind.read(path, options)
         return compile_tuned(

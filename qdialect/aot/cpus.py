@@ -10,11 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from qdialect import target as targets
-from qdialect.diagnostics import CompileError
 from qdialect.late_dataclass import dataclass
-from qdialect.suggestions import did_you_mean
-from qdialect.target import TARGETS, Target
-from qdialect.target.cpu_names import CPUS
+from qdialect.target import Target
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,6 @@ _TILE_STATE = 0x60000
 
 _NO_SYMBOL = re.compile(r"[^\w.]", re.ASCII)
 
-KNOWN: tuple[str, ...] = (*TARGETS, *(name for name in CPUS if name not in TARGETS))
-"""The CPUs and kinds of CPUs that a version may be made for; ``host`` is detected."""
-
 
 def state_of(target: Target) -> int:
     """The bits of XCR0 that code for `target` needs: registers that the operating system saves."""
@@ -82,14 +76,11 @@ def state_of(target: Target) -> int:
 def target_of_cpu(name: str) -> Target:
     """The kind of code for a CPU's name, with features as `resolve` takes them; ``host`` is this machine.
 
-    It has the tiles of the core that ``tune=`` among the features names, and else of the kind's typical CPU.
-    Raises `CompileError` for an unknown name.
+    It has the tiles of the core that ``tune=`` among the features names, and else of the kind's typical CPU.  A CPU
+    that lacks what code of its kind may use gets code of its own.  Raises `CompileError` for an unknown name.
     """
-    if name.partition(",")[0] not in ("host", *KNOWN):
-        hint = did_you_mean(name, KNOWN)
-        raise CompileError(f"CPU must be one of host, {', '.join(KNOWN)}, but got '{name}'{hint}")
     found = targets.resolve(name)
-    if name == "host":
+    if found.is_portable or found == targets.host() or not found.kind.code_features <= found.code_features:
         return found
     tuned = [attribute for attribute in name.split(",") if attribute.startswith(targets.TUNE)]
     return targets.resolve(",".join([found.kind.name, *tuned[-1:]]))
@@ -103,4 +94,4 @@ def versions_of(names: Sequence[str]) -> tuple[Target, ...]:
 
 def symbol_part(target: Target) -> str:
     """The name of a version in those of its functions."""
-    return _NO_SYMBOL.sub("_", target.name)
+    return _NO_SYMBOL.sub("_", target.name.replace(",+", "_with_").replace(",-", "_without_"))

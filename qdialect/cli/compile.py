@@ -12,7 +12,7 @@ from qdialect._mlir import ir
 from qdialect.aot.artifact import Artifact, artifact_of
 from qdialect.aot.c_header import c_header
 from qdialect.aot.cpp_header import cpp_header
-from qdialect.aot.cpus import KNOWN, versions_of
+from qdialect.aot.cpus import versions_of
 from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
@@ -31,7 +31,7 @@ from qdialect.jobs import using
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
 from qdialect.model_files import FORMATS, read_model
-from qdialect.target import Target
+from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
 
 PROGRAM = "qdialect-compile"
@@ -85,7 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_import_arguments(parser, takes_any_batch=True)
     cpus = parser.add_mutually_exclusive_group()
-    cpus.add_argument("--mcpu", metavar="NAME", help=f"the CPU: host (default) or one of {', '.join(KNOWN)}")
+    cpus.add_argument(
+        *("--mcpu", "--target"),
+        metavar="NAME",
+        help=f"the CPU: host (default), {', '.join(TARGETS)} or one that qdialect-opt --print-targets lists",
+    )
     cpus.add_argument(
         "--targets", type=_names, metavar="NAME,NAME,...", help="several CPUs: the best version runs on each"
     )

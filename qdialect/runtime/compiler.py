@@ -33,6 +33,13 @@ def check_target(target: Target) -> None:
         )
 
 
+def check_machine(target: str | Target, threads: int) -> None:
+    """Raise `CompileError` where this machine cannot run code for `target`, or divide it among so many `threads`."""
+    check_target(targets.resolve(target))
+    if checked(threads) > 1:
+        openmp.addresses()
+
+
 def compile_module(
     module: ir.Module,
     *,
@@ -76,9 +83,7 @@ def prepared(module: ir.Module, target: str | Target, threads: int, is_verified:
     """
     _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
-    check_target(chosen)
-    if wanted > 1:
-        openmp.addresses()
+    check_machine(chosen, wanted)
     if not is_verified:
         verify(module)
     return chosen, wanted

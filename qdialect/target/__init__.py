@@ -32,8 +32,8 @@ from functools import cached_property
 from qdialect.diagnostics import CompileError
 from qdialect.late_dataclass import dataclass
 from qdialect.suggestions import did_you_mean
-from qdialect.target.cpu_features import NEEDS, V3, V4, host_features, with_needed, without
-from qdialect.target.cpu_names import CPUS
+from qdialect.target.cpu_features import BASELINE, NEEDS, UNUSED, V3, V4, host_features, with_needed, without
+from qdialect.target.cpu_names import CPUS, WITHOUT_64_BIT
 from qdialect.target.host_cpu import host_cpu
 from qdialect.target.machine import MACHINES, Machine, machine_of
 
@@ -168,12 +168,7 @@ def named(cpu: str, attributes: str = "") -> Target:
         if attribute.startswith(TUNE):
             found = _tuned_for(found, attribute.removeprefix(TUNE))
             continue
-        sign, feature = attribute[:1], attribute[1:]
-        if sign not in ("+", "-") or feature not in NEEDS:
-            hint = did_you_mean(attribute, [f"{'-' if sign == '-' else '+'}{one}" for one in NEEDS])
-            raise CompileError(f"feature must be '+' or '-' and one of {', '.join(NEEDS)}, but got '{attribute}'{hint}")
-        own = found.cpu_features
-        features = with_needed(own | {feature}) if sign == "+" else without(own, feature)
+        features = _changed(found.cpu_features, attribute)
         found = replace(found, name=f"{found.name},{attribute}", features=features)
     return found
 
@@ -184,6 +179,23 @@ def resolve(name: str | Target) -> Target:
         return name
     cpu, _, attributes = name.partition(",")
     return named(cpu, attributes)
+
+
+def _changed(features: frozenset[str], attribute: str) -> frozenset[str]:
+    """`features` with one more or less; what is known and never used changes nothing but what it needs."""
+    sign, feature = attribute[:1], attribute[1:]
+    known = (*NEEDS, *UNUSED, *BASELINE)
+    if sign not in ("+", "-") or feature not in known:
+        hint = did_you_mean(attribute, [f"{'-' if sign == '-' else '+'}{one}" for one in known])
+        raise CompileError(
+            f"feature must be '+' or '-' and one of {', '.join(NEEDS)} or another instruction set that LLVM knows, but "
+            f"got '{attribute}'{hint}"
+        )
+    if feature in BASELINE and sign == "-":
+        raise CompileError(f"feature must be one that x86-64 code does without, but got '{attribute}'")
+    if feature in NEEDS:
+        return with_needed(features | {feature}) if sign == "+" else without(features, feature)
+    return with_needed(features.union(UNUSED.get(feature, ()))) if sign == "+" else features
 
 
 def _tuned_for(target: Target, cpu: str) -> Target:
@@ -199,6 +211,8 @@ def _by_name(name: str) -> Target:
         return TARGETS[name]
     if name in CPUS:
         return Target(name, CPUS[name], name)
+    if name in WITHOUT_64_BIT:
+        raise CompileError(f"target must be a CPU that executes x86-64 code, but got '{name}'")
     hint = did_you_mean(name, [*TARGETS, *CPUS])
     raise CompileError(
         f"target must be one of host, {', '.join(TARGETS)} or a CPU that --print-targets lists, but got '{name}'{hint}"

@@ -40,6 +40,25 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """The features that code may be compiled for beside those of every x86-64 CPU, and what each one needs."""
 
+_UNUSED: Mapping[tuple[str, ...], str] = {
+    (): "adx aes ccmp cf cldemote clflushopt clwb clzero cmpccxadd crc32 egpr enqcmd evex512 fsgsbase gfni hreset "
+    "invpcid jmpabs kl lwp movdir64b movdiri movrs mwaitx ndd nf pclmul pconfig pku ppx prefetchi prfchw ptwrite "
+    "push2pop2 raoint rdpid rdpru rdrnd rdseed rtm serialize sgx sha shstk tbm tsxldtrk uintr usermsr waitpkg "
+    "wbnoinvd widekl xsave xsavec xsaveopt xsaves zu",
+    ("sse3",): "sse4a",
+    ("avx",): "fma4 sm3 vpclmulqdq xop",
+    ("avx2",): "avxifma avxneconvert avxvnniint16 sha512 sm4 vaes",
+    ("avx512f",): "avx512ifma avx512vp2intersect avx512vpopcntdq",
+    ("avx512bw",): "avx512bf16 avx512bitalg avx512bmm avx512fp16 avx512vbmi2",
+    ("avx512cd", "avx512dq", "avx512vbmi", "avx512vl", "avx512vnni"): "avx10.1 avx10.1-512 avx10.2 avx10.2-512",
+    ("amx-tile",): "amx-avx512 amx-bf16 amx-complex amx-fp16 amx-fp8 amx-movrs",
+}
+UNUSED: Mapping[str, tuple[str, ...]] = {name: needed for needed, names in _UNUSED.items() for name in names.split()}
+"""Instruction sets that LLVM knows and no code here uses, and what each one needs of those that it does."""
+
+BASELINE = frozenset({"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"})
+"""What every x86-64 CPU has."""
+
 V2 = frozenset({"sse3", "ssse3", "cx16", "sse4.1", "sse4.2", "popcnt", "sahf"})
 V3 = V2 | {"fma", "movbe", "avx", "f16c", "bmi", "avx2", "bmi2", "lzcnt"}
 V4 = V3 | {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}

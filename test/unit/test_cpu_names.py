@@ -1,12 +1,16 @@
 """The features of CPUs by name, compared with those that GCC knows."""
 
+import mmap
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from qdialect import _mlir
 from qdialect.target import resolve
-from qdialect.target.cpu_features import LEVELS, NEEDS, with_needed
-from qdialect.target.cpu_names import CPUS
+from qdialect.target.cpu_features import BASELINE, LEVELS, NEEDS, UNUSED, with_needed
+from qdialect.target.cpu_names import CPUS, WITHOUT_64_BIT
 from qdialect.target.host_cpu import cpu_by_model
 from qdialect.target.machine import MACHINES, machine_of
 
@@ -45,6 +49,28 @@ def test_features_are_those_that_gcc_knows(name: str) -> None:
     macros = {line.split()[1] for line in ran.stdout.splitlines()}
     found = {feature for feature in NEEDS if MACROS.get(feature, f"__{feature.upper()}__") in macros}
     assert found == CPUS[name]
+
+
+def llvm_strings(first: bytes, last: bytes) -> set[str]:
+    """The table of strings in the library of the bindings that has `first` and ends with `last`."""
+    bindings = Path(str(_mlir.ir.__file__)).parent / "_mlir_libs"
+    (library,) = bindings.glob("lib*CAPI.so*")
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = re.search(rb"\x00%b\x00[\x00\x20-\x7e]*?\x00%b\x00" % (first, last), content)
+        assert found
+        return {name.decode() for name in found[0].split(b"\0") if name}
+
+
+def test_every_cpu_that_llvm_knows_is_known() -> None:
+    names = llvm_strings(b"alderlake", b"znver6")
+    assert len(names) > 100
+    assert names - {"generic"} == set(CPUS) | WITHOUT_64_BIT
+
+
+def test_features_that_are_known_are_those_of_llvm() -> None:
+    strings = llvm_strings(b"16bit-mode", b"zu")
+    assert len(strings) > 200
+    assert strings >= {*NEEDS, *UNUSED, *BASELINE}
 
 
 def test_every_cpu_has_what_its_features_need() -> None:

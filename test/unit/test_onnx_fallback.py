@@ -17,7 +17,8 @@ from onnx import external_data_helper, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.diagnostics import ImportModelError, InputError
+from qdialect import target as targets
+from qdialect.diagnostics import CompileError, ImportModelError, InputError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -301,6 +302,16 @@ def test_the_default_warns(tmp_path: Path) -> None:
 def test_no_fallback_raises_with_every_reason(tmp_path: Path) -> None:
     with pytest.raises(ImportModelError, match="operator is not supported"):
         qdialect.compile(saved(tmp_path, middle()), fallback="none")
+
+
+@pytest.mark.parametrize("request_", [{"target": "z80"}, {"threads": 0}, {"target": "sapphirerapids"}])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_what_the_framework_cannot_mend_is_refused(request_: dict[str, Any], batch: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, middle())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(targets, "host_features", frozenset[str])
+        with pytest.raises(CompileError, match=r"target must be one of|threads must be|which this one lacks"):
+            qdialect.compile(path, batch=batch, **request_)
 
 
 def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

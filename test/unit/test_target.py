@@ -102,6 +102,11 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         ("lunarlake", "avxvnniint8"),
         ("gracemont", "avxvnni"),
         ("sandybridge", "sse4.1"),
+        ("knl", "avx2"),
+        ("skylake_avx512", "avx512bw"),
+        ("diamondrapids", "amxint8"),
+        ("wildcatlake", "avxvnniint8"),
+        ("novalake", "avx512vbmi"),
         ("k8", "x86-64"),
         ("haswell,+avxvnni", "avxvnni"),
         ("haswell,-avx", "sse4.1"),
@@ -122,7 +127,24 @@ def test_features_come_and_go_with_what_needs_them() -> None:
     assert resolve("haswell,-avx").code_features == resolve("haswell").features - {"avx", "avx2", "fma", "f16c"}
 
 
-@pytest.mark.parametrize("attribute", ["avx2", "+avx3", "", "*avx2"])
+def test_instruction_sets_that_no_code_uses_change_nothing_but_what_they_need() -> None:
+    for attributes in ("+aes,+gfni,-sha", "+sse2", "-avx512vbmi2"):
+        assert named("haswell", attributes).code_features == resolve("haswell").features
+    assert named("x86-64", "+vaes").code_features == {"avx2", "avx", "sse4.2", "sse4.1", "ssse3", "sse3"}
+    assert named("x86-64-v3", "+avx10.1").kind.name == "avx512vbmi"
+
+
+def test_what_every_x86_64_cpu_has_stays() -> None:
+    with pytest.raises(CompileError, match="feature must be one that x86-64 code does without, but got '-sse2'"):
+        named("haswell", "-sse2")
+
+
+def test_cpus_without_x86_64_are_refused() -> None:
+    with pytest.raises(CompileError, match="target must be a CPU that executes x86-64 code, but got 'pentium4'"):
+        resolve("pentium4")
+
+
+@pytest.mark.parametrize("attribute", ["avx2", "+avx3", "", "*avx2", "+retpoline", "+prefer-256-bit"])
 def test_unknown_features_are_refused(attribute: str) -> None:
     with pytest.raises(CompileError, match=r"feature must be '\+' or '-' and one of sse3, .*, but got"):
         named("haswell", f"+fma,{attribute}")

@@ -52,6 +52,22 @@ func.func @main(%x: memref<2x4x16xi32>, %y: memref<2x4x16xi8>) {
   return
 }
 """
+MASKED_STORE = """
+func.func @main(%x: memref<2x4x16xi32>, %y: memref<2x4x16xi8>) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %a = vector.transfer_read %x[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
+    : memref<2x4x16xi32>, vector<2x4x16xi32>
+  %b = arith.trunci %a : vector<2x4x16xi32> to vector<2x4x16x{element}>
+  %c = arith.constant dense<{constant}> : vector<2x4x16x{element}>
+  %d = arith.andi %b, %c : vector<2x4x16x{element}>
+  %e = arith.extsi %d : vector<2x4x16x{element}> to vector<2x4x16xi32>
+  %f = arith.trunci %e : vector<2x4x16xi32> to vector<2x4x16xi8>
+  vector.transfer_write %f, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
+    : vector<2x4x16xi8>, memref<2x4x16xi8>
+  return
+}}
+"""
 RNG = np.random.default_rng(11)
 
 
@@ -84,3 +100,17 @@ def test_the_mask_of_a_gather() -> None:
 def test_a_truncation_of_large_values() -> None:
     values = RNG.integers(-70000, 70000, (2, 4, 16), np.int32)
     assert_same_on_targets(STORE, [values, np.zeros((2, 4, 16), np.uint8)])
+
+
+def test_constants_of_one_bit_are_negative() -> None:
+    constant = str(RNG.integers(0, 2, (2, 4, 16)).astype(bool).tolist()).lower()
+    values = RNG.integers(-70000, 70000, (2, 4, 16), np.int32)
+    text = MASKED_STORE.format(element="i1", constant=constant)
+    assert_same_on_targets(text, [values, np.zeros((2, 4, 16), np.uint8)])
+
+
+def test_constants_that_numpy_has_no_type_for() -> None:
+    constant = str(RNG.integers(-4, 4, (2, 4, 16)).tolist())
+    values = RNG.integers(-70000, 70000, (2, 4, 16), np.int32)
+    text = MASKED_STORE.format(element="i3", constant=constant)
+    assert_same_on_targets(text, [values, np.zeros((2, 4, 16), np.uint8)])

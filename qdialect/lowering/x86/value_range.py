@@ -15,6 +15,8 @@ Interval = tuple[int, int]
 """Smallest and largest value, read as signed."""
 
 _DEPTH = 12
+_ARRAY_BITS = (8, 16, 32, 64)
+"""Of integers whose constants NumPy reads as signed; it reads an i1 as 0 or 1, where true is -1."""
 _SAME_ELEMENTS = ("vector.broadcast", "vector.shape_cast", "vector.extract", "vector.transpose")
 
 
@@ -30,7 +32,7 @@ def interval(value: ir.Value, depth: int = _DEPTH) -> Interval:
 
 def _of_op(op: ir.Operation, depth: int) -> Interval | None:
     if op.name == "arith.constant":
-        return _of_constant(op.attributes["value"])
+        return _of_constant(op.attributes["value"], b.integer_bits(op.results[0].type))
     if op.name in _SAME_ELEMENTS:
         return interval(op.operands[0], depth)
     if op.name == "arith.extui":
@@ -58,7 +60,7 @@ def _of_type(value: ir.Value) -> Interval:
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
-def _of_constant(attribute: ir.Attribute) -> Interval | None:
+def _of_constant(attribute: ir.Attribute, bits: int) -> Interval | None:
     if isinstance(attribute, ir.IntegerAttr):
         return attribute.value, attribute.value
     if not isinstance(attribute, ir.DenseElementsAttr):
@@ -66,6 +68,8 @@ def _of_constant(attribute: ir.Attribute) -> Interval | None:
     if attribute.is_splat:
         number = ir.IntegerAttr(attribute.get_splat_value()).value
         return number, number
+    if bits not in _ARRAY_BITS:
+        return None
     numbers = np.array(attribute)
     return int(numbers.min()), int(numbers.max())
 
