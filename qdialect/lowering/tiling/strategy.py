@@ -106,6 +106,8 @@ class Strategy:
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
     adds_words: bool = False
     """Requantization: whether packed words are added and shifted, each by a number of its own."""
+    fuses_multiply_adds: bool = False
+    """Requantization: whether an instruction multiplies and adds f32 numbers and rounds once."""
     f32_lanes: int = 16
     """Products of f32 numbers: columns of a register tile of eight rows."""
     function_lanes: int = 16
@@ -278,6 +280,7 @@ def strategy_of(target: Target) -> Strategy:
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
         adds_words=instructions.adds_words,
+        fuses_multiply_adds="fma" in target.code_features,
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,
