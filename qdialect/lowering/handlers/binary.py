@@ -9,6 +9,7 @@ import numpy as np
 from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.factor_product import lower_factor_product
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.elementwise import Emit
@@ -17,7 +18,8 @@ from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import requantization
-from qdialect.lowering.requantization.requantizer import RequantizerForms, requantizer_forms, requantizer_of
+from qdialect.lowering.requantization.forms import RequantizerForms
+from qdialect.lowering.requantization.requantizer import requantizer_of
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
@@ -64,9 +66,11 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
 @lowers(MulOp, takes_arrays=True)
 def _mul(lowering: GraphLowering, op: MulOp) -> None:
+    if lower_factor_product(lowering, op, stored_quantizations(op)):
+        return
     lhs, rhs, _ = stored_quantizations(op)
     points = (lhs.stored_zero_point, rhs.stored_zero_point)
-    forms = requantizer_forms(lowering.program.strategy)
+    forms = lowering.program.strategy.requantizer_forms
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]

@@ -24,7 +24,6 @@ from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.operands.packing import CenteredWeights, accumulator_bounds, center, folded_bias
 from qdialect.lowering.paddings import padding_of
 from qdialect.lowering.program import BufferSlot, Program
-from qdialect.lowering.requantization.requantizer import requantizer_forms
 from qdialect.quant_math import IntArray
 
 
@@ -143,5 +142,5 @@ def epilogue_of(
     if not isinstance(op, AnyFused):
         return Epilogue()
     residual = None if op.residual is None else lowering.slot(op.residual)
-    stages = stage_kernels(op, accumulator_range, requantizer_forms(lowering.program.strategy))
+    stages = stage_kernels(op, accumulator_range, lowering.program.strategy.requantizer_forms)
     return Epilogue(stages, residual)

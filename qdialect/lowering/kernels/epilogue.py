@@ -18,7 +18,7 @@ from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.requantization.requantizer import RequantizerForms
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.stages.stage_kernel import (
     STAGE_KERNELS,
     Bounds,

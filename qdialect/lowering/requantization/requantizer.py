@@ -17,11 +17,11 @@ from qdialect.lowering.requantization.fixed_point_multiplier import (
     fixed_point_multiplier,
     shifted_thresholds,
 )
+from qdialect.lowering.requantization.forms import NO_FORMS, RequantizerForms
 from qdialect.lowering.requantization.multiply_add_rounding import multiply_add_rounding
 from qdialect.lowering.requantization.word_multiplier import word_multiplier
 from qdialect.lowering.text.emitters import EmitRequantize
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.strategy import Strategy
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
 
 # Well inside int32, which the conversion of a float must not leave.
@@ -76,24 +76,6 @@ class FloatRequantizer:
             return body.add(quantized, rest)
 
         return emit
-
-
-@dataclass(frozen=True)
-class RequantizerForms:
-    """Forms of a requantization that a target is fast at, beside products, sums and shifts of 32 bits."""
-
-    multiply_adds: bool = False
-    """Fused multiply-adds of float32 numbers."""
-    words: bool = False
-    """Sums and shifts of packed words, each by a number of its own."""
-
-
-NO_FORMS = RequantizerForms()
-
-
-def requantizer_forms(strategy: Strategy) -> RequantizerForms:
-    """The forms that a target of this strategy is fast at."""
-    return RequantizerForms(strategy.fuses_multiply_adds, strategy.adds_words)
 
 
 def requantizer_of(

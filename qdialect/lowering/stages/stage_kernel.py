@@ -17,7 +17,7 @@ from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.requantization.requantizer import RequantizerForms
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import IntArray
 
