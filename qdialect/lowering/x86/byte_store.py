@@ -241,11 +241,12 @@ class _Words:
 
     def pack(self, group: list[Position], lanes: int) -> ir.Value:
         """As `_pack`; what is added and shifted by is the same for all rows, and packed once for them."""
-        halves = zip(_halves(self.high, group, lanes), self._packed(self.rest, group, lanes), strict=True)
-        words = [ADD_WORDS[lanes].emit(high, rest) for high, rest in halves]
-        if self.shift is not None:
-            shifts = self._packed(self.shift, group, lanes)
-            words = [b.binary("arith.shrsi", word, shift) for word, shift in zip(words, shifts, strict=True)]
+        high, rest = _halves(self.high, group, lanes), self._packed(self.rest, group, lanes)
+        shifts = (None, None) if self.shift is None else self._packed(self.shift, group, lanes)
+        words: list[ir.Value] = []
+        for own, addend, shift in zip(high, rest, shifts, strict=True):
+            total = ADD_WORDS[lanes].emit(own, addend)
+            words.append(total if shift is None else b.binary("arith.shrsi", total, shift))
         return PACK_BYTES[lanes].emit(*words)
 
     def _packed(self, integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
