@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.lowering.memory.storage import lanes_for
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.tiling.register_tiles import Products, Tiles, explained
 from qdialect.lowering.tiling.strategy import (
     ChannelBlock,
@@ -160,7 +161,7 @@ def test_register_tiles_of_zen_4() -> None:
         near_bytes=1 << 19,
         gathers_bytes=True,
         adds_in_f32=True,
-        adds_words=True,
+        requantizer_forms=RequantizerForms(multiply_adds=True, words=True),
         f32_lanes=32,
         function_lanes=128,
         table_lanes=64,

@@ -9,6 +9,7 @@ import numpy as np
 from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.factor_product import lower_factor_product
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.elementwise import Emit
@@ -17,6 +18,7 @@ from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import requantization
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.requantization.requantizer import requantizer_of
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.lowering.tiling.lanes import TILE_LANES
@@ -64,12 +66,15 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
 @lowers(MulOp, takes_arrays=True)
 def _mul(lowering: GraphLowering, op: MulOp) -> None:
+    if lower_factor_product(lowering, op, stored_quantizations(op)):
+        return
     lhs, rhs, _ = stored_quantizations(op)
     points = (lhs.stored_zero_point, rhs.stored_zero_point)
+    forms = lowering.program.strategy.requantizer_forms
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]
-        quantized_of = _declare_product(kernel, op, points)
+        quantized_of = _declare_product(kernel, op, points, forms)
 
         def offset(body: Body, quantized: Value, zero_point: Value) -> Value:
             return body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
@@ -83,14 +88,16 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
     map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, TILE_LANES)
 
 
-def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, Value], Value]:
+def _declare_product(
+    kernel: Kernel, op: MulOp, points: Sequence[int], forms: RequantizerForms
+) -> Callable[[Body, Value], Value]:
     """Emit the stored value of a product of offsets from the zero points of stored quantized values."""
     f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
     parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
     bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_STORED - point) for point in points]
     products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
     accumulator_range = products.min(axis=0), products.max(axis=0)
-    requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range)
+    requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range, forms)
     if requantizer is None:
         how = requantization(op.rounding, parameters, _LARGEST_STORED * _LARGEST_STORED)
         rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")

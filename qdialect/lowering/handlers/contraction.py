@@ -142,5 +142,5 @@ def epilogue_of(
     if not isinstance(op, AnyFused):
         return Epilogue()
     residual = None if op.residual is None else lowering.slot(op.residual)
-    stages = stage_kernels(op, accumulator_range, in_words=lowering.program.strategy.adds_words)
+    stages = stage_kernels(op, accumulator_range, lowering.program.strategy.requantizer_forms)
     return Epilogue(stages, residual)

@@ -82,14 +82,15 @@ def map_stored(
     declare: Declare,
     label: str,
     width: int = VECTOR,
+    vectors: int = 1,
 ) -> None:
-    """`map_values` on tensors that have a slot already."""
+    """`map_values` on tensors that have a slot already, by tiles of up to `vectors` rows of `width` elements."""
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
     emit = _on_stored_values(declare(kernel), target, sources)
     operands = [_operand_of(source, shape, lanes) for source in sources]
-    emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
+    emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width, vectors=vectors)
     lowering.program.call(kernel, label)
 
 

@@ -62,13 +62,15 @@ def emit_map(
     width: int = VECTOR,
     rows: int = 1,
     step: int = 1,
+    vectors: int = 1,
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
 
     Operands may go on by up to `step` elements along the innermost axis.
 
     A tile is `width` elements of the innermost axis, fewer where the arithmetic is wider than the quantized values, and
-    `rows` of the axis before it, which they must divide.
+    `rows` of the axis before it, which they must divide.  With several `vectors` as many of them as there are follow
+    each other in a tile.
     """
     declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
     target = declare_operand(kernel, "output", output)
@@ -77,11 +79,35 @@ def emit_map(
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {*range(step + 1)}:
         axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
+    done = _emit_vectors(kernel, outer, inner, declared, target, emit, (width, vectors)) if vectors > 1 else 0
     vector = TILE_LANES if target.buffer.element == "f32" else max(width, VECTOR)
-    for start, extent, tile in _stretches(inner.size, width, vector):
+    for start, extent, tile in _stretches(inner.size - done, width, vector) if done < inner.size else ():
         part = [*outer, Axis(extent, inner.strides)]
         tiles = ((*(1,) * (len(outer) - 1), rows) if outer else ()) + (tile,)
-        _emit_part(kernel, part, start, tiles, declared, target, emit)
+        _emit_part(kernel, part, done + start, tiles, declared, target, emit)
+
+
+def _emit_vectors(
+    kernel: Kernel,
+    outer: Sequence[Axis],
+    inner: Axis,
+    operands: Sequence[Declared],
+    target: Declared,
+    emit: Emit,
+    tile: tuple[int, int],
+) -> int:
+    """Emit the tiles of two vectors and more, an axis for the vectors; how many elements of `inner` they have."""
+    width, vectors = tile
+    done = 0
+    for count in (vectors, inner.size // width % vectors):
+        extent = (inner.size - done) // (width * max(count, 1)) * width * count
+        if count > 1 and extent:
+            sizes = (extent // (width * count), width * count), (count, width), (width, 1)
+            split_axes = [Axis(size, tuple(step * s for s in inner.strides)) for size, step in sizes]
+            tiles = (*(1,) * (len(outer) + 1), count, width)
+            _emit_part(kernel, [*outer, *split_axes], done, tiles, operands, target, emit)
+            done += extent
+    return done
 
 
 def _stretches(size: int, width: int, vector: int) -> list[tuple[int, int, int]]:

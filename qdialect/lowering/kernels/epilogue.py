@@ -18,6 +18,7 @@ from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.stages.stage_kernel import (
     STAGE_KERNELS,
     Bounds,
@@ -123,11 +124,11 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
 
 
 def stage_kernels(
-    op: AnyFused, accumulator_range: tuple[IntArray, IntArray], *, in_words: bool
+    op: AnyFused, accumulator_range: tuple[IntArray, IntArray], forms: RequantizerForms
 ) -> tuple[StageKernel, ...]:
     """What computes the stages of `op`, for accumulators in `accumulator_range`, by channel.
 
-    `in_words` says whether the target adds and shifts packed words, each by a number of its own.
+    `forms` are those of requantizations that the target is fast at.
 
     Raises `CompileError` where a stage cannot be compiled.
     """
@@ -140,7 +141,7 @@ def stage_kernels(
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower, in_words)))
+        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower, forms)))
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 

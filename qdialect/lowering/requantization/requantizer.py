@@ -17,6 +17,8 @@ from qdialect.lowering.requantization.fixed_point_multiplier import (
     fixed_point_multiplier,
     shifted_thresholds,
 )
+from qdialect.lowering.requantization.forms import NO_FORMS, RequantizerForms
+from qdialect.lowering.requantization.multiply_add_rounding import multiply_add_rounding
 from qdialect.lowering.requantization.word_multiplier import word_multiplier
 from qdialect.lowering.text.emitters import EmitRequantize
 from qdialect.lowering.text.scalar_body import Body, Value
@@ -83,12 +85,10 @@ def requantizer_of(
     bounds: tuple[int, int],
     shift: int,
     accumulator_range: tuple[IntArray, IntArray],
-    *,
-    in_words: bool = False,
+    forms: RequantizerForms = NO_FORMS,
 ) -> Requantizer | None:
     """The cheapest exact requantization plus `shift` for accumulators in `accumulator_range`; None if none is known.
 
-    `in_words` says whether the target adds and shifts packed words, each by a number of its own.
     A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
@@ -96,6 +96,8 @@ def requantizer_of(
         if steps is None:
             return None
         near = channel_multipliers(params, len(steps.low))
-        return (word_multiplier(steps, near) if in_words else None) or fixed_point_multiplier(steps, near)
+        found = multiply_add_rounding(steps, near, zero_point + shift) if forms.multiply_adds else None
+        found = found or (word_multiplier(steps, near) if forms.words else None)
+        return found or fixed_point_multiplier(steps, near)
     largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
     return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

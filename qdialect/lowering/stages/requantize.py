@@ -42,7 +42,7 @@ class RequantizeKernel(StageKernel):
         parameters = requantize_parameters(stage.rounding, multipliers)
         requantizer = requantizer_of(
             *(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range),
-            in_words=site.in_words,
+            site.forms,
         )
         if requantizer is not None:
             return cls(site, requantizer, None)

@@ -17,6 +17,7 @@ from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.memory.storage import signed_shift
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.requantization.forms import RequantizerForms
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import IntArray
 
@@ -53,8 +54,8 @@ class StageSite:
     """The range of the accumulators, by channel."""
     follower: type[StageKernel] | None
     """What computes the next stage."""
-    in_words: bool
-    """Whether the target adds and shifts packed words, each by a number of its own."""
+    forms: RequantizerForms
+    """What the target is fast at."""
 
     @property
     def quantization(self) -> Quantization:

@@ -148,7 +148,9 @@ def _is_folded(op: ir.Operation) -> bool:
     if op.name == "arith.cmpf":
         return all(user.name == "arith.select" and _is_minimum(user) for user in users)
     if op.name == "arith.andi":
-        return _is_of_64_bits(op) and all(user.name == "arith.muli" for user in users)
+        # Two operations on bits are one `vpternlogd`.
+        is_of_three = all(user.name == "arith.ori" for user in users)
+        return is_of_three or (_is_of_64_bits(op) and all(user.name == "arith.muli" for user in users))
     if op.name == "arith.shli":
         return _is_of_64_bits(op) and all(user.name == "arith.shrsi" and _is_folded(user) for user in users)
     if op.name == "arith.shrsi" and _is_of_64_bits(op):

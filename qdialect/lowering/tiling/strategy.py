@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.requantization.forms import NO_FORMS, RequantizerForms
 from qdialect.lowering.tiling.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
 from qdialect.target import Target
@@ -104,8 +105,8 @@ class Strategy:
     """Contraction: whether permutes put together bytes that lie apart, and products are not of matrix tiles."""
     adds_in_f32: bool = False
     """Quantized sums: whether fused multiply-adds and conversions cost less than products and shifts of integers."""
-    adds_words: bool = False
-    """Requantization: whether packed words are added and shifted, each by a number of its own."""
+    requantizer_forms: RequantizerForms = NO_FORMS
+    """Requantization: what the target is fast at."""
     f32_lanes: int = 16
     """Products of f32 numbers: columns of a register tile of eight rows."""
     function_lanes: int = 16
@@ -277,7 +278,7 @@ def strategy_of(target: Target) -> Strategy:
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
-        adds_words=instructions.adds_words,
+        requantizer_forms=RequantizerForms("fma" in target.cpu_features, instructions.adds_words),
         # Two vectors for each row: a row's number is then loaded once for both.
         f32_lanes=2 * _WIDE if instructions.lanes == _WIDE else _WIDE,
         function_lanes=_FUNCTION_VECTORS * _WIDE if instructions.lanes == _WIDE else _WIDE,

@@ -5,8 +5,8 @@ to 0..255 before them is left out, and integers already there lose nothing.  Oth
 meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
 their use as indices of a table of 256 entries.
 
-Where the integers are a sum shifted right, by a few bits as far as is known, 16 bits hold what matters of them: words
-are packed, added and shifted, half as many instructions as for the integers.
+Where the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, 16 bits hold what matters of
+them: words are packed, added and shifted, half as many instructions as for the integers.
 
 Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
 lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
@@ -236,20 +236,18 @@ class _Words:
 
     high: ir.Value
     rest: ir.Value
-    shift: ir.Value
+    shift: ir.Value | None
     known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
     """What was packed already of a rest or a shift, by where it is."""
 
     def pack(self, group: list[Position], lanes: int) -> ir.Value:
         """As `_pack`; what is added and shifted by is the same for all rows, and packed once for them."""
-        halves = (
-            _halves(self.high, group, lanes),
-            *(self._packed(one, group, lanes) for one in (self.rest, self.shift)),
-        )
-        words = [
-            b.binary("arith.shrsi", ADD_WORDS[lanes].emit(high, rest), shift)
-            for high, rest, shift in zip(*halves, strict=True)
-        ]
+        high, rest = _halves(self.high, group, lanes), self._packed(self.rest, group, lanes)
+        shifts = (None, None) if self.shift is None else self._packed(self.shift, group, lanes)
+        words: list[ir.Value] = []
+        for own, addend, shift in zip(high, rest, shifts, strict=True):
+            total = ADD_WORDS[lanes].emit(own, addend)
+            words.append(total if shift is None else b.binary("arith.shrsi", total, shift))
         return PACK_BYTES[lanes].emit(*words)
 
     def _packed(self, integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
@@ -263,11 +261,11 @@ class _Words:
 def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
     """What packed words may be computed from, where the target adds and shifts them."""
     shifted = b.defining(integers, "arith.shrsi")
-    total = b.defining(shifted.operands[0], "arith.addi") if shifted else None
-    if shifted is None or total is None or lanes not in ADD_WORDS:
+    total = b.defining(shifted.operands[0] if shifted else integers, "arith.addi")
+    if total is None or lanes not in ADD_WORDS:
         return None
-    (high, rest), shift = total.operands, shifted.operands[1]
-    is_short = _is_within(rest, 2**15 - 1) and _is_within(shift, _LONGEST_SHIFT)
+    (high, rest), shift = total.operands, shifted.operands[1] if shifted else None
+    is_short = _is_within(rest, 2**15 - 1) and (shift is None or _is_within(shift, _LONGEST_SHIFT))
     return _Words(high, rest, shift) if is_short else None
 
 

@@ -18,7 +18,7 @@ func.func @main(%x: tensor<1x4x4x16xui8>) -> tensor<1x4x4x16xui8> {
   } : (tensor<1x4x4x16xui8>, tensor<16x1x1x16xi8>) -> tensor<1x4x4x16xi32>
   %1 = "qnn.requantize"(%0) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
-    output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
+    output_scale = 2.1 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
   } : (tensor<1x4x4x16xi32>) -> tensor<1x4x4x16xui8>
   %2 = "qnn.conv2d"(%1, %w1) {
     input_scale = 0.5 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.25>,
@@ -27,7 +27,7 @@ func.func @main(%x: tensor<1x4x4x16xui8>) -> tensor<1x4x4x16xui8> {
   } : (tensor<1x4x4x16xui8>, tensor<16x1x1x16xi8>) -> tensor<1x4x4x16xi32>
   %3 = "qnn.requantize"(%2) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
-    output_scale = 3.0 : f64, output_zero_point = 9 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
+    output_scale = 3.1 : f64, output_zero_point = 9 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
   } : (tensor<1x4x4x16xi32>) -> tensor<1x4x4x16xui8>
   return %3 : tensor<1x4x4x16xui8>
 }
