@@ -29,7 +29,8 @@ from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kern
 
 # Blocks are as they should be, and to look at them again and again takes longer than the patterns.
 _NO_REGIONS = "{region-simplify=disabled}"
-_BUFFERIZE = f"builtin.module(one-shot-bufferize,canonicalize{_NO_REGIONS},cse,func.func(canonicalize{_NO_REGIONS}))"
+_CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
+_BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"
 _PASS = "qnn-to-vector"
 _ROOT = "root"
 # Bytes of a copy that is written as one vector; what is longer was tiled.
@@ -129,7 +130,6 @@ def _vectorization(module: ir.Value) -> None:
     loops = structured_transform.MatchOp.match_op_names(vectorized, ["scf.for"]).result
     # The accumulator tile leaves memory: it is carried through the reduction loops as vectors.
     loop_transform.HoistLoopInvariantSubsetsOp(loops)
-    apply_patterns(vectorized, transform.ApplyCanonicalizationPatternsOp)
 
 
 def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
