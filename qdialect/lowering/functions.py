@@ -36,6 +36,13 @@ def ops_named(module: ir.Module, *names: str) -> list[ir.Operation]:
     return found
 
 
+def function_of(op: ir.Operation) -> ir.Operation:
+    """The outermost op of the module that `op` is in, or is."""
+    while (parent := op.parent) is not None and parent.parent is not None:
+        op = parent.operation
+    return op
+
+
 def has_body(function: ir.Operation) -> bool:
     """Whether `function` is more than a declaration."""
     return len(function.regions[0].blocks) > 0

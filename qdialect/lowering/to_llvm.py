@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from qdialect._mlir import ir, memref_transform, vector_transform
-from qdialect.lowering.functions import ops_named
+from qdialect.lowering.functions import function_of, ops_named
 from qdialect.lowering.neutral_starts import drop_neutral_starts
 from qdialect.lowering.strided_slices import shuffle_slices
 from qdialect.lowering.to_gomp import add_entry, outline
 from qdialect.lowering.unroll_loops import unroll_loops
-from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
+from qdialect.lowering.vector_rows import unroll_transfers
 
 _TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub,vector}"
 # Function by function: the ops of one stay in the cache from pass to pass, and functions are apart for several threads.
@@ -52,13 +53,24 @@ def to_llvm(module: ir.Module) -> None:
     team = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
-        apply_schedule(module.operation, _expansion, "qnn-to-llvm")
+        for function in dict.fromkeys(map(function_of, unroll_transfers(module))):
+            apply_schedule(function, _transfers, "qnn-to-llvm")
+        with grouped(module) as group:
+            apply_schedule(group, _expansion, "qnn-to-llvm")
         shuffle_slices(module)
         drop_neutral_starts(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
         add_entry(module, team)
+
+
+def _transfers(function: ir.Value) -> None:
+    """Write that transfers of several dimensions become transfers of their rows.
+
+    Not in a group: from the last op to the first, upstream's pattern inserts rows before there is what they belong to.
+    """
+    apply_patterns(function, partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True))
 
 
 def _expansion(module: ir.Value) -> None:
@@ -68,7 +80,6 @@ def _expansion(module: ir.Value) -> None:
         module,
         # A reduction of float numbers stays one chain, in their order.
         *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
-        partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True),
         memref_transform.ApplyExpandStridedMetadataPatternsOp,
         vector_transform.ApplyLowerBitCastPatternsOp,
         vector_transform.ApplyLowerBroadcastPatternsOp,

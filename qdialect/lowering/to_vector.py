@@ -25,11 +25,12 @@ from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.f32_products import vectorize_f32_products
 from qdialect.lowering.functions import functions, ops_named
-from qdialect.lowering.upstream import apply_patterns, apply_schedule, load_kernel_dialects, run_passes
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
 
 # Blocks are as they should be, and to look at them again and again takes longer than the patterns.
 _NO_REGIONS = "{region-simplify=disabled}"
-_BUFFERIZE = f"builtin.module(one-shot-bufferize,canonicalize{_NO_REGIONS},cse,func.func(canonicalize{_NO_REGIONS}))"
+_CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
+_BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"
 _PASS = "qnn-to-vector"
 _ROOT = "root"
 # Bytes of a copy that is written as one vector; what is longer was tiled.
@@ -61,6 +62,8 @@ def to_vector(module: ir.Module) -> None:
                     function, lambda target, micro_kernels=micro_kernels: _tiling(target, micro_kernels), _PASS
                 )
         vectorize_f32_products(module)
+        with grouped(module) as group:
+            apply_schedule(group, _empty_slices, _PASS)
         apply_schedule(module.operation, _vectorization, _PASS)
         run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
@@ -120,16 +123,19 @@ def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> N
         _tile_and_fuse(function, micro_kernel)
 
 
-def _vectorization(module: ir.Value) -> None:
-    """Write the schedule of the rest, once for all functions: MLIR takes milliseconds to gather its patterns."""
+def _empty_slices(module: ir.Value) -> None:
+    """Write that slices of empty tensors are empty tensors."""
     # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
     apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
+
+
+def _vectorization(module: ir.Value) -> None:
+    """Write the schedule of the rest, once for all functions: MLIR takes milliseconds to gather its patterns."""
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
     vectorized = structured_transform.VectorizeChildrenAndApplyPatternsOp(module, vectorize_nd_extract=True).result
     loops = structured_transform.MatchOp.match_op_names(vectorized, ["scf.for"]).result
     # The accumulator tile leaves memory: it is carried through the reduction loops as vectors.
     loop_transform.HoistLoopInvariantSubsetsOp(loops)
-    apply_patterns(vectorized, transform.ApplyCanonicalizationPatternsOp)
 
 
 def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from qdialect import jobs
@@ -56,6 +57,28 @@ def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
         transform_interpreter.apply_named_sequence(payload, script.body.operations[0], script)
     except ValueError as error:
         raise error_at(payload.location, f"{name}: {' '.join(str(error).split())}") from error
+
+
+@contextmanager
+def grouped(module: ir.Module) -> Generator[ir.Operation]:
+    """An op with the functions of `module` in it, for as long as the context lasts.
+
+    In an op that is not isolated from above, patterns are applied in one iteration, from the last op to the first, and
+    blocks are left as they are. In a module or function they are applied until an iteration changes nothing, and each
+    iteration ends with a look at all blocks, which takes longer than most patterns.
+    """
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(module.body):
+        ops = list(module.body.operations)
+        group = ir.Operation.create("scf.execute_region", regions=1)
+        block = group.regions[0].blocks.append()
+    for op in ops:
+        block.append(op)
+    try:
+        yield group
+    finally:
+        for op in list(block.operations):
+            module.body.append(op)
+        group.erase()
 
 
 def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:

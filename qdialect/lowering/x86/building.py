@@ -47,6 +47,11 @@ def integer_bits(type_: ir.Type) -> int:
     return element.width if isinstance(element, ir.IntegerType) else 64
 
 
+def element_bits(type_: ir.Type) -> int:
+    """Bits of an integer or a float; 64 for an index."""
+    return type_.width if isinstance(type_, ir.IntegerType | ir.FloatType) else 64
+
+
 def emit(
     name: str, result: ir.Type, *operands: ir.Value, attributes: Mapping[str, ir.Attribute] = MappingProxyType({})
 ) -> ir.Value:
@@ -243,3 +248,9 @@ def index(value: int) -> ir.Value:
     """A constant index."""
     type_ = ir.IndexType.get()
     return _constant(type_, ir.IntegerAttr.get(type_, value))
+
+
+def index_value(value: ir.Value) -> int | None:
+    """The number that a constant index is, if it is one."""
+    owner = defining(value, "arith.constant")
+    return ir.IntegerAttr(owner.attributes["value"]).value if owner else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from dataclasses import dataclass
 from operator import mul
 
 from qdialect._mlir import ir, vector
@@ -17,6 +18,7 @@ from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
+_VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 _FARTHEST = 2**31
 """A constant index is of 32 bits."""
 _RUN_TIME = -(2**31)
@@ -28,14 +30,16 @@ class FlatAddress:
     """What is `distance` away from an element of a buffer of one dimension."""
 
     buffer: ir.Value
-    start: ir.Value
+    start: ir.Value | None
+    """The index that is not constant; None for 0."""
     pointer: ir.Value | None
-    """To the element; None where the offset of the buffer is known at run time only, or is too large."""
+    """To the element at `start`; None where the offset of the buffer is known at run time only, or is too large."""
     distance: int = 0
 
     def further(self, distance: int) -> FlatAddress:
         """The element `distance` away."""
-        return replace(self, distance=self.distance + distance)
+        # `dataclasses.replace` takes four times as long.
+        return FlatAddress(self.buffer, self.start, self.pointer, self.distance + distance)
 
     def load(self, lanes: int) -> ir.Value:
         """The 1-d vector of `lanes` elements that begins here.
@@ -47,7 +51,7 @@ class FlatAddress:
             return b.load(lanes, self.buffer, self._indices())
         element = ir.MemRefType(self.buffer.type).element_type
         pointer = _further(self.pointer, self.distance, element) if self.distance else self.pointer
-        size = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), b.integer_bits(element) // 8)
+        size = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), b.element_bits(element) // 8)
         return b.emit("llvm.load", ir.VectorType.get([lanes], element), pointer, attributes={"alignment": size})
 
     def store(self, value: ir.Value) -> None:
@@ -55,34 +59,75 @@ class FlatAddress:
         vector.store(value, self.buffer, self._indices())
 
     def _indices(self) -> list[ir.Value]:
-        return b.shifted([self.start], [self.distance])
+        return [b.index(self.distance)] if self.start is None else b.shifted([self.start], [self.distance])
 
 
-def flat_address(buffer: ir.Value, indices: Sequence[ir.Value]) -> FlatAddress:
-    """The element at `indices` of a memref with static strides that are not negative."""
+def flat_address(
+    buffer: ir.Value, indices: Sequence[ir.Value], pointers: dict[ir.Value, ir.Value] | None = None
+) -> FlatAddress:
+    """The element at `indices` of a memref with static strides that are not negative.
+
+    `pointers` are those to the first elements of flat buffers that are there already; new ones are added, right behind
+    the buffers.
+    """
+    strides = static_strides(ir.MemRefType(buffer.type)) or ()
+    flat, offset, pointer = _whole(buffer, {} if pointers is None else pointers)
+    numbers = [b.index_value(index) for index in indices]
+    distance = offset + sum(number * stride for number, stride in zip(numbers, strides, strict=True) if number)
+    if pointer is None or not 0 <= distance < _FARTHEST:
+        return FlatAddress(flat, _sum_of_products(indices, strides, offset), None)
+    moving = [(index, stride) for index, stride, n in zip(indices, strides, numbers, strict=True) if n is None]
+    if not moving:
+        return FlatAddress(flat, None, pointer, distance)
+    start = _sum_of_products([index for index, _ in moving], [stride for _, stride in moving], 0)
+    return FlatAddress(flat, start, _at(pointer, start, ir.MemRefType(flat.type).element_type), distance)
+
+
+def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Value, int, ir.Value | None]:
+    """A buffer of one dimension, the index of the first element of `buffer` in it, and the pointer to its own first.
+
+    It is what `buffer` is a view of, where that is flat: no view has to be described at run time then.
+    """
+    source, offset = b.looked_through(buffer, *_VIEWS), ir.MemRefType(buffer.type).get_strides_and_offset()[1]
+    if _is_flat(source.type) and 0 <= offset < _FARTHEST:
+        if source not in pointers:
+            with _behind(source):
+                pointers[source] = _pointer(source)
+        return source, offset, pointers[source]
     flat = _flat(buffer)
-    start = _sum_of_products(indices, static_strides(ir.MemRefType(buffer.type)) or (), 0)
-    return FlatAddress(flat, start, _pointer(flat, start))
-
-
-def _pointer(flat: ir.Value, start: ir.Value) -> ir.Value | None:
-    """To the element `start` of a memref of one dimension, whose offset is negative by MLIR where it is dynamic."""
     type_ = ir.MemRefType(flat.type)
-    offset = type_.get_strides_and_offset()[1]
-    if not 0 <= offset < _FARTHEST:
-        return None
-    pointer, i64 = ir.Type.parse("!llvm.ptr"), ir.IntegerType.get_signless(64)
+    first = type_.get_strides_and_offset()[1]
+    # It is negative by MLIR where it is dynamic.
+    if not 0 <= first < _FARTHEST:
+        return flat, 0, None
+    return flat, 0, _further(_pointer(flat), first, type_.element_type) if first else _pointer(flat)
+
+
+def _is_flat(type_: ir.Type) -> bool:
+    """Whether a type is that of a buffer of one dimension from its first element on."""
+    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and isinstance(type_.layout, ir.AffineMapAttr)
+
+
+def _behind(value: ir.Value) -> ir.InsertionPoint:
+    owner = value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+
+
+def _pointer(flat: ir.Value) -> ir.Value:
+    """To the first element of a flat buffer."""
     # What upstream's conversion makes of a memref: the allocated pointer, the aligned one, the offset, sizes, strides.
     descriptor = b.emit("builtin.unrealized_conversion_cast", ir.Type.parse(_DESCRIPTOR), flat)
-    first = b.emit("llvm.extractvalue", pointer, descriptor, attributes={"position": ir.DenseI64ArrayAttr.get([1])})
-    if offset:
-        first = _further(first, offset, type_.element_type)
-    number = b.emit("arith.index_cast", i64, start)
+    attributes = {"position": ir.DenseI64ArrayAttr.get([1])}
+    return b.emit("llvm.extractvalue", ir.Type.parse("!llvm.ptr"), descriptor, attributes=attributes)
+
+
+def _at(pointer: ir.Value, start: ir.Value, element: ir.Type) -> ir.Value:
+    number = b.emit("arith.index_cast", ir.IntegerType.get_signless(64), start)
     attributes = {
         "rawConstantIndices": ir.DenseI32ArrayAttr.get([_RUN_TIME]),
-        "elem_type": ir.TypeAttr.get(type_.element_type),
+        "elem_type": ir.TypeAttr.get(element),
     }
-    return b.emit("llvm.getelementptr", pointer, first, number, attributes=attributes)
+    return b.emit("llvm.getelementptr", pointer.type, pointer, number, attributes=attributes)
 
 
 def _further(pointer: ir.Value, distance: int, element: ir.Type) -> ir.Value:

@@ -13,7 +13,7 @@ from operator import mul
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.lowering.functions import ops_named
+from qdialect.lowering.functions import function_of, ops_named
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.flat_address import flat_address
@@ -29,17 +29,10 @@ _WIDENINGS = ("arith.extsi", "arith.extui")
 def flatten_lanes(module: ir.Module, tile: Tile) -> None:
     """Make the tiles behind casts from flat vectors flat, in place; what is written is cast before."""
     casts = [cast for cast in ops_named(module, _CAST) if tile.matches(cast.results[0].type)]
-    for function in dict.fromkeys(map(_function_of, casts)):
+    for function in dict.fromkeys(map(function_of, casts)):
         for op in _operations(function):
             if _is_by_element(op, tile) and any(_flat_source(operand, tile) for operand in op.operands):
                 _flatten(op, tile)
-
-
-def _function_of(op: ir.Operation) -> ir.Operation:
-    """The outermost op of the module that `op` is in."""
-    while (parent := op.parent) is not None and parent.parent is not None:
-        op = parent.operation
-    return op
 
 
 def _operations(function: ir.Operation) -> list[ir.Operation]:

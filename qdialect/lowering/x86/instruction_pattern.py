@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from qdialect._mlir import ir, rewrite
+from qdialect.lowering.functions import function_of, ops_named
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
 
 M = TypeVar("M")
@@ -57,12 +58,14 @@ class InstructionPattern(ABC, Generic[M]):
 
 def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> None:
     """Apply `patterns` to all of `module` until none matches, and explain what is left alone."""
-    if not patterns:
-        return
-    found = rewrite.RewritePatternSet()
+    found = rewrite.RewritePatternSet(module.context)
     for pattern in patterns:
         found.add(pattern.root, pattern.apply, pattern.benefit)
-    rewrite.apply_patterns_and_fold_greedily(module, found.freeze(), _once_each())
+    frozen, config = found.freeze(), _once_each()
+    # Functions without a root are left out: every op of a function is looked at, and folded.
+    roots = ops_named(module, *{pattern.root for pattern in patterns})
+    for function in dict.fromkeys(map(function_of, roots)):
+        rewrite.apply_patterns_and_fold_greedily(function, frozen, config)
     if is_explained():
         _explain(module, patterns)
 
