@@ -15,6 +15,7 @@ from qdialect.lowering.x86.constant_division import ConstantDivision
 from qdialect.lowering.x86.dot_product import DotProduct
 from qdialect.lowering.x86.exact_multiply_add import ExactMultiplyAdd
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
+from qdialect.lowering.x86.float_sums import sum_as_floats
 from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.x86.instruction_set import instruction_set_of
@@ -47,6 +48,8 @@ def to_x86(module: ir.Module, target: Target) -> None:
         contract_in_tiles(module, target)
         if instructions := instruction_set_of(target):
             fetch_results(module, instructions.machine)
+        if not target.is_portable:
+            sum_as_floats(module)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
         if instructions := instruction_set_of(target):

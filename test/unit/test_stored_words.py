@@ -33,8 +33,8 @@ def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
 
 
-def always(op: Contraction, strategy: Strategy) -> bool:
-    del op, strategy
+def always(op: Contraction, strategy: Strategy, beside: float = 0) -> bool:
+    del op, strategy, beside
     return True
 
 
@@ -68,6 +68,7 @@ def stores(text: str) -> bool:
         ("znver3", True),
         ("haswell", False),
         ("znver2", False),
+        ("avx2,tune=znver4", True),
         ("avx512vnni", False),
     ],
 )

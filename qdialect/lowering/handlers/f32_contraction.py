@@ -34,7 +34,9 @@ from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.quant_math.float32.row_sum import partial_sums
 
-_ROWS = 8
+_ROWS, _YMM_ROWS = 8, 6
+"""Of a tile of products; with 256 bits 16 registers hold the sums of six rows of two vectors, and three operands."""
+_YMM = 8
 _CHAINS = 4
 """Vectors of results that hide each other's latency."""
 _FEW_LANES, _MANY_LANES = 32, 64
@@ -156,7 +158,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         _products(op),
         finish,
         lowering.program.strategy.f32_lanes,
-        _ROWS,
+        _rows(lowering),
     )
     emit_reduction(kernel, reduction)
     lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
@@ -191,10 +193,14 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
             _products(op),
             finish,
             lowering.program.strategy.f32_lanes,
-            _ROWS,
+            _rows(lowering),
         )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+
+
+def _rows(lowering: GraphLowering) -> int:
+    return _YMM_ROWS if lowering.program.strategy.lanes == _YMM else _ROWS
 
 
 def _products(op: F32MatmulOp | F32Conv2DOp) -> Fold:

@@ -32,6 +32,8 @@ _LONG = (*ALGORITHMS, "arith.divf")
 """Functions of which several vectors are computed side by side: each waits for its own results."""
 _HALF = ("math.tanh",)
 """Of them those that keep four numbers of each element alive: half as many vectors fill the registers."""
+_LOOKED_UP, _YMM = ("math.tanh", "math.erf"), 8
+"""Those with tables of 16 numbers, which take two registers each with 256 bits: one vector at a time leaves some."""
 _BYTES = ("i8", "ui8")
 
 Held = dict[ir.Value, Value]
@@ -118,6 +120,8 @@ class _Island:
         if not has_function or found != {"f32"}:
             return TILE_LANES
         strategy = self.lowering.program.strategy
+        if strategy.lanes == _YMM and any(op.name in _LOOKED_UP for op in self.members):
+            return _YMM
         has_row_number = any(isinstance(source, Stored) and source.shape[-1:] == (1,) for source in self.sources)
         lanes = strategy.row_function_lanes if has_row_number else strategy.function_lanes
         is_half = any(op.name in _HALF for op in self.members)

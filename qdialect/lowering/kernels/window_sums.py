@@ -21,7 +21,7 @@ from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.text.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.text.kernel_text import Loops, Operand, Tag, Tensor
 from qdialect.lowering.tiling.strategy import split
 
 _K_GROUP = 4
@@ -29,11 +29,11 @@ _K_GROUP = 4
 _OVERHEAD = 8
 
 
-def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> BufferSlot | None:
+def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis], factor: int = 1) -> BufferSlot | None:
     """Append the kernel call that sums up the windows of the pixels along `axes`: an i32 for each, in their order.
 
-    None where zero points need no sums, where the sums differ from channel to channel, and where a column of ones is
-    cheaper.
+    Each sum is multiplied by `factor`.  None where zero points need no sums, where the sums differ from channel to
+    channel, and where a column of ones is cheaper.
     """
     rows, groups = program.strategy.sum_rows, op.channel_groups()
     if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].per_block > 1:
@@ -53,8 +53,10 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
     data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
-    ones *= np.int8(op.factor_of_ones(program.strategy))
-    columns = kernel.read(kernel.data("ones", ones, is_weight=True), View(ones.shape, row_major(ones.shape)))
+    own = op.factor_of_ones(program.strategy)
+    ones *= np.int8(own)
+    weights = kernel.data("ones", ones, is_weight=True, in_pairs=own == 1 and program.strategy.pair_model is not None)
+    columns = kernel.read(weights, View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         micro_kernel = kernel.next_micro_kernel()
@@ -77,9 +79,20 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
         added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
         destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
         root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
-        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
+        kernel.store(_multiplied(kernel, Operand(added, segment.loops), target, root, factor), where)
     program.call(kernel, "window sums")
     return slot
+
+
+def _multiplied(kernel: Kernel, sums: Operand, target: Operand, root: Tag, factor: int) -> Tensor:
+    """`sums` times `factor` in their destination."""
+    loops = Loops(sums.loops)
+    if factor == 1:
+        return kernel.copy(loops, sums, target, root)
+    body = kernel.body([sums])
+    return kernel.generic(
+        loops, [sums], target, body, body.multiply(body.inputs[0], body.constant(factor, "i32")), root
+    )
 
 
 def group_axes(group: ChannelGroup) -> list[Axis]:

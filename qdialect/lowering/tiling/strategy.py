@@ -167,7 +167,7 @@ class Strategy:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def sweeps_pixels(self, weights: Swept, data: Swept, results: int) -> bool:
+    def sweeps_pixels(self, weights: Swept, data: Swept, results: int, *, as_floats: bool = False) -> bool:
         """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
 
         The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
@@ -181,13 +181,17 @@ class Strategy:
         read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
         what other cores read, and may come from memory.
 
-        `results` are the elements that a tile of channels has, with those of a residual.
+        `results` are the elements that a tile of channels has, with those of a residual; sums may be added `as_floats`.
         """
         if self.fixed_sweep is not None:
             return self.fixed_sweep
         channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
-        return pixels_inside < channels_inside or self._keeps_weights(weights, data, results)
+        if pixels_inside < channels_inside:
+            return True
+        is_near = as_floats and data.size <= self.near_bytes
+        is_fast = is_near or (self.model is not None and self.model.products is Products.BYTES)
+        return is_fast and self.lanes != _WIDE and self._keeps_weights(weights, data, results)
 
     def _keeps_weights(self, weights: Swept, data: Swept, results: int) -> bool:
         """Whether a tile of channels meets all pixels because its weights are nearer than those of all channels.
@@ -197,14 +201,10 @@ class Strategy:
         are not read in a row: each costs as much as six lines that are.  Few tiles of pixels are over before the
         weights have been read.
 
-        Dot products of 256 bits gain 4 to 5 % of a layer by this; those of 512 bits, or of words, gained nothing that
-        could be told from noise.
+        Dot products of 256 bits gain 4 to 5 % of a layer by this, words that are added up as floats 3 to 6 % where
+        the data stays near; those of 512 bits, or of other words, gained nothing that could be told from noise.
         """
-        if self.model is None or self.model.products is not Products.BYTES or self.lanes == _WIDE:
-            return False
-        if data.tiles < _MANY_TILES:
-            return False
-        if weights.size <= self.model.machine.l1_bytes // 2:
+        if self.model is None or data.tiles < _MANY_TILES or weights.size <= self.model.machine.l1_bytes // 2:
             return False
         read = data.size * weights.tiles * (4 if data.size > self.near_bytes else 1)
         return read + 6 * LANES * results * weights.tiles < weights.size * data.tiles
@@ -262,7 +262,7 @@ def strategy_of(target: Target) -> Strategy:
     model, instructions = tile_model(target), instruction_set_of(target)
     if model is None or instructions is None:
         return _GENERIC
-    registers = target.machine.vector_registers
+    registers, multiplies_words = target.machine.vector_registers, instructions.multiplies_words
     interleaved = min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
         tuple(choice.tiles for choice in model.choices()),
@@ -272,8 +272,8 @@ def strategy_of(target: Target) -> Strategy:
         interleaved_rows=interleaved,
         lanes=instructions.lanes,
         weighs_taps_by_words=instructions.lanes != _WIDE,
-        multiplies_words=instructions.multiplies_words,
-        stored_word_model=replace(model, products=Products.STORED_WORDS) if instructions.multiplies_words else None,
+        multiplies_words=multiplies_words,
+        stored_word_model=replace(model, products=instructions.word_products) if multiplies_words else None,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
