@@ -13,8 +13,8 @@ from qdialect.lowering.functions import MAIN, functions, has_body, name_of, ops_
 from qdialect.lowering.lowered import PHASE, TARGET
 
 _KERNELS = 16
-# Kernels in all: an engine for a group takes some milliseconds to start.
-_WORTH = 2 * _KERNELS
+# Kernels in all: an engine for a group takes some milliseconds to start, and few kernels need little memory.
+_WORTH = 4 * _KERNELS
 _NAMES_ANOTHER = ("func.call", "func.constant", "memref.get_global", "llvm.call", "llvm.mlir.addressof")
 
 
