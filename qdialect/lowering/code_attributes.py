@@ -44,6 +44,11 @@ def optimization_level(module: ir.Module) -> int:
     vector ops, for targets without instructions, and modules that were not lowered here get all of them. Instructions
     are selected, scheduled and given registers alike at each level.
     """
+    return _NOTHING if is_left_as_it_is(module) else _ALL
+
+
+def is_left_as_it_is(module: ir.Module) -> bool:
+    """Whether LLVM selects instructions for a module, from phase `linalg` on, without optimizing it before."""
     name = target_name_of(module)
     target = targets.resolve(name) if name else targets.GENERIC
-    return _ALL if target.is_generic or target.is_portable else _NOTHING
+    return not target.is_generic and not target.is_portable

@@ -31,7 +31,17 @@ from qdialect.passes.pass_base import Pass
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
-__all__ = ["Lowered", "Phase", "compile_to", "lower", "lower_further", "passes_between", "target_of", "threads_of"]
+__all__ = [
+    "Lowered",
+    "Phase",
+    "compile_to",
+    "lower",
+    "lower_further",
+    "lower_kernels",
+    "passes_between",
+    "target_of",
+    "threads_of",
+]
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,15 @@ def lower_further(found: Lowered, target: Target, until: Phase = Phase.LLVM) -> 
     for _, passes in passes_between(phase_of(found.module), until, target):
         _run(passes, found.module)
     return _result(found.module)
+
+
+def lower_kernels(module: ir.Module, target: Target) -> None:
+    """Lower a module of kernels at phase `vector`, which says nothing of a network, in place to phase `llvm`.
+
+    Raises `CompileError` for what cannot be lowered.
+    """
+    for _, passes in passes_between(phase_of(module), Phase.LLVM, target):
+        _run(passes, module)
 
 
 def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:

@@ -17,6 +17,7 @@ from qdialect.lowering.threads import MIN_CYCLES
 from qdialect.runtime import memory, openmp, saving, workspace_pool
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.runtime.external_bindings import External
+from qdialect.runtime.kernel_code import compiled_kernels
 from qdialect.target import Target
 from qdialect.threads import checked
 
@@ -72,8 +73,9 @@ def compile_module(
     found = lower(module, chosen, early, threads=wanted, clocked=clocked, min_cycles=min_cycles)
     # What a file would be made of: at phase `llvm` a module has ten times as many ops.
     kept = saving.kept(found.module)
+    kernels = compiled_kernels(found.module, chosen) if early is Phase.VECTOR else None
     lowered = lower_further(found, chosen)
-    return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True)
+    return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True, kernels=kernels)
 
 
 def prepared(module: ir.Module, target: str | Target, threads: int, is_verified: bool = False) -> tuple[Target, int]:

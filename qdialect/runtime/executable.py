@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import target as targets
-from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.lowered import target_name_of
@@ -20,6 +19,7 @@ from qdialect.runtime import memory, openmp, saving, workspace_pool
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.external_bindings import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.kernel_code import KernelCode, empty
 from qdialect.runtime.native import NativeExecutable, NetworkCode, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
 
@@ -38,12 +38,14 @@ class CompiledExecutable(NativeExecutable):
         *,
         kept: bytes | None = None,
         empties: bool = False,
+        kernels: KernelCode | None = None,
     ) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the workspaces.
 
         `externals` compute the functions that go to a target. `kept` is the module as `saving.kept` gives it, at this
-        phase or an earlier one. Who has no use for the module any more lets it be emptied, as `CompiledCode` does.
-        Raises `CompileError` where the machine does not have the memory, and where a function of a target is not there.
+        phase or an earlier one, and `kernels` are those that were compiled before the rest. Who has no use for the
+        module any more lets it be emptied, as `CompiledCode` does. Raises `CompileError` where the machine does not
+        have the memory, and where a function of a target is not there.
         """
         limit = workspace_pool.checked(workspaces)
         self.inputs = lowered.inputs
@@ -59,7 +61,7 @@ class CompiledExecutable(NativeExecutable):
         self._kept = saving.kept(lowered.module) if kept is None else kept
         self._constants = constants_of(lowered, allocate)
         clock = [self.ticks] if lowered.clocked else []
-        code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties)
+        code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties, kernels=kernels)
         self._takes_python = code.takes_python
         self._prepare(code, limit)
 
@@ -81,6 +83,7 @@ class CompiledCode(NetworkCode):
         externals: Mapping[str, External] = MappingProxyType({}),
         *,
         empties: bool = False,
+        kernels: KernelCode | None = None,
     ) -> None:
         """With `empties` the module of `lowered` has no ops from now on.
 
@@ -94,9 +97,11 @@ class CompiledCode(NetworkCode):
         self._externals = ExternalBindings(lowered.external_functions(), externals)
         self._externals.set_records([constants.ctypes.data + start for start, _ in lowered.externals])
         runtime = openmp.addresses() if lowered.threads > 1 else {}
-        self._machine_code = MachineCode(lowered.module, {**runtime, **self._externals.symbols})
+        self._kernels = kernels or KernelCode()
+        symbols = {**runtime, **self._externals.symbols, **self._kernels.addresses}
+        self._machine_code = MachineCode(lowered.module, symbols)
         if empties:
-            _empty(lowered.module)
+            empty(lowered.module)
 
     @property
     def takes_python(self) -> bool:
@@ -111,13 +116,8 @@ class CompiledCode(NetworkCode):
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
             values.append(addressof(TEAM_LIMIT))
-        bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, *keep))
+        bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, self._kernels, *keep))
         return self._externals.checked(bound, workspace.ctypes.data)
-
-
-def _empty(module: ir.Module) -> None:
-    for op in list(module.body.operations):
-        op.operation.erase()
 
 
 def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:
