@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import MulOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.handlers.maps import Stored, map_stored
 from qdialect.lowering.kernels.elementwise import Emit

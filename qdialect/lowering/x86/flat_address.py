@@ -8,8 +8,6 @@ half of the ops were address arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from dataclasses import dataclass
 from operator import mul
 
 from qdialect._mlir import ir, vector
