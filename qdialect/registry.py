@@ -7,13 +7,15 @@ A second entry under a name would win or lose by the order of imports, and nobod
     EVALUATORS.add(["qnn.clip"], other)  # RegistrationError
 
 A table may belong to a package of many modules, of which a network needs few: then a module is imported when one of its
-names is asked for. Which names are whose stands in `registered_names.py`, which ``make docs`` writes.
+names is asked for. Which names are whose stands in `registered_names.py`, which ``make docs`` writes. A name that
+is not there is new, and all modules of the package are imported for it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
@@ -37,6 +39,7 @@ class Registry(Mapping[str, V], Generic[V]):
     def __init__(self, subject: str, package: str = "") -> None:
         self.subject = subject
         self._entries: dict[str, V] = {}
+        self._package = package
         self._late = dict(_modules_of(package, REGISTERED.get(f"{package} {subject}", "")))
 
     def add(self, names: Iterable[str], entry: V) -> None:
@@ -71,6 +74,8 @@ class Registry(Mapping[str, V], Generic[V]):
         return self.get(name) if module is not None and module not in sys.modules else self._entries.get(name)
 
     def __getitem__(self, name: str) -> V:
+        if name not in self:
+            raise KeyError(name)
         module = self._late.get(name)
         if module is not None:
             # Another thread may be importing it: what it has registered already could call what is not there yet.
@@ -80,7 +85,11 @@ class Registry(Mapping[str, V], Generic[V]):
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self._late
+        if name in self._entries or name in self._late:
+            return True
+        if self._package and name not in _noted_names(self._package):
+            _import_all(self._package)
+        return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self._entries, **self._late})
@@ -102,6 +111,19 @@ def import_modules(package: str, path: Iterable[str], ending: str = "") -> None:
     for name in sorted(module.name for module in iter_modules(path)):
         if name.endswith(ending):
             import_module(f"{package}.{name}")
+
+
+@cache
+def _noted_names(package: str) -> frozenset[str]:
+    """All names that modules of a package register, whatever they are names of."""
+    texts = [text for key, text in REGISTERED.items() if key.startswith(f"{package} ")]
+    return frozenset(name for text in texts for name, _ in _modules_of(package, text))
+
+
+@cache
+def _import_all(package: str) -> None:
+    with LATE_IMPORTS:
+        import_modules(package, import_module(package).__path__)
 
 
 def _modules_of(package: str, text: str) -> Iterator[tuple[str, str]]:

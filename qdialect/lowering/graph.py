@@ -358,8 +358,9 @@ def _everyone_takes_arrays(value: ir.Value) -> bool:
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
-    # Importing the module of its handler notes whether it does.
-    _HANDLERS.get(op.name)
+    if op.name not in _TAKES_ARRAYS:
+        # Importing the module of its handler notes whether it does.
+        _HANDLERS.get(op.name)
     return op.name in _TAKES_ARRAYS and not reads_words(op)
 
 

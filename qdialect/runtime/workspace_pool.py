@@ -75,9 +75,15 @@ class WorkspacePool(Generic[W]):
 
     def give_back(self, workspace: W | None) -> None:
         """Return what `take` gave."""
-        caller = get_ident()
-        if caller in self._callers:
-            self._callers.remove(caller)
+        try:
+            self._return(workspace)
+        finally:
+            # Until the workspace is back, a signal handler of this thread would wait for it.
+            caller = get_ident()
+            if caller in self._callers:
+                self._callers.remove(caller)
+
+    def _return(self, workspace: W | None) -> None:
         if workspace is None or workspace.is_spare:
             return
         if not self._waiting:

@@ -43,7 +43,7 @@ func.func @main(%x: tensor<4x64xui8>) -> tensor<4x{rows}xui8> {{
 
 
 def layer(**changes: object) -> str:
-    return LAYERS.format(**{"rows": 32, "weight": 3, "scale": 0.5, **changes})
+    return LAYERS.format(**{"rows": 32, "weight": 3, "scale": 0.55, **changes})
 
 
 def stack(*rows: int) -> str:

@@ -30,6 +30,13 @@ def products(element: str, channels: int, extent: int = 5) -> ir.Module:
     }
 
     def body(data: ir.Value, factor: ir.Value, scalar: ir.Value) -> list[ir.Value]:
+        cases: list[tuple[tuple[ir.Value, ir.Value], int, int, int, dict[str, Any]]] = [
+            ((data, factor), low + 14, low, low + 12, {"rounding": Rounding.FIXED32_DOUBLE}),
+            ((factor, data), low + 100, low + 3, high - 5, {"rounding": Rounding.FIXED32_DOUBLE}),
+            ((data, factor), high, high, low, {"rounding": Rounding.FIXED64_NEAREST, "output_max": high - 9}),
+            ((scalar, data), low, low + 128, low + 128, {"rounding": Rounding.FIXED64_UP}),
+            ((data, scalar), low + 7, low + 9, low + 11, {"rounding": Rounding.F32_RNE_ZP_FIRST}),
+        ]
         return [
             build(
                 MulOp,
@@ -40,13 +47,7 @@ def products(element: str, channels: int, extent: int = 5) -> ir.Module:
                 rhs_zero_point=rhs,
                 output_zero_point=own,
             ).output
-            for operands, lhs, rhs, own, rest in (
-                ((data, factor), low + 14, low, low + 12, {"rounding": Rounding.FIXED32_DOUBLE}),
-                ((factor, data), low + 100, low + 3, high - 5, {"rounding": Rounding.FIXED32_DOUBLE}),
-                ((data, factor), high, high, low, {"rounding": Rounding.FIXED64_NEAREST, "output_max": high - 9}),
-                ((scalar, data), low, low + 128, low + 128, {"rounding": Rounding.FIXED64_UP}),
-                ((data, scalar), low + 7, low + 9, low + 11, {"rounding": Rounding.F32_RNE_ZP_FIRST}),
-            )
+            for operands, lhs, rhs, own, rest in cases
         ]
 
     return graph(types, body)

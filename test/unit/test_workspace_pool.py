@@ -131,6 +131,33 @@ def test_a_call_within_a_call_of_the_thread_gets_a_spare_one() -> None:
     assert pool.take() is outer
 
 
+class Interrupted(list[Memory]):
+    """A list during whose changes a signal handler makes a call."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
+
+    def append(self, item: Memory, /) -> None:
+        self._call()
+        super().append(item)
+
+
+def test_a_call_while_a_workspace_is_returned_gets_a_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = WorkspacePool(Memory, 1)
+    held = pool.take()
+    found: list[Memory] = []
+
+    def call() -> None:
+        found.append(pool.take())
+        pool.give_back(found[-1])
+
+    monkeypatch.setattr(pool, "_idle", Interrupted(call))
+    pool.give_back(held)
+    assert found[0].is_spare
+    assert pool.take() is held
+
+
 def test_a_lost_workspace_is_made_again() -> None:
     pool = WorkspacePool(Memory, 1)
     for _ in range(5):

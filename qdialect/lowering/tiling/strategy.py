@@ -17,8 +17,7 @@ from qdialect.target import Target
 from qdialect.target.machine import Machine
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
-_LONG = 8
-_ROWS_FOR_WORDS = 4
+_LONG, _ROWS_FOR_WORDS = 8, 4
 _MANY_TILES = 4
 """Of pixels: from so many on it counts where the weights of each come from."""
 # Of 32 registers of 16 lanes.
