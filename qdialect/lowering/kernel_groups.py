@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from qdialect._mlir import ir
-from qdialect.lowering.functions import MAIN, functions, has_body, name_of, ops_named
+from qdialect.lowering.functions import MAIN, function_of, functions, has_body, name_of, ops_named
 from qdialect.lowering.lowered import PHASE, TARGET
 
 _KERNELS = 16
@@ -48,16 +48,8 @@ def add_table(group: ir.Module) -> list[str]:
 
 def _alone(module: ir.Module) -> list[ir.Operation]:
     """The functions of `module` that name no other function and no constant of it, all but `main`."""
-    tied = {name_of(_function(op)) for op in ops_named(module, *_NAMES_ANOTHER)} | {MAIN}
+    tied = {name_of(function_of(op)) for op in ops_named(module, *_NAMES_ANOTHER)} | {MAIN}
     return [one for one in functions(module) if has_body(one) and name_of(one) not in tied]
-
-
-def _function(op: ir.Operation) -> ir.Operation:
-    while op.name != "func.func":
-        parent = op.parent
-        assert parent is not None, "such ops are in functions"
-        op = parent.operation
-    return op
 
 
 def _taken(module: ir.Module, kernels: Sequence[ir.Operation]) -> ir.Module:

@@ -16,7 +16,10 @@ from qdialect import target
 from qdialect.context import parse
 from qdialect.lowering.pipeline import Phase, lower
 
-TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+_HOST_KINDS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+# Cores whose code has forms of its own, and by vector ops the kinds that this CPU does not have.
+_TUNED = [f"{name},tune=znver4" for name in ("avx2", "sse4.1") if name in _HOST_KINDS]
+TARGETS = [*_HOST_KINDS, *_TUNED, *(f"{name},portable" for name in target.TARGETS if name not in _HOST_KINDS)]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
 FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (9, 20))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from qdialect._mlir import arith, ir, memref
 from qdialect.late_dataclass import dataclass
-from qdialect.lowering.functions import ops_named
+from qdialect.lowering.functions import function_of, ops_named
 from qdialect.lowering.text.kernel_text import FLOAT_RUN
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
@@ -22,7 +22,7 @@ from qdialect.lowering.x86.narrow_contraction import WORDS, NarrowContraction, f
 
 AS_FLOATS = "qnn.as_floats"
 """An attribute of a contraction: its accumulators are sums of floats."""
-_CONTRACT, _FUNCTION = "vector.contract", "func.func"
+_CONTRACT = "vector.contract"
 _CARRIED = 3
 """Operands of a loop before what it carries: its bounds and its step."""
 _K_GROUP = -4
@@ -47,7 +47,7 @@ def sum_as_floats(module: ir.Module) -> None:
     for run in runs:
         with run.op.location:
             _start_at_zero(run)
-    for function in dict.fromkeys(_function_of(run.op) for run in runs):
+    for function in dict.fromkeys(function_of(run.op) for run in runs):
         with function.location:
             _run_with_default(function)
 
@@ -92,12 +92,6 @@ def _start_at_zero(run: _Run) -> None:
         total = ir.Operation.create("arith.addi", results=[start.type], operands=[start, result])
     result.replace_all_uses_except(total.result, total)
     run.op.attributes[AS_FLOATS] = ir.UnitAttr.get()
-
-
-def _function_of(op: ir.Operation) -> ir.Operation:
-    while op.name != _FUNCTION and op.parent:
-        op = op.parent.operation
-    return op
 
 
 def _run_with_default(function: ir.Operation) -> None:
