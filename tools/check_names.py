@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-LINE_LIMIT = 400
+LINE_LIMIT = 600
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "models", "Output"}
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".mlir", ".toml", ".yml", ".json", ".sh", ".c", ".h", ""}
 
@@ -32,7 +32,6 @@ WORDS = {
     r"quantized as a whole": "per-tensor",
     r"real[ _](?:numbers?|values?|zeros?)": "f32 values",
     r"reals": "f32 values",
-    r"refusals?": "match failure",
     r"rooms?": "package or folder",
     r"spelled_out": "decomposed",
     r"spell(?:s|ed|ing)? (?:\w+ )?out": "decomposed",
