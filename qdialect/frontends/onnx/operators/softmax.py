@@ -10,6 +10,7 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.float_groups import GroupKernel
+from qdialect.frontends.onnx.operators.elementwise import OFFSET, shifted
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -31,11 +32,13 @@ class Shares(F32Tensor):
     source: Quantized
     axis: int
     is_flat: bool
+    kernel: GroupKernel
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+        is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
 
         def emit(emitter: Emitter) -> Emitted:
@@ -43,14 +46,14 @@ class Shares(F32Tensor):
             shares = emitter.build(
                 SoftmaxOp,
                 emitter.reshape(data, flat) if self.is_flat else data,
-                element=to.element,
+                element="ui8" if is_shifted else to.element,
                 axis=1 if self.is_flat else self.axis,
                 input_scale=before.scale,
                 output_scale=to.scale,
-                output_zero_point=to.zero_point,
+                output_zero_point=to.zero_point + (OFFSET if is_shifted else 0),
                 arithmetic=SoftmaxArithmetic.ORT_TABLE,
             )
-            return emitter.reshape(shares, self.shape), False
+            return emitter.reshape(shifted(emitter, shares, "i8") if is_shifted else shares, self.shape), False
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -126,4 +129,4 @@ def _shares(call: Call, source: Quantized, version: int) -> Shares:
     axis: int = call.attribute("axis", 1 if is_flat else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     normalized_axis = axis % rank
-    return Shares(source.shape, source, normalized_axis, is_flat and normalized_axis < rank - 1)
+    return Shares(source.shape, source, normalized_axis, is_flat and normalized_axis < rank - 1, call.kernel)
