@@ -41,10 +41,11 @@ def _parser() -> argparse.ArgumentParser:
 def _measure(name: str, options: argparse.Namespace) -> Iterable[str]:
     """Measure the rows of a source, keep them, and return what is at fault, a line each."""
     known = read(name)
-    keys = [key for key in SOURCES[name]().keys() if not options.operator or key.operator in options.operator]
+    keys = [key for key in SOURCES[name]().rows() if not options.operator or key.operator in options.operator]
     found: dict[Key, Outcome] = {}
     for number, (task, outcome) in enumerate(
-        outcomes(outcome_of_row, [(name, key) for key in keys[:: options.every]], jobs=options.jobs, seconds=_SECONDS), 1
+        outcomes(outcome_of_row, [(name, key) for key in keys[:: options.every]], jobs=options.jobs, seconds=_SECONDS),
+        1,
     ):
         found[task[1]] = outcome
         if sys.stderr.isatty():

@@ -59,7 +59,7 @@ class Source(ABC):
     name: str
 
     @abstractmethod
-    def keys(self) -> Iterator[Key]:
+    def rows(self) -> Iterator[Key]:
         """All rows, in order."""
 
     @abstractmethod
@@ -93,12 +93,12 @@ def other_variant(name: str) -> Variant:
 
 
 def outcome_of(case: Case, variants: Sequence[Variant]) -> Outcome:
-    """The worst outcome of the variants; the first that is no result ends it."""
+    """The worst outcome of the variants."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"model{case.suffix}"
         path.write_bytes(case.model)
-        outcomes = [_attempt(lambda variant=variant: _outcome(path, case, variant)) for variant in variants]
-    return worst(outcomes)
+        found = worst(_attempt(lambda variant=variant: _outcome(path, case, variant)) for variant in variants)
+    return Outcome(found.rank, _line(found.detail.replace(f"{folder}/", "")))
 
 
 def _attempt(work: Callable[[], Outcome]) -> Outcome:
@@ -107,7 +107,7 @@ def _attempt(work: Callable[[], Outcome]) -> Outcome:
     except QDialectError as error:
         return Outcome(Rank.REFUSED, _reason(error))
     except Exception as error:
-        return Outcome(Rank.CRASH, _line(f"{type(error).__name__}: {error}"))
+        return Outcome(Rank.CRASH, f"{type(error).__name__}: {error}")
 
 
 def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
@@ -131,7 +131,7 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
 def _reason(error: QDialectError) -> str:
     """The message, and the first note, which names the node; without what differs from run to run."""
     notes = [note.message for note in getattr(error, "notes", ())][:1]
-    return _line("; ".join([str(error).partition("\n")[0], *notes]))
+    return "; ".join([str(error).partition("\n")[0], *notes])
 
 
 def _line(text: str) -> str:

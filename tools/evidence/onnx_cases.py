@@ -35,7 +35,7 @@ class OnnxCases(Source):
 
     name = "onnx"
 
-    def keys(self) -> Iterator[Key]:
+    def rows(self) -> Iterator[Key]:
         counts: Counter[tuple[str, str]] = Counter()
         for module in pkgutil.iter_modules(package.__path__):
             for name, one in _node_cases(module.name).items():

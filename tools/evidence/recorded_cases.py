@@ -26,7 +26,7 @@ class RecordedCases(Source):
 
     name = "recorded"
 
-    def keys(self) -> Iterator[Key]:
+    def rows(self) -> Iterator[Key]:
         for path in sorted(recordings.FOLDER.glob("*.npz")):
             source = path.stem.split("_")[0]
             if source not in _SOURCES:

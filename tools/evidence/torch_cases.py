@@ -27,12 +27,14 @@ class TorchCases(Source):
 
     name = "torch"
 
-    def keys(self) -> Iterator[Key]:
+    def rows(self) -> Iterator[Key]:
         for name, one in _operators().items():
             for dtype in _DTYPES:
                 if dtype in one.dtypes:
                     for number in range(_SAMPLES if dtype != torch.float16 else 1):
-                        yield Key(name.partition("#")[0], str(dtype).removeprefix("torch."), "exported", f"{name}/{number}")
+                        yield Key(
+                            name.partition("#")[0], str(dtype).removeprefix("torch."), "exported", f"{name}/{number}"
+                        )
 
     def case(self, key: Key) -> Case:
         name, _, number = key.origin.rpartition("/")
