@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -69,11 +69,12 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to compile and call a model."""
+    """One way to compile and call a model; ``dynamic`` is a batch that each call decides."""
 
     target: str = "host"
     threads: int = 1
     is_saved: bool = False
+    batch: int | Literal["dynamic"] = 1
 
 
 def measure(source: Source, key: Key) -> Outcome:
@@ -114,7 +115,13 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         executable = qdialect.compile(
-            path, target=variant.target, threads=variant.threads, profile=case.profile, trust=True, cache=False
+            path,
+            target=variant.target,
+            threads=variant.threads,
+            batch=variant.batch,
+            profile=case.profile,
+            trust=True,
+            cache=False,
         )
     by_framework = any(issubclass(one.category, FallbackWarning) for one in told)
     if variant.is_saved and not by_framework:

@@ -95,7 +95,7 @@ def _forms(one: Any) -> Iterator[str]:
     yield "given"
     if len(inputs) > 1:
         yield "constant"
-    if all(value.dtype == np.float32 and np.isfinite(value).all() for value in (*inputs[:1], *outputs)):
+    if inputs and all(one.dtype == np.float32 and np.isfinite(one).all() for one in (*inputs[:1], *outputs)):
         yield from _QDQ
     if _in_old_set(one.model) is not None:
         yield f"set {_OLD_SET}"

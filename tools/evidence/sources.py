@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
-
-# What the tests share: recordings, tolerances, graphs.
-sys.path.append(str(Path(__file__).parents[2] / "test"))
 
 from tools.evidence.case import Key, Source, measure
 from tools.evidence.onnx_cases import OnnxCases

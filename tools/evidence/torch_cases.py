@@ -8,14 +8,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils import _pytree as pytree
 
-from tools.evidence.case import Case, InvalidCaseError, Key, Source
-
-Array = NDArray[Any]
+from tools.evidence.case import Array, Case, InvalidCaseError, Key, Source
 
 _DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
 _SAMPLES = 3
@@ -70,27 +66,37 @@ def _case(operator: Any, dtype: torch.dtype, number: int) -> Case:
     tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
     if sum(one.numel() for one in tensors) > _LARGEST:
         raise InvalidCaseError("sample is large")
-    call = _Call(operator.get_op(), leaves, structure).eval()
+    return case_of_module(_Call(operator.get_op(), leaves, structure).eval(), tensors)
+
+
+def case_of_module(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Case:
+    """What eager PyTorch gives, and the exported program; raises `InvalidCaseError` where two runs differ."""
     copies = [tuple(one.clone() for one in tensors) for _ in range(3)]
     with torch.no_grad():
-        first, again = (pytree.tree_leaves(call(*copy)) for copy in copies[:2])
-        program = torch.export.export(call, copies[2], strict=False)
+        first, again = (pytree.tree_leaves(module(*copy)) for copy in copies[:2])
+        program = torch.export.export(module, copies[2], strict=False)
     wanted = [_array(one) for one in first]
-    if not all(np.array_equal(_bits(one), _bits(_array(other))) for one, other in zip(wanted, again, strict=True)):
+    if not all(one.tobytes() == _array(other).tobytes() for one, other in zip(wanted, again, strict=True)):
         raise InvalidCaseError("results differ from run to run")
+    return Case(".pt2", _saved(program), tuple(_array(one) for one in tensors), tuple(wanted))
+
+
+def sample_program() -> bytes:
+    """A small exported program, as a file."""
+    module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU())
+    return _saved(torch.export.export(module.eval(), (torch.zeros(2, 8),), strict=False))
+
+
+def _saved(program: torch.export.ExportedProgram) -> bytes:
     file = io.BytesIO()
     torch.export.save(program, file)
-    return Case(".pt2", file.getvalue(), tuple(_array(one) for one in tensors), tuple(wanted))
+    return file.getvalue()
 
 
 def _array(value: Any) -> Array:
     if not isinstance(value, torch.Tensor):
         raise InvalidCaseError("a result is no tensor")
     return value.detach().resolve_conj().resolve_neg().contiguous().numpy()
-
-
-def _bits(value: Array) -> bytes:
-    return value.tobytes()
 
 
 @cache

@@ -29,3 +29,5 @@ def outcomes(
                 yield task, Outcome(Rank.SLOW, f"no answer in {seconds:g} s")
             except ProcessExpired as error:
                 yield task, Outcome(Rank.CRASH, f"the process ended with {error.exitcode}")
+            except Exception as error:
+                yield task, Outcome(Rank.CRASH, f"the measurement failed: {type(error).__name__}: {error}"[:160])
