@@ -63,13 +63,16 @@ def _campaign(options: argparse.Namespace) -> list[str]:
     first = known.seeds if options.first is None else options.first
     tasks = [(name, seed) for seed in range(first, first + options.number)]
     found: Counter[Rank] = Counter()
+    reasons: Counter[str] = Counter()
     told: list[str] = []
     for (_, seed), outcome in outcomes(outcome_of_seed, tasks, jobs=options.jobs, seconds=_SECONDS):
         found[outcome.rank] += 1
+        reasons[outcome.detail] += outcome.rank == Rank.REFUSED
         if outcome.is_fault:
             path = keep(name, seed, _KEPT)
             told.append(f"{name} {seed}: {outcome}; {path or 'make it again with --first'}")
     print(f"{name}: {_counts_text(found)}", flush=True)
+    print("\n".join(f"  refused: {reason}" for reason, count in reasons.most_common(10) if count and reason))
     if not options.check and options.first is None:
         campaign_counts.add(name, options.number, found)
     return told

@@ -14,7 +14,7 @@ from qdialect import target
 from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_networks import drawn, quantized
-from tools.evidence.onnx_cases import run
+from tools.evidence.onnx_cases import case_of_model
 from tools.evidence.outcomes import Outcome, Rank
 from tools.evidence.quantized_networks import quantized_case
 
@@ -26,8 +26,7 @@ def graph_case(seed: int) -> Case:
     is_quantized = seed % 4 > 0
     if is_quantized:
         model = quantized(rng, model, values_of(model, inputs))
-    content = model.SerializeToString()
-    return Case(".onnx", content, inputs, tuple(run(content, inputs)), int(is_quantized))
+    return case_of_model(model.SerializeToString(), inputs, int(is_quantized))
 
 
 def values_of(model: onnx.ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:

@@ -54,10 +54,13 @@ class OnnxCases(Source):
         return Case(".onnx", content, inputs, tuple(run(content, inputs)), steps=int(key.form in _QDQ))
 
 
-def run(model: bytes, inputs: Sequence[Array]) -> list[Array]:
+def run(model: bytes, inputs: Sequence[Array], *, is_optimized: bool = True) -> list[Array]:
     """What ONNX Runtime gives by default; raises `InvalidCaseError` where it refuses, or is not sure itself."""
+    options = onnxruntime.SessionOptions()
+    if not is_optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         feeds = {one.name: value for one, value in zip(session.get_inputs(), inputs, strict=True)}
         first, again = (session.run(None, feeds) for _ in range(2))
     except Exception as error:
@@ -67,6 +70,12 @@ def run(model: bytes, inputs: Sequence[Array]) -> list[Array]:
     if not all(np.array_equal(*pair, equal_nan=pair[0].dtype.kind == "f") for pair in zip(first, again, strict=True)):
         raise InvalidCaseError("results differ from run to run")
     return first
+
+
+def case_of_model(model: bytes, inputs: tuple[Array, ...], steps: int) -> Case:
+    """With what ONNX Runtime gives as it is written, beside its optimizer: each has faults that the other lacks."""
+    plain = tuple(run(model, inputs, is_optimized=False))
+    return Case(".onnx", model, inputs, tuple(run(model, inputs)), steps, alternatives=(plain,))
 
 
 @cache

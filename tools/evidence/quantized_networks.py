@@ -16,7 +16,7 @@ from onnxruntime import quantization
 
 from tools.evidence.case import Array, Case, InvalidCaseError
 from tools.evidence.drawn_networks import drawn
-from tools.evidence.onnx_cases import run
+from tools.evidence.onnx_cases import case_of_model
 from tools.evidence.torch_cases import case_of_module
 
 _TYPES = (quantization.QuantType.QInt8, quantization.QuantType.QUInt8)
@@ -82,14 +82,14 @@ def _static(rng: np.random.Generator) -> Case:
     content = _through_files(
         model, lambda a, b: quantization.quantize_static(a, b, _Reader(rng, model, inputs), **options)
     )
-    return Case(".onnx", content, inputs, tuple(run(content, inputs)), 1)
+    return case_of_model(content, inputs, 1)
 
 
 def _dynamic(rng: np.random.Generator) -> Case:
     model, inputs = _network(rng)
     options = {"per_channel": bool(rng.random() < 0.5), "weight_type": _TYPES[int(rng.integers(2))]}
     content = _through_files(model, lambda a, b: quantization.quantize_dynamic(a, b, **options))
-    return Case(".onnx", content, inputs, tuple(run(content, inputs)), 1)
+    return case_of_model(content, inputs, 1)
 
 
 def _module(rng: np.random.Generator) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
