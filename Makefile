@@ -26,6 +26,7 @@ RAY := $(RAY_VENV)/.installed
 EMULATOR := .emulator/bochs
 RECORD_ARGS ?=
 EVIDENCE_ARGS ?=
+N ?= 200
 FUZZ_PROFILE ?= long
 
 # The first Python that is new enough and can make virtual environments.
@@ -34,7 +35,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
 .PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check release-check \
-	ray-check check-emulated evidence models fuzz clean
+	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +127,10 @@ check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those 
 
 evidence: $(INSTALLED) ## Measure operators beside their frameworks, write docs/evidence (EVIDENCE_ARGS: sources, --check)
 	$(BIN)/python -m tools.evidence $(EVIDENCE_ARGS)
+
+fuzz-graphs fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counted in docs/testing.md (N: how many seeds)
+	$(BIN)/python -m tools.evidence --campaign $(@:fuzz-%=%) --number $(N)
+	$(BIN)/python tools/gen_docs.py
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
 	$(BIN)/python -m qdialect.models

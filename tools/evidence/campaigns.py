@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper
 
 from qdialect import target
 from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_networks import drawn, quantized
-from tools.evidence.onnx_cases import case_of_model
+from tools.evidence.onnx_cases import case_of_model, onnxruntime
 from tools.evidence.outcomes import Outcome, Rank
 from tools.evidence.quantized_networks import quantized_case
 
@@ -94,6 +94,7 @@ def keep(name: str, seed: int, folder: Path) -> Path | None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{seed}{case.suffix}"
     path.write_bytes(case.model)
-    arrays = {f"in_{k}": value for k, value in enumerate(case.inputs)}
-    np.savez(path.with_suffix(".npz"), **arrays, **{f"ref_{k}": value for k, value in enumerate(case.wanted)})
+    arrays: dict[str, Any] = {f"in_{k}": value for k, value in enumerate(case.inputs)}
+    arrays |= {f"ref_{k}": value for k, value in enumerate(case.wanted)}
+    np.savez(path.with_suffix(".npz"), **arrays)
     return path

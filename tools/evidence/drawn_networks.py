@@ -153,7 +153,7 @@ def _function(network: Network, value: str, _: Sequence[str]) -> str:
 
 
 def _clip(network: Network, value: str, _: Sequence[str]) -> str:
-    bounds = [network.constant(np.float32(bound)) for bound in (0, 6)]
+    bounds = [network.constant(np.asarray(bound, np.float32)) for bound in (0, 6)]
     return network.add("Clip", [value, *bounds], network.shapes[value])
 
 
@@ -299,7 +299,7 @@ def _quantize_weights(rng: np.random.Generator, graph: Any, node: Any) -> None:
     axis = weights.ndim - 1 if node.op_type == "MatMul" else 0
     is_per_channel = rng.random() < 0.5
     others = tuple(one for one in range(weights.ndim) if one != axis) if is_per_channel else None
-    scale = np.maximum(np.abs(weights).max(axis=others), 1e-6).astype(np.float32) / np.float32(127)
+    scale: Array = np.maximum(np.abs(weights).max(axis=others), 1e-6).astype(np.float32) / np.float32(127)
     spread = scale.reshape([-1 if one == axis else 1 for one in range(weights.ndim)]) if is_per_channel else scale
     name = f"{node.input[1]}_{node.name}"
     graph.initializer.append(
@@ -307,7 +307,7 @@ def _quantize_weights(rng: np.random.Generator, graph: Any, node: Any) -> None:
     )
     graph.initializer.append(numpy_helper.from_array(np.asarray(scale), f"{name}_scale"))
     graph.initializer.append(numpy_helper.from_array(np.zeros(scale.shape, np.int8), f"{name}_point"))
-    attributes = {"axis": axis} if is_per_channel else {}
+    attributes: dict[str, Any] = {"axis": axis} if is_per_channel else {}
     operands = [f"{name}_q", f"{name}_scale", f"{name}_point"]
     graph.node.append(helper.make_node("DequantizeLinear", operands, [f"{name}_dq"], **attributes))
     node.input[1] = f"{name}_dq"

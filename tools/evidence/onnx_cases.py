@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnx.backend.test.case.node as package
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, TensorProto, defs, helper, numpy_helper, version_converter
 
@@ -19,6 +18,7 @@ from tools.evidence.case import Case, InvalidCaseError, Key, Source
 
 Array = NDArray[Any]
 
+onnxruntime: Any = import_module("onnxruntime")
 _NUMBERS = "biuf"
 _OLD_SET, _NEWEST_SET = 13, 24
 # Operators have up to ninety cases of one kind; a few of each operator and form find what all find.
@@ -62,14 +62,18 @@ def run(model: bytes, inputs: Sequence[Array], *, is_optimized: bool = True) -> 
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         feeds = {one.name: value for one, value in zip(session.get_inputs(), inputs, strict=True)}
-        first, again = (session.run(None, feeds) for _ in range(2))
+        first, again = (_results(session, feeds) for _ in range(2))
     except Exception as error:
         raise InvalidCaseError(str(error)) from error
-    if not all(isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS for value in first):
+    if not all(_is_of_numbers(value) for value in first):
         raise InvalidCaseError("results are no tensors of numbers")
-    if not all(np.array_equal(*pair, equal_nan=pair[0].dtype.kind == "f") for pair in zip(first, again, strict=True)):
+    if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, again, strict=True)):
         raise InvalidCaseError("results differ from run to run")
     return first
+
+
+def _results(session: Any, feeds: Mapping[str, Array]) -> list[Array]:
+    return session.run(None, feeds)
 
 
 def case_of_model(model: bytes, inputs: tuple[Array, ...], steps: int) -> Case:
@@ -89,10 +93,14 @@ def _node_cases(module: str) -> Mapping[str, Any]:
 
 
 def _is_taken(one: Any) -> bool:
-    values = [*one.data_sets[0][0], *one.data_sets[0][1]]
+    values: list[Any] = [*one.data_sets[0][0], *one.data_sets[0][1]]
     if len(one.model.graph.node) != 1 or one.model.graph.node[0].domain not in ("", "ai.onnx"):
         return False
-    return all(isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS for value in values)
+    return all(_is_of_numbers(value) for value in values)
+
+
+def _is_of_numbers(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in _NUMBERS
 
 
 def _types(one: Any) -> str:

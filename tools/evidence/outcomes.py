@@ -108,8 +108,8 @@ def _compare_integers(found: Array, wanted: Array, steps: int) -> Outcome:
 
 def _compare_floats(found: Array, wanted: Array) -> Outcome:
     if wanted.dtype.kind == "c":
-        parts = [(found.real, wanted.real), (found.imag, wanted.imag)]
-        return worst(_compare_floats(one, other) for one, other in parts)
+        parts = [(np.real(found), np.real(wanted)), (np.imag(found), np.imag(wanted))]
+        return worst(_compare_floats(np.asarray(one), np.asarray(other)) for one, other in parts)
     is_narrow = wanted.dtype.itemsize < 4
     limit = _NARROW_UNITS * 2.0 ** (-10 if wanted.dtype == np.float16 else -7) if is_narrow else FLOAT_LIMIT
     one, other = found.astype(np.float64), wanted.astype(np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,13 +13,13 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from onnxruntime import quantization
 
 from tools.evidence.case import Array, Case, InvalidCaseError
 from tools.evidence.drawn_networks import drawn
 from tools.evidence.onnx_cases import case_of_model
 from tools.evidence.torch_cases import case_of_module
 
+quantization: Any = import_module("onnxruntime.quantization")
 _TYPES = (quantization.QuantType.QInt8, quantization.QuantType.QUInt8)
 
 
@@ -28,7 +29,7 @@ def quantized_case(seed: int) -> Case:
     makers = (_static, _dynamic, _static, _torch_static, _torch_weights)
     make = makers[seed % len(makers)]
     rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -63,15 +64,15 @@ def _network(rng: np.random.Generator) -> tuple[onnx.ModelProto, tuple[Array, ..
 def _through_files(model: onnx.ModelProto, work: Callable[[Path, Path], None]) -> bytes:
     with TemporaryDirectory() as folder:
         source, result = Path(folder) / "f32.onnx", Path(folder) / "quantized.onnx"
-        onnx.save(model, source)
+        source.write_bytes(model.SerializeToString())
         work(source, result)
         return result.read_bytes()
 
 
 def _static(rng: np.random.Generator) -> Case:
     model, inputs = _network(rng)
-    form = rng.choice(np.array([quantization.QuantFormat.QDQ, quantization.QuantFormat.QOperator]))
-    options = {
+    form = (quantization.QuantFormat.QDQ, quantization.QuantFormat.QOperator)[int(rng.integers(2))]
+    options: dict[str, Any] = {
         "quant_format": form,
         "per_channel": bool(rng.random() < 0.5),
         "reduce_range": bool(rng.random() < 0.2),
@@ -87,7 +88,7 @@ def _static(rng: np.random.Generator) -> Case:
 
 def _dynamic(rng: np.random.Generator) -> Case:
     model, inputs = _network(rng)
-    options = {"per_channel": bool(rng.random() < 0.5), "weight_type": _TYPES[int(rng.integers(2))]}
+    options: dict[str, Any] = {"per_channel": bool(rng.random() < 0.5), "weight_type": _TYPES[int(rng.integers(2))]}
     content = _through_files(model, lambda a, b: quantization.quantize_dynamic(a, b, **options))
     return case_of_model(content, inputs, 1)
 
@@ -131,26 +132,21 @@ def _row_layers(rng: np.random.Generator) -> Iterator[torch.nn.Module]:
 
 
 def _torch_static(rng: np.random.Generator) -> Case:
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-    from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (
-        X86InductorQuantizer,
-        get_default_x86_inductor_quantization_config,
-    )
-
+    pt2e: Any = import_module("torchao.quantization.pt2e.quantize_pt2e")
+    x86: Any = import_module("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
     module, inputs = _module(rng)
     captured: Any = torch.export.export(module.eval(), inputs).module()
     is_dynamic = bool(rng.random() < 0.3)
-    quantizer = X86InductorQuantizer()
-    quantizer.set_global(get_default_x86_inductor_quantization_config(is_dynamic=is_dynamic))
-    prepared = prepare_pt2e(captured, quantizer)
+    quantizer = x86.X86InductorQuantizer()
+    quantizer.set_global(x86.get_default_x86_inductor_quantization_config(is_dynamic=is_dynamic))
+    prepared = pt2e.prepare_pt2e(captured, quantizer)
     prepared(*inputs)
-    return case_of_module(convert_pt2e(prepared), inputs)
+    return case_of_module(pt2e.convert_pt2e(prepared), inputs)
 
 
 def _torch_weights(rng: np.random.Generator) -> Case:
-    from torchao.quantization import Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig, quantize_
-
+    torchao: Any = import_module("torchao.quantization")
     module, inputs = _module(rng)
-    config = Int8WeightOnlyConfig() if rng.random() < 0.5 else Int8DynamicActivationInt8WeightConfig()
-    quantize_(module.eval(), config)
+    config = torchao.Int8WeightOnlyConfig() if rng.random() < 0.5 else torchao.Int8DynamicActivationInt8WeightConfig()
+    torchao.quantize_(module.eval(), config)
     return case_of_module(module, inputs)

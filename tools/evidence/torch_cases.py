@@ -34,7 +34,7 @@ class TorchCases(Source):
 
     def case(self, key: Key) -> Case:
         name, _, number = key.origin.rpartition("/")
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

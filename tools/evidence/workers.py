@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import TimeoutError as TooLongError
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -20,7 +20,9 @@ def outcomes(
     work: Callable[[Task], Outcome], tasks: Iterable[Task], *, jobs: int, seconds: float
 ) -> Iterator[tuple[Task, Outcome]]:
     """Each task with its outcome, in order; one that dies is a crash, one that takes longer than `seconds` slow."""
-    with ProcessPool(max_workers=jobs, max_tasks=_TASKS_OF_A_WORKER, context=get_context("spawn")) as pool:
+    # Pebble's types name another class of connections than those of the standard library.
+    context: Any = get_context("spawn")
+    with ProcessPool(max_workers=jobs, max_tasks=_TASKS_OF_A_WORKER, context=context) as pool:
         futures = [(task, pool.schedule(work, args=[task], timeout=seconds)) for task in tasks]
         for task, future in futures:
             try:
