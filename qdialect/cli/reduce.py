@@ -246,10 +246,13 @@ def _pruned(model: ModelProto) -> bytes:
             graph.node.remove(node)
             continue
         needed |= {name for name in node.input if name} | _read_inside(node)
-    for values in (graph.input, graph.initializer, graph.value_info):
-        kept = [one for one in values if one.name in needed]
-        del values[:]
-        values.extend(kept)
+    for inputs in (graph.input, graph.value_info):
+        kept = [one for one in inputs if one.name in needed]
+        del inputs[:]
+        inputs.extend(kept)
+    constants = [one for one in graph.initializer if one.name in needed]
+    del graph.initializer[:]
+    graph.initializer.extend(constants)
     return model.SerializeToString()
 
 

@@ -99,8 +99,8 @@ def _is_taken(one: Any) -> bool:
     return all(_is_of_numbers(value) for value in values)
 
 
-def _is_of_numbers(value: object) -> bool:
-    return isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in _NUMBERS
+def _is_of_numbers(value: Any) -> bool:
+    return hasattr(value, "dtype") and value.dtype.kind in _NUMBERS
 
 
 def _types(one: Any) -> str:
