@@ -21,6 +21,7 @@ Array = NDArray[Any]
 onnxruntime: Any = import_module("onnxruntime")
 _NUMBERS = "biuf"
 _OLD_SET, _NEWEST_SET = 13, 24
+_FORMAT_VERSION = 10
 # Operators have up to ninety cases of one kind; a few of each operator and form find what all find.
 _CASES_OF_A_FORM = 4
 _QDQ = {"uint8 QDQ": np.uint8, "int8 QDQ": np.int8}
@@ -119,11 +120,11 @@ def _forms(one: Any) -> Iterator[str]:
 
 
 def _in_newest_set(model: ModelProto) -> ModelProto:
-    """A copy in the newest operator set that ONNX Runtime takes and in which the node means the same."""
+    """A copy in the newest operator set and version of the format that ONNX Runtime takes."""
     copy = ModelProto.FromString(model.SerializeToString())
     (used,) = (one for one in copy.opset_import if one.domain == "")
-    since = defs.get_schema(copy.graph.node[0].op_type, used.version).since_version
-    used.version = max(since, min(used.version, _NEWEST_SET))
+    used.version = min(used.version, _NEWEST_SET)
+    copy.ir_version = min(copy.ir_version, _FORMAT_VERSION)
     return copy
 
 

@@ -8,9 +8,10 @@ from tools.evidence.case import Key, Source, measure
 from tools.evidence.onnx_cases import OnnxCases
 from tools.evidence.outcomes import Outcome
 from tools.evidence.recorded_cases import RecordedCases
+from tools.evidence.tflite_cases import TfliteCases
 from tools.evidence.torch_cases import TorchCases
 
-SOURCES: Mapping[str, type[Source]] = {one.name: one for one in (OnnxCases, TorchCases, RecordedCases)}
+SOURCES: Mapping[str, type[Source]] = {one.name: one for one in (OnnxCases, TfliteCases, TorchCases, RecordedCases)}
 
 
 def outcome_of_row(task: tuple[str, Key]) -> Outcome:
