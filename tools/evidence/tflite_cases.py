@@ -20,6 +20,8 @@ _TYPES = ("float32", "int8", "uint8", "int16", "int32", "int64", "bool")
 _FORMS = {"reference kernels": "tflite", "XNNPACK": "tflite-xnnpack"}
 _QUANTIZATION = {"int8": (0.05, 3), "uint8": (0.05, 125), "int16": (0.001, 0)}
 _IMAGE, _ROWS = (1, 6, 5, 4), (3, 8)
+# The reference kernel sums i8 and i16 in their own type, which overflows; the compiler sums them as ui8.
+_FAULTS_OF_REFERENCE = ("SUM",)
 _Entry = tuple[str, int | float]
 
 
@@ -344,7 +346,9 @@ class TfliteCases(Source):
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise InvalidCaseError(f"there is no such model: {error}") from error
         arrays = tuple(one.data for one in inputs if not one.is_constant)
-        return Case(".tflite", content, arrays, _framework(content, arrays, key.form), profile=_FORMS[key.form])
+        wanted = _framework(content, arrays, key.form)
+        others = (_framework(content, arrays, "XNNPACK"),) if key.operator in _FAULTS_OF_REFERENCE else ()
+        return Case(".tflite", content, arrays, wanted, profile=_FORMS[key.form], alternatives=others)
 
 
 def _framework(content: bytes, arrays: Sequence[Array], form: str) -> tuple[Array, ...]:
