@@ -206,7 +206,7 @@ def test_what_is_refused(kind: int, inputs: list[Given], output: Result, options
     ],
 )
 def test_quotients_of_all_pairs(dtype: Any, lhs: Any, rhs: Any, output: Any) -> None:
-    """Ties, which the multiplier's last bit decides, and quotients so small that the kernel's shift is above 31 bits."""
+    """With ties, which the last bit of the multiplier decides, and quotients that the kernel shifts by over 31 bits."""
     values = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
     dividends, divisors = (side.ravel().astype(dtype) for side in np.meshgrid(values, values[values != rhs[1]]))
     of_lhs, of_rhs, of_output = (Quantization((scale,), (point,)) for scale, point in (lhs, rhs, output))
