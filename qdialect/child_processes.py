@@ -23,7 +23,7 @@ class ChildError(Exception):
 
 
 def tool_output(command: Sequence[str], folder: Path) -> str:
-    """What a tool that runs in `folder` prints; raises `ChildError`, with the last line of its errors, where it fails."""
+    """What a tool that runs in `folder` prints; raises `ChildError`, with the last line of its errors, if it fails."""
     with LATE_IMPORTS:
         import subprocess
 
