@@ -145,7 +145,7 @@ def late(depth: int) -> bytes:
         name = f"{kind}_0"
         graph = _graph(helper.make_node(kind, [inner], [name]))
         for level in range(1, depth):
-            held = {"then_branch": graph, "else_branch": graph}
+            held: dict[str, Any] = {"then_branch": graph, "else_branch": graph}
             graph = _graph(helper.make_node("If", [flag], [f"{kind}_{level}"], **held))
         branches.append(graph)
     chosen = b.node("If", flag, then_branch=branches[0], else_branch=branches[1], output="chosen")
