@@ -39,6 +39,8 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     version: int
+    captured: tuple[str, ...] = ()
+    """Names that graphs inside the node read."""
 
     @property
     def title(self) -> str:
