@@ -17,7 +17,6 @@ from together import check_compiled, variants_together
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx.folding import is_evaluated
 from qdialect.frontends.onnx.operators.registry import supported_operators
-from qdialect.frontends.onnx.schema import NEWEST
 from qdialect.reference import interpreter
 
 _LARGE = ("averagepool", "lppool", "maxpool")
@@ -31,6 +30,8 @@ _NATIVE = [
 """Modules whose first case that is not refused is compiled as well."""
 
 
+_NEWEST = 24
+"""The operator set up to which the page names operators."""
 _DOCS = Path(__file__).parents[2] / "docs" / "onnx.md"
 _DOMAIN, _CPU = "com.microsoft.", "CPUExecutionProvider"
 _READ_WITHOUT_A_PLANNER = {"Constant", "Shape", "Size"}
@@ -85,9 +86,9 @@ def test_booleans_that_say_at_run_time_which_scores_count(name: str) -> None:
     assert case.differences(interpreter.run(module, inputs)) == []
 
 
-def test_an_attribute_of_a_later_operator_set_is_refused() -> None:
+def test_an_attribute_that_nothing_reads_is_refused() -> None:
     (case,) = (one for one in node_cases("attention") if one.name == "test_attention_local_window")
-    with pytest.raises(ImportModelError, match="attribute 'left_window_size' is of an operator set after 24"):
+    with pytest.raises(ImportModelError, match="attribute 'left_window_size' is not supported, but is 2"):
         case.imported()
 
 
@@ -115,4 +116,4 @@ def _told(heading: str) -> set[str]:
 
 
 def _is_read(schema: defs.OpSchema) -> bool:
-    return schema.domain == "" and schema.since_version <= NEWEST and not schema.deprecated
+    return schema.domain == "" and schema.since_version <= _NEWEST and not schema.deprecated
