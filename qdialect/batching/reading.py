@@ -38,8 +38,20 @@ def read_batched(path: Path, options: ImportOptions) -> BatchNetwork:
             raise InputError(f"input '{one.name}' must have the batch in its first extent alone, but got {shapes}")
     networks = [BatchNetwork(module, size, has_batch) for module, size in zip(modules, _SIZES, strict=True)]
     check_alike(networks[0], networks[1])
+    _check_one(networks[0].of(1), kind.read(path, replace(options, batch=1)))
     return networks[0]
 
 
-def _ports(module: ir.Module) -> tuple[Port, ...]:
-    return ports(main_function(module), "arg")
+def _check_one(found: ir.Module, alone: ir.Module) -> None:
+    """Raise `InputError` where results of one entry have another shape in a model that is read for it alone."""
+    for one, other in zip(_ports(found, "res"), _ports(alone, "res"), strict=True):
+        if one.shape != other.shape:
+            shapes = f"{list(other.shape)} instead of {list(one.shape)}"
+            raise InputError(
+                f"output '{one.name}' must have the batch first to have a dynamic batch, but has {shapes} for 1 entry: "
+                "a Squeeze without axes removes it"
+            )
+
+
+def _ports(module: ir.Module, kind: str = "arg") -> tuple[Port, ...]:
+    return ports(main_function(module), kind)

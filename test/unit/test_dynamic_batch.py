@@ -226,6 +226,16 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
     assert executable.for_shape({"seq": 2}).inputs[0].shape == (-1, 2)
 
 
+def test_a_model_that_drops_a_batch_of_one_is_refused(tmp_path: Path) -> None:
+    """Of two entries, a Squeeze without axes removes the extent of 1 alone; of one entry, both."""
+    b = ModelBuilder()
+    squeezed = b.node("Squeeze", b.node("Relu", b.input("x", ("N", 1, 4))))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b.finish(squeezed, dtype=np.float32))
+    with pytest.raises(InputError, match=r"has \[4\] instead of \[1, 4\] for 1 entry"):
+        qdialect.compile(path, batch="dynamic", cache=False)
+
+
 def test_a_model_that_mixes_entries_is_refused(tmp_path: Path) -> None:
     path = open_model(tmp_path, "Softmax", "batch", 4, axis=0)
     with pytest.raises(

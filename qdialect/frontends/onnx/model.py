@@ -64,6 +64,8 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     version: int
+    captured: tuple[str, ...] = ()
+    """Names outside of them that graphs in it read."""
 
     @property
     def title(self) -> str:

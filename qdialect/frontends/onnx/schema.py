@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -99,6 +100,7 @@ def _shown(value: object) -> str:
 def type_name(value: object) -> str:
     """The name of the attribute type that a value has; ``EMPTY`` for an empty list, which may be of any entries."""
     if not isinstance(value, list):
-        return _SCALARS.get(type(value), type(value).__name__.removesuffix("Proto").upper())
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__.removesuffix("Proto"))
+        return _SCALARS.get(type(value), words.upper())
     entries = cast("list[object]", value)
     return _LISTS.get(type(entries[0]), "a list") if entries else "EMPTY"

@@ -18,7 +18,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
     Nodes on a cycle, and what depends on them, come last as they stand in the file.
     """
     giver = {name: index for index, node in reversed(list(enumerate(nodes))) for name in node.outputs if name}
-    waits = [{giver[name] for name in node.inputs if name in giver} for node in nodes]
+    waits = [{giver[name] for name in (*node.inputs, *node.captured) if name in giver} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for index, needed in enumerate(waits):
         for other in needed:
