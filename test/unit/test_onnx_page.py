@@ -10,8 +10,9 @@ from onnx import defs
 
 from qdialect.frontends.onnx.folding import is_evaluated
 from qdialect.frontends.onnx.operators.registry import supported_operators
-from qdialect.frontends.onnx.schema import NEWEST
 
+_NEWEST = 24
+"""The operator set up to which the page names operators."""
 _DOCS = Path(__file__).parents[2] / "docs" / "onnx.md"
 _DOMAIN, _CPU = "com.microsoft.", "CPUExecutionProvider"
 _READ_WITHOUT_A_PLANNER = {"Constant", "Shape", "Size"}
@@ -41,4 +42,4 @@ def _told(heading: str) -> set[str]:
 
 
 def _is_read(schema: defs.OpSchema) -> bool:
-    return schema.domain == "" and schema.since_version <= NEWEST and not schema.deprecated
+    return schema.domain == "" and schema.since_version <= _NEWEST and not schema.deprecated
