@@ -35,6 +35,7 @@ def extract(
     # On a damaged file accessors raise whatever the broken bytes lead to.
     except Exception as error:
         raise ImportModelError(f"file is damaged: {type(error).__name__}") from error
+    _take_in(model, content)
     # The first is what an interpreter runs; the others stay where operators such as WHILE find them.
     subgraph: Any = model.subgraphs[subgraph_index]
     model.subgraphs[0] = subgraph
@@ -54,6 +55,19 @@ def extract(
     builder = Builder(len(content))
     builder.Finish(model.Pack(builder), _IDENTIFIER)
     return bytes(builder.Output())
+
+
+def _take_in(model: Any, content: bytes) -> None:
+    """Buffers and options that lie behind the tables become parts of these, where a shorter file has them."""
+    for buffer in model.buffers:
+        if buffer.offset > 1 or buffer.size > 1:
+            buffer.data = memoryview(content)[buffer.offset : buffer.offset + buffer.size]
+            buffer.offset = buffer.size = 0
+    for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators or ()):
+        begin, size = operator.largeCustomOptionsOffset, operator.largeCustomOptionsSize
+        if begin > 1 or size > 1:
+            operator.customOptions = list(content[begin : begin + size])
+            operator.largeCustomOptionsOffset = operator.largeCustomOptionsSize = 0
 
 
 def _tensors_of(operators: Sequence[Any]) -> set[int]:
