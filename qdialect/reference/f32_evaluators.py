@@ -29,6 +29,8 @@ def _product(op: F32ProdOp, operands: Arrays) -> Array:
 @evaluates(F32MaxOp)
 def _max(op: F32MaxOp, operands: Arrays) -> Array:
     rows = _rows(operands[0], op.axes)
+    if op.skips_nan:
+        return _shaped(op, _largest_number(rows))
     if op.from_zero:
         return _shaped(op, rows.view(np.int32).max(axis=-1, initial=0).view(np.float32))
     return _shaped(op, _largest(rows))
@@ -37,10 +39,17 @@ def _max(op: F32MaxOp, operands: Arrays) -> Array:
 @evaluates(F32MinOp)
 def _min(op: F32MinOp, operands: Arrays) -> Array:
     rows = _rows(operands[0], op.axes)
+    if op.skips_nan:
+        return _shaped(op, -_largest_number(-rows))
     if op.from_zero:
         bits = rows.view(np.uint32).max(axis=-1, initial=0).view(np.int32)
         return _shaped(op, np.minimum(bits, np.int32(0)).view(np.float32))
     return _shaped(op, -_largest(-rows))
+
+
+def _largest_number(rows: Array) -> Array:
+    """Or plus zero."""
+    return np.where(rows > 0, rows, np.float32(0)).max(axis=-1)
 
 
 def _rows(data: Array, axes: Sequence[int]) -> Array:

@@ -94,6 +94,32 @@ _FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
 
+_ADDED = 2**23 - 1
+
+
+def _of_numbers(sign: int) -> tuple[Fold, Finish]:
+    """The largest number above zero, its sign and that of all others changed by `sign`.
+
+    The bits of numbers above zero are in their order. What is added takes those of infinity to the largest integer, what
+    is above it to negative ones, and the bits of no negative number to more than those of zero.
+    """
+
+    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
+        bits = body.cast("arith.bitcast", values[0], "i32")
+        bits = body.binary("arith.xori", bits, body.constant(sign, "i32")) if sign else bits
+        return body.binary("arith.maxsi", total, body.add(bits, body.constant(_ADDED, "i32")))
+
+    def finish(body: Body, total: Value, _: Sequence[Value]) -> Value:
+        bits = body.add(total, body.constant(-_ADDED, "i32"))
+        bits = body.binary("arith.xori", bits, body.constant(sign, "i32")) if sign else bits
+        return body.cast("arith.bitcast", bits, "f32")
+
+    return Fold("i32", _ADDED, emit, lambda body, total, value: body.binary("arith.maxsi", total, value)), finish
+
+
+_NUMBERS: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {F32MaxOp: _of_numbers(0), F32MinOp: _of_numbers(-(2**31))}
+
+
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
     ends = ends_of(op)
     if ends is not None and not lowering.is_of_rows(ends):
@@ -101,6 +127,8 @@ def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
         return
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _total)
+    if isinstance(op, F32ExtremeOp) and op.skips_nan:
+        fold, finish = _NUMBERS[type(op)]
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_lanes(lowering, op))
     over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
 
