@@ -38,7 +38,9 @@ _MAX_DIMENSIONS = 8
 _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
-_BUILTIN_CODE = 10
+_BUILTIN_CODE, _BLOCK_SIZE = 10, 8
+# Of quantization details, newer than the schema's classes here.
+_BLOCKWISE = 2
 # Where the schema's classes keep what they read.
 _table_of = attrgetter("_tab")
 # A table without a field: four bytes of its own fields' sizes, and where to find these.
@@ -264,12 +266,22 @@ class _Reader:
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
         content = None if buffers is None else _content(buffers, tensor, name)
-        if tensor.Sparsity() is not None:
-            element = f"sparse {element}"
+        block = self._block(tensor)
+        # What no operator of ours reads, LiteRT may.
+        element = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}{element}"
         data = None if content is None else _constant(content, name, element, shape)
-        scales, zero_points, axis = self._quantization(tensor, name, shape)
+        scales, zero_points, axis = self._quantization(tensor, name, shape) if not block else ((), (), 0)
         signature = self._integers(tensor.ShapeSignatureAsNumpy())
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature)
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature, block)
+
+    def _block(self, tensor: tflite.Tensor) -> int:
+        """How many elements share a scale where these lie in a tensor of their own, else 0."""
+        parameters = tensor.Quantization()
+        table: Any = None if parameters is None or parameters.DetailsType() != _BLOCKWISE else parameters.Details()
+        offset = 0 if table is None else int(table.Offset(_BLOCK_SIZE))
+        return max(
+            int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0, table is not None
+        )
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()

@@ -100,8 +100,8 @@ _ADDED = 2**23 - 1
 def _of_numbers(sign: int) -> tuple[Fold, Finish]:
     """The largest number above zero, its sign and that of all others changed by `sign`.
 
-    The bits of numbers above zero are in their order. What is added takes those of infinity to the largest integer, what
-    is above it to negative ones, and the bits of no negative number to more than those of zero.
+    The bits of numbers above zero are in their order. What is added takes those of infinity to the largest integer,
+    what is above it to negative ones, and the bits of no negative number to more than those of zero.
     """
 
     def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
