@@ -23,7 +23,7 @@ OF_NO_EFFECT = frozenset(
     [
         *("copy", "device", "layout", "memory_format", "non_blocking", "pin_memory"),
         *("cudnn_enable", "cudnn_enabled", "implicit", "sorted"),
-        *("generator", "momentum", "p", "scale_grad_by_freq", "sparse", "sparse_grad"),
+        *("dropout", "generator", "momentum", "p", "scale_grad_by_freq", "sparse", "sparse_grad"),
     ]
 )
 """Arguments that change no number of an inference: where results lie, who computes them, and what training needs."""
