@@ -22,7 +22,7 @@ from qdialect.frontends.torch.archive.fields import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
 from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.inplace import is_in_place
-from qdialect.frontends.torch.model import ELEMENTS, Graph, Node, Output
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.reader import read_program
 from qdialect.frontends.torch.run_time import RunTimeQuantized, RunTimeScale
@@ -157,7 +157,7 @@ class TorchPlanner(Planner[Node]):
             return Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
         result = self._planned_result(node, inputs)
-        _check_shape(node, result)
+        _check_result(node, result)
         return result
 
     def _planned_result(self, node: Node, inputs: dict[str, Result]) -> Result:
@@ -251,9 +251,21 @@ def _constant_bytes(result: Result) -> int:
     return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
 
 
-def _check_shape(node: Node, result: Result) -> None:
+def _check_result(node: Node, result: Result) -> None:
     """The front end and PyTorch agree on what the node gives."""
     tensors: tuple[Tensor, ...] = result if isinstance(result, tuple) else (result,)
     for tensor, output in zip(tensors, node.outputs, strict=False):
         holds = tuple(tensor.shape) == output.shape
         require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
+        element = _element_of(tensor)
+        holds = element in (None, output.element) or output.element == UNKNOWN
+        require(holds, f"result must have type {output.element}, but got {element}")
+
+
+def _element_of(tensor: Tensor) -> str | None:
+    """The element type of what a node gives, None for a scale, which PyTorch may hold in float64."""
+    if isinstance(tensor, Constant):
+        return _output_of(tensor.array).element
+    if isinstance(tensor, RunTimeScale):
+        return None
+    return tensor.element if isinstance(tensor, Value) else "f32"
