@@ -1,0 +1,1 @@
+"""Measures operators beside their frameworks."""
