@@ -86,7 +86,8 @@ def positions_of(call: Call, index: int) -> Array | Value:
 def angles_at(call: Call, index: int, ids: Array | Value, wanted: Shape) -> Value:
     """Rows of the constant input `index` at positions [B, S], at those from one number on, or at [S] for every example.
 
-    Those that are known at run time only are [B, S], or one number. Raises `UnsupportedError` for positions that the input lacks.
+    Those that are known at run time only are [B, S], or one number.  Raises `UnsupportedError` for positions that the
+    input lacks.
     """
     batch, steps, half = wanted
     cache = call.constant(index)
