@@ -41,12 +41,12 @@ def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [*held, *(graph for attribute in node.attribute for graph in attribute.graphs)]
 
 
-def names_read(node: onnx.NodeProto) -> list[str]:
-    """Names that a node reads; graphs inside it read those that they do not define.
+def captured(node: onnx.NodeProto) -> list[str]:
+    """Names that graphs inside a node read and do not define.
 
     What waits is a list, however deep graphs are nested.
     """
-    found = [name for name in node.input if name]
+    found: list[str] = []
     waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in graphs_of(node)]
     while waiting:
         graph, outer = waiting.pop()

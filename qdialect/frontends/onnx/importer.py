@@ -204,7 +204,7 @@ class OnnxPlanner(Planner[Node]):
         """Every name is defined once, before it is read."""
         defined = {*self._graph.constants, *self._graph.unsupported, *(tensor.name for tensor in self._graph.inputs)}
         for node in self._graph.nodes:
-            for name in self.reads(node):
+            for name in (*self.reads(node), *node.captured):
                 self._check(name in defined, f"{node.title} reads '{name}', which nothing before it gives")
             for name in self.gives(node):
                 self._check(name not in defined, f"{node.title} gives '{name}', which is given before it")

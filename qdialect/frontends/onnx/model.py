@@ -65,7 +65,7 @@ class Node:
     attributes: Mapping[str, Any]
     version: int
     captured: tuple[str, ...] = ()
-    """Names outside of them that graphs in it read."""
+    """Names that graphs inside the node read."""
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.files import note_read
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.extents import Extents, OpenShape
-from qdialect.frontends.onnx.functions import inlined, names_read
+from qdialect.frontends.onnx.functions import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 from qdialect.frontends.onnx.sorting import in_order
 
@@ -161,8 +161,8 @@ def _node(index: int, node: onnx.NodeProto, folder: Path | None, versions: Mappi
     if len(attributes) < len(node.attribute):
         raise ImportModelError(f"file is damaged: attributes of {title} must have names of their own")
     version = versions.get(domain, 1)
-    captured = _texts(names_read(node)[len(list(filter(None, node.input))) :])
-    return Node(index, kind, _text(node.name), _texts(node.input), _texts(node.output), attributes, version, captured)
+    reads, gives, inner = (_texts(names) for names in (node.input, node.output, captured(node)))
+    return Node(index, kind, _text(node.name), reads, gives, attributes, version, inner)
 
 
 def _text(name: str | bytes) -> str:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """`nodes`, each after those that give what it reads; of those that may come next, the first of the file.
+    """`nodes`, each after those that give what it and the graphs in it read; of others the first of the file is first.
 
     Nodes on a cycle, and what depends on them, come last as they stand in the file.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
-from qdialect.frontends.onnx.functions import graphs_of, names_read
+from qdialect.frontends.onnx.functions import captured, graphs_of
 from qdialect.frontends.planning.division import OpenInterface
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SubModels:
 
     def reads(self, output: str) -> tuple[str, ...]:
         """All names that the node which gives `output` reads, those that graphs inside it read among them."""
-        return tuple(dict.fromkeys(names_read(self._nodes[output])))
+        return tuple(dict.fromkeys(_reads(self._nodes[output])))
 
     def declare(self, infos: Iterable[onnx.ValueInfoProto]) -> None:
         """Types of values between nodes; those that are known stay."""
@@ -71,7 +71,7 @@ class SubModels:
         unknown = next((name for name in inputs if name not in self._infos), None)
         if unknown is not None:
             raise ImportModelError(f"type of '{unknown}', which leaves its region, is not known")
-        read = dict.fromkeys(name for node in nodes for name in names_read(node))
+        read = dict.fromkeys(name for node in nodes for name in _reads(node))
         held = [self._constant(name, constants) for name in read if name in constants or name in self._constants]
         results = [self._infos.get(name, helper.make_empty_tensor_value_info(name)) for name in outputs]
         graph = helper.make_graph(nodes, "region", [self._infos[name] for name in inputs], results, held)
@@ -106,6 +106,11 @@ class SubModels:
         if size > _LARGEST_MESSAGE:
             raise ImportModelError(f"model of a region must have at most {_LARGEST_MESSAGE} bytes, but has {size}")
         return model.SerializeToString()
+
+
+def _reads(node: onnx.NodeProto) -> list[str]:
+    """Names that a node reads, in graphs inside it too."""
+    return [*filter(None, node.input), *captured(node)]
 
 
 def _check_inside(graph: onnx.GraphProto) -> None:
