@@ -38,8 +38,8 @@ def ranges_of(dims: Mapping[str, Extent]) -> Ranges:
     ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
     for name, found in ranges.items():
         is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
-        if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
-            wanted = "an integer or a range (minimum, maximum) of extents from 1 on"
+        if not is_pair or not all(type(extent) is int for extent in found) or not 0 <= found[0] <= found[1]:
+            wanted = "an integer or a range (minimum, maximum) of extents from 0 on"
             raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
     return ranges
 
