@@ -175,6 +175,14 @@ def _reduced(function: Callable[..., Array]) -> Folder:
     return fold
 
 
+def _shape(operator: Operator, arrays: Sequence[Array]) -> Array:
+    """Its type is that of the option, whatever the file says of the tensor."""
+    kind = read_options(operator, tflite.ShapeOptions, lambda options: options.OutType())
+    if kind != {"i32": tflite.TensorType.INT32, "i64": tflite.TensorType.INT64}.get(operator.outputs[0].element):
+        raise TypeError
+    return arrays[0]
+
+
 def _slice(_: Operator, arrays: Sequence[Array]) -> Array:
     """A size of -1 reaches to the end."""
     data, begins, sizes = arrays
@@ -277,7 +285,7 @@ _FOLDERS: dict[str, Folder] = {
     "SIGN": _of_integers(np.sign),
     "SLICE": _slice,
     "SUM": _reduced(np.sum),
-    "SHAPE": lambda _, arrays: arrays[0],
+    "SHAPE": _shape,
     "SQUEEZE": _reshape,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _pointwise(np.subtract, tflite.SubOptions),
