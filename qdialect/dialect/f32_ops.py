@@ -57,17 +57,11 @@ class F32SumOp(F32ReduceOp, name="f32_sum"):
 class F32ExtremeOp(F32ReduceOp):
     """Shared definition: the extreme of numbers over `axes`, or with `from_zero` of these and zero.
 
-    With `skips_nan` what is no number is passed over.
-
-    Constraints:
-      C2: from_zero must be given with skips_nan
+    With `nan_as_zero` a NaN counts as zero, and with both a zero has no sign.
     """
 
     from_zero = attribute(BOOL, False)
-    skips_nan = attribute(BOOL, False)
-
-    def check(self) -> None:
-        require(self.from_zero or not self.skips_nan, "C2", "from_zero must be true with skips_nan")
+    nan_as_zero = attribute(BOOL, False)
 
 
 class F32MaxOp(F32ExtremeOp, name="f32_max"):

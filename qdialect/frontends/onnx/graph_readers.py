@@ -22,6 +22,7 @@ class Readers:
         self._giver = {name: node for node in graph.nodes for name in node.outputs}
         self._reader = {name: node for node in graph.nodes for name in node.inputs}
         direct = Counter(name for node in graph.nodes for name in node.inputs)
+        direct.update(name for node in graph.nodes for name in node.captured)
         direct.update(graph.outputs)
         self._count = Counter(direct)
         for node in graph.nodes:

@@ -94,30 +94,16 @@ _FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
 
-_ADDED = 2**23 - 1
-
-
-def _of_numbers(sign: int) -> tuple[Fold, Finish]:
-    """The largest number above zero, its sign and that of all others changed by `sign`.
-
-    The bits of numbers above zero are in their order. What is added takes those of infinity to the largest integer,
-    what is above it to negative ones, and the bits of no negative number to more than those of zero.
-    """
+def _without_nan(op: F32ExtremeOp, fold: Fold) -> Fold:
+    """A NaN counts as zero, and so may what lies on the other side of it from there: that is one instruction."""
+    beyond = "ogt" if isinstance(op, F32MaxOp) else "olt"
 
     def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
-        bits = body.cast("arith.bitcast", values[0], "i32")
-        bits = body.binary("arith.xori", bits, body.constant(sign, "i32")) if sign else bits
-        return body.binary("arith.maxsi", total, body.add(bits, body.constant(_ADDED, "i32")))
+        value, zero = values[0], body.constant(0.0, "f32")
+        counts = body.compare(beyond, value, zero) if op.from_zero else body.compare("oeq", value, value)
+        return fold.emit(body, total, [body.select(counts, value, zero)])
 
-    def finish(body: Body, total: Value, _: Sequence[Value]) -> Value:
-        bits = body.add(total, body.constant(-_ADDED, "i32"))
-        bits = body.binary("arith.xori", bits, body.constant(sign, "i32")) if sign else bits
-        return body.cast("arith.bitcast", bits, "f32")
-
-    return Fold("i32", _ADDED, emit, lambda body, total, value: body.binary("arith.maxsi", total, value)), finish
-
-
-_NUMBERS: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {F32MaxOp: _of_numbers(0), F32MinOp: _of_numbers(-(2**31))}
+    return replace(fold, emit=emit)
 
 
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
@@ -127,8 +113,8 @@ def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
         return
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _total)
-    if isinstance(op, F32ExtremeOp) and op.skips_nan:
-        fold, finish = _NUMBERS[type(op)]
+    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+        fold = _without_nan(op, fold)
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_lanes(lowering, op))
     over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
 

@@ -43,8 +43,8 @@ def _reduction(export: Export, op: Reduction) -> ir.Value:
     """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
     kind = _REDUCTIONS[type(op)]
     value = export.value(op.input)
-    if isinstance(op, F32ExtremeOp) and op.skips_nan:
-        value = builder.select(apply("equal", value, value), value, builder.filled(0.0, value))
+    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+        value = builder.select(apply("equal", value, value), value, filled(0.0, value))
     found = builder.reduce(kind, value, op.axes, keep_dims=op.keep_dims)
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
     return apply(f"{kind}imum", found, 0.0) if is_from_zero else found

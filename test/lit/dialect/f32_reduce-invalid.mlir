@@ -15,11 +15,3 @@ func.func @f32_reduce_c1_none(%input: tensor<2x3xf32>) {
   %y = "qnn.f32_sum"(%input) {axes = array<i64>} : (tensor<2x3xf32>) -> tensor<2xf32>
   return
 }
-
-// -----
-
-func.func @extreme_c2(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.f32_max' op from_zero must be true with skips_nan}}
-  %y = "qnn.f32_max"(%input) {axes = array<i64: 1>, skips_nan = true} : (tensor<2x3xf32>) -> tensor<2xf32>
-  return
-}

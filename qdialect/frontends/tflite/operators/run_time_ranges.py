@@ -57,7 +57,7 @@ def _to_integer(emitter: Emitter, value: ir.Value) -> ir.Value:
 
 def _ends(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
     """Smallest and largest of the numbers and zero."""
-    over = {"axes": axes, "keep_dims": True, "from_zero": True, "skips_nan": True}
+    over = {"axes": axes, "keep_dims": True, "from_zero": True, "nan_as_zero": True}
     minimum = emitter.build(F32MinOp, value, element="f32", **over)
     return minimum, emitter.build(F32MaxOp, value, element="f32", **over)
 
