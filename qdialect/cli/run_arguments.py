@@ -162,6 +162,7 @@ def _check_library(options: Arguments) -> None:
         "--target": options.target != "host",
         "--mattr": options.mattr is not None,
         "--threads": options.threads != 1,
+        "--jobs": options.jobs is not None,
         "--batch": options.batch != 1,
         "--dim": options.dim,
         "--profile": options.profile,

@@ -10,7 +10,7 @@ from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect.cli import compile as compile_command
-from qdialect.cli import import_model, run
+from qdialect.cli import import_model, opt, run
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError
 from qdialect.model_files import read_model
@@ -119,6 +119,11 @@ def test_a_batch_that_is_used(files: Mapping[str, Path]) -> None:
         (run.main, ["--batch=0"], "batch must be at least 1, but got 0"),
         (compile_command.main, ["-o=x.so", "--batch=3"], "batch must be 1 where inputs leave no first extent open"),
         (compile_command.main, ["-o=x.so", "--signature=a"], "'signature' must be given with a .tflite file"),
+        (import_model.main, ["--report", "--fuse"], "--fuse must be given without --report"),
+        (opt.main, ["--target=znver9"], "--target must be given with --compile-to or --compare-phases"),
+        (opt.main, ["--mattr=+avx2", "--fuse-qnn"], "--mattr must be given with --compile-to or --compare-phases"),
+        (opt.main, ["--threads=2", "--tune"], "--threads must be given with --compile-to or --compare-phases"),
+        (opt.main, ["--jobs=2"], "--jobs must be given with passes, --compile-to, --compare-phases or --tune"),
     ],
 )
 def test_commands(
