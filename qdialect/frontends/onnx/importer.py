@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -24,10 +25,10 @@ from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
 from qdialect.frontends.onnx.float_weights import nodes_with_quantized_weights, with_quantized_weights
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
 from qdialect.frontends.onnx.inference import inferred
-from qdialect.frontends.onnx.model import Graph, Node
+from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph, read_proto
-from qdialect.frontends.onnx.schema import check_attributes
+from qdialect.frontends.onnx.schema import check_attributes, check_read
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
@@ -170,6 +171,12 @@ class OnnxPlanner(Planner[Node]):
     def _result_of(self, node: Node) -> Result:
         require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
+        attributes = Attributes(node.attributes)
+        result = self._planned(replace(node, attributes=attributes))
+        check_read(node, attributes)
+        return result
+
+    def _planned(self, node: Node) -> Result:
         inputs = tuple(self._tensor(name) for name in node.inputs)
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))

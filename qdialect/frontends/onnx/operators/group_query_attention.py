@@ -13,7 +13,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.onnx.operators.attention import float_bias
+from qdialect.frontends.onnx.operators.attention import float_bias, softcap_of
 from qdialect.frontends.onnx.operators.attention_cache import appended, cache_of, heads_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.rotary import angles_at, rotate
@@ -24,7 +24,7 @@ from qdialect.frontends.slices import Slice, take_slices
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 _OMITTED = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}
-_DEFAULTS = ("smooth_softmax", "sliding_window_cache", "qk_output")
+_DEFAULTS = ("smooth_softmax", "sliding_window_cache", "qk_output", "kv_cache_bit_width")
 
 
 @imports("com.microsoft.GroupQueryAttention")
@@ -38,7 +38,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     batch, steps, width = *query.shape[:2], query.shape[2] // heads
     cache = cache_of(call, 3, 4)
     earlier, total = cache.length, cache.length + steps
-    is_causal = call.attribute("causal", 1) != 0
+    is_causal = call.flag("causal", 1)
     _check_lengths(call, batch, total, is_ragged=is_causal and not earlier)
     rotation = _rotation(call, (batch, steps, width), earlier)
     queries = heads_of(call, query, heads, _kept)
@@ -49,7 +49,7 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
     window = _window(call, steps, earlier)
     scale = call.attribute("scale", 0.0) or 1 / math.sqrt(width)
-    how = Attention(scale, is_causal, call.attribute("softcap", 0.0), earlier)
+    how = Attention(scale, is_causal, softcap_of(call), earlier)
 
     def emit(emitter: Emitter) -> Emitted:
         q = emitter.to_channels_first(queries)
@@ -64,6 +64,12 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
 def _refuse(call: Call) -> None:
     for index, name in _OMITTED.items():
         require(call.optional(index) is None, f"input {index}, {name}, must be omitted")
+    call.ignore("qk_norm_epsilon")
+    if not call.flag("do_rotary", 0):
+        call.ignore("rotary_interleaved")
+    for name in ("k_quant_type", "v_quant_type"):
+        kind: str = call.attribute(name, "NONE")
+        require(kind == "NONE", f"{name} must be NONE, but got {kind}")
     for name in _DEFAULTS:
         value = call.attribute(name, 0)
         require(value in (0, -1), f"{name} must be 0, but got {value}")
@@ -122,13 +128,13 @@ def _check_lengths(call: Call, batch: int, total: int, *, is_ragged: bool) -> No
 def _rotation(call: Call, shape: Shape, earlier: int) -> Change:
     """The rotary embedding of [B, N, S, D], where there is one."""
     batch, steps, width = shape
-    if call.attribute("do_rotary", 0) == 0:
+    if not call.flag("do_rotary", 0):
         return _kept
     half = call.constant(7).shape[-1]
     require(2 <= 2 * half <= width, f"input 7, cos_cache, must have at most {width // 2} columns, but got {half}")
     ids = np.arange(earlier, earlier + steps) if call.optional(9) is None else call.constant(9)
     cos, sin = (angles_at(call, index, ids, (batch, steps, half)) for index in (7, 8))
-    is_interleaved = call.attribute("rotary_interleaved", 0) != 0
+    is_interleaved = call.flag("rotary_interleaved", 0)
 
     def rotation(emitter: Emitter, value: ir.Value) -> ir.Value:
         cosines, sines = (

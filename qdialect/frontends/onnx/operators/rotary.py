@@ -19,6 +19,7 @@ from qdialect.frontends.slices import Slice, gather, take_slices
 def _contributed(call: Call) -> Tensor:
     call.count(4)
     require(call.attribute("scale", 1.0) == 1.0, "scale must be 1")
+    require(call.attribute("is_packed_batching", 0) == 0, "is_packed_batching must be 0")
     return _rotated(call, 2, 3, 1)
 
 
@@ -40,13 +41,14 @@ def _rotated(call: Call, cosine: int, sine: int, positions: int) -> Tensor:
         require(heads >= 1 and width % heads == 0, f"num_heads must divide {width}, but got {heads}")
         width //= heads
     else:
+        call.ignore("num_heads")
         heads = shape[1]
     rotated = rotated or width
     holds = 2 <= rotated <= width and rotated % 2 == 0
     require(holds, f"rotary_embedding_dim must be even and in [2, {width}], but got {rotated}")
     source = call.f32(0).f32(call.plan, call.name)
     angles = [_angles(call, index, positions, (batch, steps, rotated // 2)) for index in (cosine, sine)]
-    is_interleaved = call.attribute("interleaved", 0) != 0
+    is_interleaved = call.flag("interleaved", 0)
 
     def emit(emitter: Emitter) -> Emitted:
         value = emitter.to_channels_first(source)
