@@ -113,7 +113,7 @@ def _read(source: str | Path | bytes, extents: Extents) -> ReadModel:
             proto = take_branches(proto, conditions)
             graph = read_graph(proto, folder, extents)
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
     return ReadModel(proto, graph, name, len(content) + sum(array.nbytes for array in graph.constants.values()))
 
 

@@ -115,7 +115,7 @@ def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> 
     try:
         return with_extents(read_graph(content, signature), extents), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
