@@ -82,7 +82,7 @@ def _softmax(call: Call) -> Tensor:
     source = call.tensor(0)
     if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
         return NoShares(source.shape, source.quantized_values.element, call.kernel)
-    return _shares(call, _dequantized(call), call.node.version)
+    return _shares(call, _dequantized(call), call.node.version < ALONG_AXIS, 1)
 
 
 @imports("com.microsoft.QLinearSoftmax")
@@ -94,7 +94,7 @@ def _qlinear_softmax(call: Call) -> Tensor:
         shares = NoShares(value.shape, value.element, call.kernel)
         return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
     source = dequantized(_with_limited_scale(call), 0, 1, 0)
-    qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
+    qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS) < ALONG_AXIS, -1)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
@@ -120,10 +120,10 @@ def _limited(scale: float) -> float:
     return LARGEST_SCALE if scale > 1 else SMALLEST_SCALE
 
 
-def _shares(call: Call, source: Quantized, version: int) -> Shares:
+def _shares(call: Call, source: Quantized, is_flat: bool, flat_axis: int) -> Shares:
+    """`flat_axis` is the axis of the old operator sets where the node names none."""
     rank = len(source.shape)
-    is_flat = version < ALONG_AXIS
-    axis: int = call.attribute("axis", 1 if is_flat else -1)
+    axis: int = call.attribute("axis", flat_axis if is_flat else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     normalized_axis = axis % rank
     return Shares(source.shape, source, normalized_axis, is_flat and normalized_axis < rank - 1)
