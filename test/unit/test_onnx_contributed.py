@@ -124,6 +124,22 @@ def test_rows_of_a_table_in_blocks(has_points: bool) -> None:
     check(f"{CONTRIB}.GatherBlockQuantized", [None, ids, None, None], constants, **how)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize(
+    ("shape", "gathers", "blocks"), [((5, 33), 0, 1), ((5, 16), 1, -1), ((4, 20), 1, 0), ((3, 17, 4), 0, 1)]
+)
+def test_elements_of_a_table_of_four_bits(dtype: str, shape: tuple[int, ...], gathers: int, blocks: int) -> None:
+    """The zero points count, one for each block along any dimension."""
+    low = -8 if dtype == "int4" else 0
+    counts = list(shape)
+    counts[blocks] = -(-shape[blocks] // 16)
+    random, four_bits = np.random.default_rng(0), np.dtype(getattr(import_module("ml_dtypes"), dtype))
+    table, points = (random.integers(low, low + 16, one).astype(four_bits) for one in (shape, counts))
+    constants = {0: table, 2: np.abs(numbers(*counts)), 3: points}
+    how: dict[str, Any] = {"gather_axis": gathers, "quantize_axis": blocks, "block_size": 16}
+    check(f"{CONTRIB}.GatherBlockQuantized", [None, np.array([[2, 0]]), None, None], constants, **how)
+
+
 EMBEDDINGS = {2: numbers(20, 8), 3: numbers(10, 8, seed=1), 5: numbers(8, seed=3), 6: numbers(8, seed=4)}
 IDS = np.random.default_rng(3).integers(0, 20, (2, 6), np.int32)
 KINDS = np.array([[0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 0, 0]], np.int32)
