@@ -123,7 +123,8 @@ def _limited(scale: float) -> float:
 
 
 def _axis(call: Call, rank: int, version: int) -> int:
-    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS else -1)
+    # ONNX Runtime's own operator has one default.
+    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     return axis % rank
 
