@@ -275,7 +275,7 @@ REGISTERED: Mapping[str, str] = {
         reshape: qnn.reshape
         resize: qnn.resize_bilinear qnn.resize_nearest
         row_group: row_group
-        scan: qnn.cumsum qnn.rank
+        scan: qnn.cumsum qnn.top_k
         slice: qnn.slice
         softmax: qnn.softmax
         tables: qnn.abs qnn.clip qnn.elu qnn.erf qnn.exp qnn.gelu qnn.hardswish qnn.leaky_relu qnn.log qnn.lut qnn.relu
@@ -310,6 +310,6 @@ REGISTERED: Mapping[str, str] = {
         recurrent_evaluators: qnn.dynamic_lstm qnn.f32_gru qnn.f32_lstm qnn.f32_rnn
         reduction_evaluators: qnn.arg_max qnn.arg_min qnn.l2_normalize qnn.reduce_max qnn.reduce_min qnn.sum
         resize_evaluators: qnn.resize_bilinear qnn.resize_nearest
-        scan_evaluators: qnn.cumsum qnn.rank
+        scan_evaluators: qnn.cumsum qnn.top_k
     """,
 }
