@@ -141,8 +141,8 @@ REGISTERED: Mapping[str, str] = {
             TANH
     """,
     "qdialect.frontends.tflite.operators integer importer": """
-        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN REDUCE_PROD
-            SQUARED_DIFFERENCE SUB SUM
+        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MEAN MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN
+            REDUCE_PROD SIGN SQUARED_DIFFERENCE SUB SUM
         scattering: SCATTER_ND
         sparse_to_dense: SPARSE_TO_DENSE
     """,
@@ -156,6 +156,12 @@ REGISTERED: Mapping[str, str] = {
             aten.zeros_like.default
         embedding_bags: aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default
             aten.embedding_bag.padding_idx
+        fake_quantization: aten._fake_quantize_learnable_per_channel_affine.default
+            aten._fake_quantize_learnable_per_tensor_affine.default
+            aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default
+            aten.fake_quantize_per_channel_affine.default aten.fake_quantize_per_channel_affine_cachemask.default
+            aten.fake_quantize_per_tensor_affine.default aten.fake_quantize_per_tensor_affine.tensor_qparams
+            aten.fake_quantize_per_tensor_affine_cachemask.default aten.fused_moving_avg_obs_fake_quant.default
         functions: aten.abs.default aten.acos.default aten.acosh.default aten.add.Scalar aten.add.Tensor
             aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default aten.ceil.default
             aten.clamp.default aten.clamp_max.default aten.clamp_min.default aten.cos.default aten.cosh.default
@@ -258,11 +264,11 @@ REGISTERED: Mapping[str, str] = {
         integers: qnn.int_max qnn.int_min qnn.int_prod qnn.int_sum
         island: arith.addf arith.addi arith.andi arith.bitcast arith.cmpf arith.cmpi arith.divf arith.divsi arith.divui
             arith.extsi arith.extui arith.fptosi arith.maximumf arith.maxsi arith.maxui arith.minimumf arith.minsi
-            arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remsi arith.remui arith.select arith.shli
-            arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori math.absf
-            math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.exp math.exp2 math.expm1 math.floor
-            math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt math.sin math.sqrt math.tanh
-            math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize tensor.bitcast
+            arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui arith.select
+            arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori
+            math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp math.exp2
+            math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt math.sin
+            math.sqrt math.tanh math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize tensor.bitcast
         l2_normalize: qnn.l2_normalize
         matmul: qnn.fused_matmul qnn.matmul
         mean: qnn.mean qnn.sum
@@ -291,11 +297,11 @@ REGISTERED: Mapping[str, str] = {
         float_evaluators: arith.addf arith.addi arith.andi arith.bitcast arith.ceildivsi arith.ceildivui arith.cmpf
             arith.cmpi arith.constant arith.divf arith.divsi arith.divui arith.extsi arith.extui arith.floordivsi
             arith.fptosi arith.fptoui arith.maximumf arith.maxnumf arith.maxsi arith.maxui arith.minimumf arith.minnumf
-            arith.minsi arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remsi arith.remui arith.select
-            arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori
-            math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.exp math.exp2 math.expm1
-            math.floor math.log math.log10 math.log1p math.log2 math.powf math.round math.roundeven math.rsqrt math.sin
-            math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
+            arith.minsi arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui
+            arith.select arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp
+            arith.xori math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp
+            math.exp2 math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.round math.roundeven
+            math.rsqrt math.sin math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
         fused_evaluators: qnn.fused_conv2d qnn.fused_conv_transpose2d qnn.fused_dense qnn.fused_matmul
         i16_evaluators: qnn.i16_conv2d qnn.i16_dense qnn.i16_matmul qnn.i16_requantize
         indexed_evaluators: qnn.dynamic_gather qnn.dynamic_scatter

@@ -21,7 +21,7 @@ from qdialect.batching.sizes import SIZES, lowered_sizes
 from qdialect.cache.store import open_store
 from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
+from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
@@ -31,6 +31,7 @@ from qdialect.jobs import using
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
 from qdialect.model_files import FORMATS, read_model
+from qdialect.options import DYNAMIC
 from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.frontends.common import Shape
 from qdialect.late_dataclass import dataclass
 
@@ -96,6 +96,9 @@ class Extents:
         unused = sorted(set(self.dims) - self._used)
         if unused:
             raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
+        if self.batch != 1 and not self.assumed:
+            wanted = "batch must be 1 where inputs leave no first extent open, or dims say what it is"
+            raise UnusedBatchError(f"{wanted}, but got {self.batch}")
 
     def hints(self) -> list[str]:
         """What a user may want to know of a model that was refused."""

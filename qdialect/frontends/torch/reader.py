@@ -24,8 +24,6 @@ from qdialect.frontends.torch.wrapped import without_wrappers
 from qdialect.late_dataclass import dataclass
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
-_UNREADABLE = ("torch.bfloat16",)
-"""Types that NumPy lacks."""
 _CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -91,7 +89,7 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
             _of_this_call(example, node.name)
-        elif is_static(example) is not None and position not in written and str(example.dtype) not in _UNREADABLE:
+        elif is_static(example) is not None and position not in written and _is_readable(example):
             constants[node.name] = _array(example)
         else:
             inputs.append(reader.interface(node))
@@ -226,10 +224,18 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    to_channels_first = tensor.detach().cpu()
-    if str(to_channels_first.dtype) in _UNREADABLE:
-        raise ImportModelError("constants must not be bfloat16")
-    return np.array(to_channels_first.contiguous().numpy())
+    if not _is_readable(tensor):
+        raise ImportModelError(f"constants must be of a type of NumPy, but got {tensor.dtype}")
+    return np.array(tensor.contiguous().numpy(force=True))
+
+
+def _is_readable(tensor: Any) -> bool:
+    """Whether NumPy has the type of a tensor; it lacks bfloat16, float8 and those of less than a byte."""
+    try:
+        import_module("torch").empty(0, dtype=tensor.dtype).numpy()
+    except TypeError:
+        return False
+    return True
 
 
 def _value(node: Any) -> Any:

@@ -20,5 +20,5 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
     count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
-    indices = top_indices(call, source, axis, count, is_largest=call.attribute("largest", 1) != 0)
+    indices = top_indices(call, source, axis, count, is_largest=call.flag("largest", 1))
     return elements_along(call, source, indices, axis), indices
