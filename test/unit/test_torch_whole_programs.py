@@ -18,13 +18,14 @@ import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 
+TORCH: Any = torch
 DECOMPOSED: Any = torch.ops.quantized_decomposed
 HIGHER_ORDER: Any = torch.ops.higher_order
 BF16 = torch.bfloat16
 
 
 def compiled(path: Path, model: nn.Module, *given: Tensor, lowers: bool = False) -> qdialect.Executable:
-    program = torch.export.export(model, given)
+    program: Any = torch.export.export(model, given)
     torch.export.save(program.run_decompositions() if lowers else program, path)
     return qdialect.compile(path, fallback="framework", cache=False)
 
@@ -68,14 +69,14 @@ def _int4_product(x: Tensor) -> Tensor:
     return aten._weight_int4pack_mm_for_cpu(x, packed, 32, torch.stack([SCALES, SCALES * 3], 1)[None])
 
 
-NARROW: dict[str, tuple[Callable[..., Any], torch.dtype]] = {
+NARROW: dict[str, tuple[Callable[[Any], Any], torch.dtype]] = {
     "linear": (lambda x: torch.relu(nn.functional.linear(x, WEIGHT.to(BF16), SCALES.to(BF16))) * 1.7, BF16),
     "widened": (lambda x: nn.functional.linear(x.float(), WEIGHT.to(BF16).float()) + 0.1, BF16),
     "narrowed": (lambda x: (x.to(BF16), x.to(BF16) * 3, x + 1), torch.float32),
     "of_channels": (_of_channels, torch.float32),
     "half": (_half, torch.float32),
     "float8": (lambda x: (x @ F8.float().T, F8.to(BF16).sum(), F8), torch.float32),
-    "int8_weights": (lambda x: torch._weight_int8pack_mm(x, VALUES, SCALES.to(BF16)), BF16),
+    "int8_weights": (lambda x: TORCH._weight_int8pack_mm(x, VALUES, SCALES.to(BF16)), BF16),
     "int4_weights": (_int4_product, torch.float32),
 }
 
@@ -88,8 +89,14 @@ def test_of_narrow_floats(name: str, tmp_path: Path) -> None:
 
 def _branches(x: Tensor) -> Tensor:
     product = x @ WEIGHT.T
-    (found,) = HIGHER_ORDER.cond(x.sum() > 0, lambda y: (torch.relu(y),), lambda y: (y * 3,), (product,))
-    return found + 1
+
+    def positive(y: Tensor) -> tuple[Tensor]:
+        return (torch.relu(y),)
+
+    def other(y: Tensor) -> tuple[Tensor]:
+        return (y * 3,)
+
+    return HIGHER_ORDER.cond(x.sum() > 0, positive, other, (product,))[0] + 1
 
 
 def _loop(x: Tensor) -> Tensor:
@@ -170,7 +177,7 @@ def test_inputs_are_not_written_to(tmp_path: Path) -> None:
 def test_what_is_no_program_is_told_what_to_pass() -> None:
     model = nn.Linear(2, 2)
     with pytest.warns(DeprecationWarning, match="torch.jit"):
-        script = torch.jit.script(model)
+        script = TORCH.jit.script(model)
     for source in (model, torch.fx.symbolic_trace(model), script, model.state_dict(), None):
         with pytest.raises(ImportModelError, match=r"must be .*torch.export.export\(model.eval\(\), example_inputs\)"):
             import_torch(source)  # pyright: ignore[reportArgumentType]

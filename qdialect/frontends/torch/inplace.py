@@ -66,23 +66,30 @@ def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]
     given: dict[str, tuple[str, ...]] = {}
     for node in nodes:
         read = node.renamed(lambda name: names.get(name, name))
-        source = next(iter(node.refs()), "")
-        if node.kind in _REGIONS and isinstance(graph := _entry(read, _REGIONS[node.kind][0]), Graph):
-            begin = _REGIONS[node.kind][1]
-            inner = {one.name: _entry(read, begin + i).name for i, one in enumerate(graph.inputs) if one.name}
+        source, place = next(iter(node.refs()), ""), node.arguments.get("1")
+        graph, operands = _region(read)
+        if graph is not None:
+            inner = {one.name: operand.name for one, operand in zip(graph.inputs, operands, strict=True)}
             inner |= {part.name: f"{node.name}.{part.name}" for part in graph.nodes}
             taken = _taking(inner)
             found += [replace(part.renamed(taken), name=inner[part.name]) for part in graph.nodes]
             given[node.name] = tuple(map(taken, graph.outputs))
-        elif node.kind == "getitem" and source in given:
-            names[node.name] = given[source][node.arguments["1"]]
+        elif node.kind == "getitem" and source in given and place in range(len(given[source])):
+            names[node.name] = given[source][place]
         else:
             found.append(read)
     return found, names
 
 
-def _entry(node: Node, index: int) -> Any:
-    return node.arguments.get(str(index))
+def _region(node: Node) -> tuple[Graph | None, tuple[Ref, ...]]:
+    """The graph of a region that says nothing of what is computed, and its operands; None for any other node."""
+    if node.kind not in _REGIONS:
+        return None, ()
+    place, begin = _REGIONS[node.kind]
+    graph, *operands = (node.arguments.get(str(i)) for i in (place, *range(begin, len(node.arguments))))
+    refs = tuple(operand for operand in operands if isinstance(operand, Ref))
+    fits = isinstance(graph, Graph) and not graph.constants and len(refs) == len(operands) == len(graph.inputs)
+    return (graph, refs) if fits else (None, ())
 
 
 def _taking(names: Mapping[str, str]) -> Callable[[str], str]:

@@ -27,7 +27,9 @@ _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
 _VERSION = 8
 _PREFIX = "torch.ops."
+_MAX_DEPTH = 8
 _HIGHER_ORDER = "higher_order."
+_PART_OPERANDS = 2
 _PART = "export.access_subclass_inner_tensor.default"
 _CONSTANTS = {
     "parameter": "parameter_name",
@@ -106,6 +108,8 @@ class _Reader:
     graph: Field
     sizes: Mapping[str, int]
     """Of each symbol."""
+    depth: int = 0
+    """How many graphs this one lies in."""
     defined: set[str] = field(default_factory=set[str])
     nodes: list[Node] = field(default_factory=list[Node])
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
@@ -128,7 +132,11 @@ class _Reader:
         buffers = {target: name for name, target in self.targets.items()}
         written: dict[str, str] = {}
         outputs: list[str] = []
-        for spec, one in zip(signature["output_specs"].items(), self.graph["outputs"].items(), strict=True):
+        results = list(self.graph["outputs"].items())
+        specs = list(signature["output_specs"].items())
+        if len(specs) != len(results):
+            signature["output_specs"].refuse(f"must have an entry for each of {len(results)} outputs, not {len(specs)}")
+        for spec, one in zip(specs, results, strict=True):
             kind, held = spec.union()
             if kind == "buffer_mutation" and held["buffer_name"].text() in buffers:
                 written[buffers[held["buffer_name"].text()]] = self.output(one)
@@ -141,7 +149,9 @@ class _Reader:
 
     def _subgraph(self, graph: Field) -> Graph:
         """A graph that an operator runs; what is no tensor among its inputs has no name."""
-        inner = _Reader(self.weights, graph, self.sizes)
+        if self.depth == _MAX_DEPTH:
+            graph.refuse(f"must not be nested more than {_MAX_DEPTH} deep")
+        inner = _Reader(self.weights, graph, self.sizes, self.depth + 1)
         inputs: list[Interface] = []
         for given in graph["inputs"].items():
             kind, value = given.union()
@@ -217,7 +227,10 @@ class _Reader:
 
     def _part(self, node: Field) -> None:
         """One of the tensors that a constant is made of."""
-        source, attribute = (one["arg"].union()[1] for one in node["inputs"].items())
+        operands = [one["arg"].union()[1] for one in node["inputs"].items()]
+        if len(operands) != _PART_OPERANDS:
+            node["inputs"].refuse(f"must have {_PART_OPERANDS} entries, but got {len(operands)}")
+        source, attribute = operands
         name = source["name"].name()
         found = part_of(self.wrapped.get(name), attribute.text())
         if found is None:
