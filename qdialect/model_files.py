@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from qdialect.frameworks.framework import Framework
 from qdialect.heap import return_free_memory
 from qdialect.late_dataclass import dataclass
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.options import ImportOptions
 from qdialect.profiles import TFLITE_PROFILES
 
 if TYPE_CHECKING:
@@ -24,22 +25,6 @@ if TYPE_CHECKING:
 
 OpenShapes = Mapping[str, Sequence[int | str]]
 """Extents of inputs that are known, and names of those that are not; a name may be empty."""
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """What a user may say about an import; a format ignores what it does not use."""
-
-    batch: int = 1
-    """First extent of inputs that leave it open."""
-    dims: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Other extents that inputs leave open, by their name or as ``INPUT:AXIS``."""
-    profile: str = ""
-    """Whose arithmetic the module has, by name; empty for the format's own."""
-    trust: bool = False
-    """Whether a .pt2 archive may run code: PyTorch itself then loads it, pickles and all."""
-    signature: str = ""
-    """Which of a .tflite file's signatures is imported; empty for its first subgraph."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +48,12 @@ class Format:
     divide: Callable[[Path, ImportOptions], Division] | None = None
 
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
-        """The module of a file; raises `ImportModelError` also for a profile that the format lacks."""
+        """The module of a file.
+
+        Raises `ImportModelError` also for a profile that the format lacks, `InputError` for options that it does not
+        use.
+        """
+        options.check_used(self.suffix, has_extents=self.open_shapes is not None)
         known = self.profiles()
         profile = options.profile or known[0]
         if profile not in known:

@@ -141,8 +141,8 @@ REGISTERED: Mapping[str, str] = {
             TANH
     """,
     "qdialect.frontends.tflite.operators integer importer": """
-        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN REDUCE_PROD
-            SQUARED_DIFFERENCE SUB SUM
+        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MEAN MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN
+            REDUCE_PROD SIGN SQUARED_DIFFERENCE SUB SUM
         scattering: SCATTER_ND
         sparse_to_dense: SPARSE_TO_DENSE
     """,
@@ -264,11 +264,11 @@ REGISTERED: Mapping[str, str] = {
         integers: qnn.int_max qnn.int_min qnn.int_prod qnn.int_sum
         island: arith.addf arith.addi arith.andi arith.bitcast arith.cmpf arith.cmpi arith.divf arith.divsi arith.divui
             arith.extsi arith.extui arith.fptosi arith.maximumf arith.maxsi arith.maxui arith.minimumf arith.minsi
-            arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remsi arith.remui arith.select arith.shli
-            arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori math.absf
-            math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.exp math.exp2 math.expm1 math.floor
-            math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt math.sin math.sqrt math.tanh
-            math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize tensor.bitcast
+            arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui arith.select
+            arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori
+            math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp math.exp2
+            math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt math.sin
+            math.sqrt math.tanh math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize tensor.bitcast
         l2_normalize: qnn.l2_normalize
         matmul: qnn.fused_matmul qnn.matmul
         mean: qnn.mean qnn.sum
@@ -297,11 +297,11 @@ REGISTERED: Mapping[str, str] = {
         float_evaluators: arith.addf arith.addi arith.andi arith.bitcast arith.ceildivsi arith.ceildivui arith.cmpf
             arith.cmpi arith.constant arith.divf arith.divsi arith.divui arith.extsi arith.extui arith.floordivsi
             arith.fptosi arith.fptoui arith.maximumf arith.maxnumf arith.maxsi arith.maxui arith.minimumf arith.minnumf
-            arith.minsi arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remsi arith.remui arith.select
-            arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori
-            math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.exp math.exp2 math.expm1
-            math.floor math.log math.log10 math.log1p math.log2 math.powf math.round math.roundeven math.rsqrt math.sin
-            math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
+            arith.minsi arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui
+            arith.select arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp
+            arith.xori math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp
+            math.exp2 math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.round math.roundeven
+            math.rsqrt math.sin math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
         fused_evaluators: qnn.fused_conv2d qnn.fused_conv_transpose2d qnn.fused_dense qnn.fused_matmul
         i16_evaluators: qnn.i16_conv2d qnn.i16_dense qnn.i16_matmul qnn.i16_requantize
         indexed_evaluators: qnn.dynamic_gather qnn.dynamic_scatter

@@ -14,12 +14,13 @@ from typing import Any
 from qdialect.cache.entry import Sections
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.fingerprint import fingerprint
-from qdialect.cache.keys import Request, digest_of_file, key
+from qdialect.cache.keys import digest_of_file, key
 from qdialect.cache.loaded_entry import load_network
 from qdialect.cache.store import Store
 from qdialect.files import ReadFile, is_regular
 from qdialect.late_dataclass import dataclass
 from qdialect.limits import memory_limit
+from qdialect.options import CompileOptions
 
 _KIND, _WITH_FILES = "model", "model with files"
 _SECTION = "answer"
@@ -53,19 +54,19 @@ class ModelKey:
             return False
 
 
-def model_key(path: Path, request: Request) -> ModelKey | None:
+def model_key(path: Path, options: CompileOptions) -> ModelKey | None:
     """The key of a model; None for what is no regular file, and where it is not known what a result depends on.
 
     So it is of an archive that PyTorch loads: that can run any code.
     """
-    if request.trust or not is_regular(path) or path.stat().st_size > memory_limit():
+    if options.trust or not is_regular(path) or path.stat().st_size > memory_limit():
         return None
     mark = fingerprint(path.suffix)
     try:
         digest = digest_of_file(path)
     except OSError:
         return None
-    return None if mark is None else ModelKey(path, digest, key(_KIND, path.suffix, digest, request.text(), mark))
+    return None if mark is None else ModelKey(path, digest, key(_KIND, path.suffix, digest, options.text(), mark))
 
 
 def find(store: Store, model: ModelKey, workspaces: int | None = None) -> FoundNetwork | None:

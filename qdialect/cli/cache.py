@@ -10,6 +10,7 @@ from qdialect.cache import folder
 from qdialect.cache.store import Store, opened
 from qdialect.cli import terminal
 from qdialect.cli.command_parser import CommandParser
+from qdialect.diagnostics import InputError
 
 PROGRAM = "qdialect-cache"
 _EXAMPLES = f"""\
@@ -35,7 +36,13 @@ class Arguments(argparse.Namespace):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    return terminal.run(PROGRAM, lambda: _COMMANDS[options.command](options))
+    return terminal.run(PROGRAM, lambda: _run(options))
+
+
+def _run(options: Arguments) -> int:
+    if options.size is not None and options.command != "prune":
+        raise InputError(f"--size must be given with prune, but got {options.command}")
+    return _COMMANDS[options.command](options)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _import(options: argparse.Namespace) -> int:
     path, how = Path(options.model), import_options(options)
     if options.report:
+        for option, is_given in (("--fuse", options.fuse), ("--mlir-print-debuginfo", options.mlir_print_debuginfo)):
+            if is_given:
+                raise InputError(f"{option} must be given without --report, which prints no module")
         return _report(options, path, how)
     if options.fallback == "framework":
         raise InputError("--fallback framework must be given with --report: a module has no regions of a framework")

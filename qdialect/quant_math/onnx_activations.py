@@ -42,7 +42,7 @@ softsign = _X / (abs(_X) + 1.0)
 
 
 def _sign(x: Expression) -> Expression:
-    return abs(x).apply("math.ceil").at_most(1.0).apply("math.copysign", x)
+    return abs(x).apply("math.ceil").at_most(1.0).apply("math.copysign", x) + 0.0
 
 
 sign = _sign(_X)
@@ -51,13 +51,13 @@ sign = _sign(_X)
 
 def thresholded(alpha: float) -> Expression:
     """x, or 0 where x is at most alpha."""
-    return _X * _sign(_X - alpha).at_least(0.0)
+    return (_X - alpha).where_positive(_X, Number(0.0))
 
 
 def shrink(bound: float, bias: float) -> Expression:
-    """x - bias where x > bound, x + bias where x < -bound, 0 between."""
-    below = (-_X - bound).where_positive(_X + bias, Number(0.0))
-    return (_X - bound).where_positive(_X - bias, below)
+    """x + bias where x < -bound, else x - bias where x > bound, else 0."""
+    above = (_X - bound).where_positive(_X - bias, Number(0.0))
+    return (-_X - bound).where_positive(_X + bias, above)
 
 
 def swish(alpha: float) -> Expression:

@@ -90,6 +90,8 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.mulf": np.multiply,
     "arith.negf": np.negative,
     "arith.ori": np.bitwise_or,
+    # Exact, and so the same on every machine.
+    "arith.remf": np.fmod,
     "arith.select": np.where,
     "arith.subf": np.subtract,
     "arith.xori": np.bitwise_xor,
@@ -99,6 +101,7 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.copysign": np.copysign,
     "math.cos": real_functions.cos,
     "math.ctlz": _leading_zeros,
+    "math.erfc": real_functions.erfc,
     "math.floor": np.floor,
     "math.log10": real_functions.log10,
     "math.log2": real_functions.log2,

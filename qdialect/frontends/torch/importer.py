@@ -101,7 +101,7 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
     try:
         return read_archive(content, extents, trust=trust), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
 
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:

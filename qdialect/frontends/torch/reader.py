@@ -18,7 +18,7 @@ from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.torch.calls import array_of
 from qdialect.frontends.torch.inplace import graph_of
-from qdialect.frontends.torch.model import ELEMENTS, NARROW, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import element_of, is_check
 from qdialect.frontends.torch.sizes import number, sizes_of
 from qdialect.frontends.torch.symbols import Number
@@ -97,7 +97,7 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
             _of_this_call(example, node.name)
-        elif is_static(example) is not None and position not in written and not _is_narrow(example):
+        elif is_static(example) is not None and position not in written and _is_readable(example):
             constants[node.name] = _copied(example)
         else:
             inputs.append(reader.interface(node))
@@ -254,11 +254,19 @@ def _attribute(module: Any, path: str) -> Any:
 
 def _copied(tensor: Any) -> Array:
     """The array of a constant, in memory of its own."""
-    return np.array(array_of(tensor))
+    try:
+        return np.array(array_of(tensor))
+    except TypeError as error:
+        raise ImportModelError(f"constants must be of a type of arrays, but got {tensor.dtype}") from error
 
 
-def _is_narrow(tensor: Any) -> bool:
-    return str(tensor.dtype).removeprefix("torch.") in NARROW
+def _is_readable(tensor: Any) -> bool:
+    """Whether NumPy has the type of a tensor; it lacks bfloat16, float8 and those of less than a byte."""
+    try:
+        import_module("torch").empty(0, dtype=tensor.dtype).numpy()
+    except TypeError:
+        return False
+    return True
 
 
 def _value(node: Any) -> Any:
