@@ -78,7 +78,8 @@ def compile(
         number. More than one need an OpenMP runtime.
       batch: the first extent of inputs of a model file that leave it open. With ``"dynamic"`` calls may have any, and
         nothing is compiled for them: of inputs whose first extent is open or, where all are known, of all inputs. A
-        network that is not proven to compute each entry alone is refused.
+        file with open extents that is not proven to compute each entry alone is compiled for each size that comes;
+        other networks are refused then.
       dims: other open extents, by their name or as ``INPUT:AXIS``. A range, ``dims={"seq": (1, 512)}``, allows calls
         with any extent in it; the first shape has the largest.
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.keys import Request
 from qdialect.cache.store import Store, open_store
-from qdialect.diagnostics import ImportModelError, InputError
-from qdialect.fallback import Fallback, FallbackWarning, compile_file, is_unsupported, summary, with_note
+from qdialect.diagnostics import InputError
+from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
 from qdialect.files import noted_files
 from qdialect.jobs import active, using
 from qdialect.late_imports import LATE_IMPORTS
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 
 DYNAMIC = "dynamic"
 """A batch of any size."""
-
-_KNOWN_SIZE = (
-    "a framework runs a part of a model for a batch of known size alone: without batch='dynamic' the model is compiled "
-    "for each batch that it is called with"
-)
 
 
 def compile_model(
@@ -71,15 +67,18 @@ def compile_model(
     if isinstance(model, ir.Module):
         return compile_tuned(model, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
 
-    def compiled(options: ImportOptions) -> Executable:
-        if is_dynamic:
-            network = _read_dynamic(path, options, fallback)
-            return _batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
-        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
-        return compile_shape(path, request, store, workspaces)
-
     path, jobs = Path(model), active()
-    executable = compiled(options)
+
+    def compiled(options: ImportOptions) -> Executable:
+        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
+        with using(jobs):
+            return compile_shape(path, request, store, workspaces)
+
+    compile_ = compiled
+    if is_dynamic:
+        any_size = partial(_batched, target=target, threads=threads, workspaces=workspaces, externals=externals)
+        compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
+    executable = compile_(options)
     told = summary(executable) if fallback is None else ""
     if told:
         # At the line that calls `qdialect.compile`.
@@ -87,7 +86,7 @@ def compile_model(
 
     def compiled_for(dims: Mapping[str, int]) -> Executable:
         with using(jobs):
-            return compiled(replace(options, dims=dims))
+            return compile_(replace(options, dims=dims))
 
     shapes = _without_batch(open_shapes(path, options), executable)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
@@ -110,17 +109,19 @@ def _batched(
     return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
 
 
-def _read_dynamic(path: Path, options: ImportOptions, fallback: Fallback | None) -> BatchNetwork:
-    """The model for any batch; an error that a framework could help with says how."""
+def _compiler_of_batches(
+    path: Path,
+    any_size: Callable[[BatchNetwork], Executable],
+    one_size: Callable[[ImportOptions], Executable] | None,
+) -> Callable[[ImportOptions], Executable]:
+    """Compiles a model for any batch; without `one_size` it must be one network for all of them."""
     with LATE_IMPORTS:
+        from qdialect.batch_compiler import BatchCompiler
         from qdialect.batching.reading import read_batched
 
-    try:
-        return read_batched(path, options)
-    except ImportModelError as error:
-        if fallback == "none" or not is_unsupported(error):
-            raise
-        raise with_note(error, _KNOWN_SIZE) from error
+    if one_size is None:
+        return lambda options: any_size(read_batched(path, options))
+    return BatchCompiler(path, any_size, one_size).executable
 
 
 def _is_dynamic(batch: object) -> bool:
@@ -131,9 +132,12 @@ def _is_dynamic(batch: object) -> bool:
 
 
 def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
-    """`shapes` with -1 for first extents that `executable` takes as they come."""
-    taken = {port.name for port in executable.inputs if port.shape[:1] == (-1,)}
-    return {name: (-1, *shape[1:]) if name in taken else shape for name, shape in shapes.items()}
+    """`shapes` with -1 for extents that `executable` takes as they come."""
+    taken = {port.name: port.shape for port in executable.inputs}
+    return {
+        name: [-1 if own == -1 else extent for own, extent in zip(taken[name], shape, strict=True)]
+        for name, shape in shapes.items()
+    }
 
 
 def compile_shape(path: Path, request: Request, store: Store | None, workspaces: int | None = None) -> Executable:

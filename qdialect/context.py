@@ -14,6 +14,7 @@ from pathlib import Path
 
 from qdialect import bytecode, dialect, text_limits
 from qdialect._mlir import ir
+from qdialect.child_processes import ChildError
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
 from qdialect.locations import parts_of
@@ -233,7 +234,10 @@ def _refused(text: str, at: int, name: str, message: str) -> ParseError:
 
 
 def _bytecode_text(content: bytes, context: ir.Context, name: str) -> str:
-    text = bytecode.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+    try:
+        text = bytecode.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+    except ChildError as error:
+        raise ParseError(f"cannot read '{name}': MLIR bytecode is read in a process of its own, but {error}") from error
     if text is None:
         message = "MLIR bytecode is damaged, or has ops that break a constraint"
         raise ParseError(message, (Diagnostic(Severity.ERROR, message, name, 1, 1),))

@@ -156,6 +156,12 @@ REGISTERED: Mapping[str, str] = {
             aten.zeros_like.default
         embedding_bags: aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default
             aten.embedding_bag.padding_idx
+        fake_quantization: aten._fake_quantize_learnable_per_channel_affine.default
+            aten._fake_quantize_learnable_per_tensor_affine.default
+            aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default
+            aten.fake_quantize_per_channel_affine.default aten.fake_quantize_per_channel_affine_cachemask.default
+            aten.fake_quantize_per_tensor_affine.default aten.fake_quantize_per_tensor_affine.tensor_qparams
+            aten.fake_quantize_per_tensor_affine_cachemask.default aten.fused_moving_avg_obs_fake_quant.default
         functions: aten.abs.default aten.acos.default aten.acosh.default aten.add.Scalar aten.add.Tensor
             aten.addcmul.default aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default
             aten.ceil.default aten.clamp.default aten.clamp_max.default aten.clamp_min.default aten.cos.default

@@ -17,6 +17,7 @@ from qdialect.cache import entry, folder
 from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
 from qdialect.diagnostics import QDialectError
+from qdialect.files import write_draft
 from qdialect.late_dataclass import dataclass
 
 MAX_ENTRIES = 20_000
@@ -28,7 +29,6 @@ _BLOCK = 4096
 # A new entry is followed by others: not each one is to make the folder be read again.
 _KEPT_SHARE = 0.9
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,15 @@ class Store:
         content = entry.packed(key, sections)
         if len(content) > self.limit:
             return False
-        draft = self.path / f"{_DRAFT}{os.getpid()}.{os.urandom(8).hex()}"
         try:
-            with os.fdopen(os.open(draft, _WRITE_FLAGS, 0o600), "wb") as file:
-                file.write(content)
-            draft.replace(self.path / key)
+            draft = write_draft(self.path, content, 0o600)
         except OSError:
             return False
-        finally:
-            # It is not there where it was renamed.
-            with suppress(OSError):
-                draft.unlink()
+        try:
+            draft.replace(self.path / key)
+        except OSError:
+            _removed(draft)
+            return False
         return True
 
     def files(self) -> list[KeptFile]:

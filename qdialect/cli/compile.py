@@ -17,7 +17,7 @@ from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.batching.reading import read_batched
-from qdialect.batching.sizes import lowered_sizes
+from qdialect.batching.sizes import SIZES, lowered_sizes
 from qdialect.cache.store import open_store
 from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
@@ -130,7 +130,7 @@ def _artifact(options: Arguments, name: str) -> Artifact:
     if options.batch == DYNAMIC:
         if options.tune:
             raise InputError(f"--tune must be given with a batch of one size, but got --batch {DYNAMIC}")
-        network = read_batched(Path(options.model), import_options(options))
+        network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)

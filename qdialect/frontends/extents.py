@@ -16,7 +16,9 @@ OpenShape = Sequence[int | str]
 
 @dataclass
 class Extents:
-    """Sizes of open extents, by their name or by ``INPUT:AXIS``; `batch` is that of a first one that has none.
+    """Sizes of open extents, by their name or by ``INPUT:AXIS``.
+
+    `batch` is that of a first one that has none, and of others that have its name.
 
     Raises `ImportModelError` for sizes below 1.
     """
@@ -29,6 +31,8 @@ class Extents:
     _open: dict[str, str] = field(default_factory=dict[str, str])
     """Extents that nothing says, where they are, and what to call them."""
     _shared: dict[str, int] = field(default_factory=dict[str, int])
+    _batches: set[str] = field(default_factory=set[str])
+    """Names of first extents that nothing says: they are the batch wherever they stand."""
 
     def __post_init__(self) -> None:
         for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
@@ -41,6 +45,9 @@ class Extents:
         Raises `ImportModelError` where different sizes are said.
         """
         for name, declared in inputs.items():
+            first = declared[0] if declared else 0
+            if isinstance(first, str) and not self.dims.keys() & {f"{name}:0", first}:
+                self._batches.add(first)
             for axis, extent in enumerate(declared):
                 size = self.dims.get(f"{name}:{axis}")
                 if size is None or isinstance(extent, int) or not extent:
@@ -68,8 +75,9 @@ class Extents:
                 yield self.dims[key]
             elif (size := known.get(extent, self._shared.get(extent))) is not None:
                 yield size
-            elif axis == 0:
-                self.assumed.append(name)
+            elif axis == 0 or (extent and extent in self._batches):
+                if axis == 0:
+                    self.assumed.append(name)
                 yield self.batch
             else:
                 self._open[f"extent {axis} of input '{name}'"] = extent or location

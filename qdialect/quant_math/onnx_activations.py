@@ -55,9 +55,9 @@ def thresholded(alpha: float) -> Expression:
 
 
 def shrink(bound: float, bias: float) -> Expression:
-    """x - bias where x > bound, x + bias where x < -bound, 0 between."""
-    below = (-_X - bound).where_positive(_X + bias, Number(0.0))
-    return (_X - bound).where_positive(_X - bias, below)
+    """x + bias where x < -bound, else x - bias where x > bound, else 0."""
+    above = (_X - bound).where_positive(_X - bias, Number(0.0))
+    return (-_X - bound).where_positive(_X + bias, above)
 
 
 def swish(alpha: float) -> Expression:

@@ -279,7 +279,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "activations must be functions of ONNX's recurrent operators, but got Cos": ("RNN", {"activations": ["Cos"]}),
     "ScaledTanh must have an activation_alpha and an activation_beta": ("RNN", {"activations": ["ScaledTanh"]}),
     "activations must have 2 entries, but got 1": ("GRU", {"activations": ["Tanh"]}),
-    "clip must be at least 0, but got -1.0": ("LSTM", {"clip": -1.0}),
+    "clip must be more than 0, but got 0.0": ("RNN", {"clip": 0.0}),
     "sequence_lens must be 3 integers in [1, 5], but got [2, 6, 1]": ("GRU", {"lengths": [2, 6, 1]}),
 }
 

@@ -194,3 +194,25 @@ def test_what_is_refused(kind: int, inputs: list[Given], output: Result, options
     content = one_operator(kind, inputs, [output], (options, table({}, 0)))
     with pytest.raises(ImportModelError, match=message):
         import_tflite(content)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lhs", "rhs", "output"),
+    [
+        (np.uint8, (0.05, 125), (0.02, 7), (0.25, 9)),
+        (np.uint8, (0.05, 125), (0.05, 125), (0.3, 0)),
+        (np.int8, (0.05, 3), (0.05, 3), (0.085, 3)),
+        (np.int8, (0.01, 0), (0.5, 0), (0.1, -5)),
+    ],
+)
+def test_quotients_of_all_pairs(dtype: Any, lhs: Any, rhs: Any, output: Any) -> None:
+    """With ties, which the last bit of the multiplier decides, and quotients that the kernel shifts by over 31 bits."""
+    values = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    dividends, divisors = (side.ravel().astype(dtype) for side in np.meshgrid(values, values[values != rhs[1]]))
+    of_lhs, of_rhs, of_output = (Quantization((scale,), (point,)) for scale, point in (lhs, rhs, output))
+    check_operator(
+        KIND.DIV,
+        [Given(dividends, quantization=of_lhs), Given(divisors, quantization=of_rhs)],
+        [Result(dividends.shape, dtype, of_output)],
+        (OPTIONS.DivOptions, table({}, 1)),
+    )

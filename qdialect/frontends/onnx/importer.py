@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,13 +22,13 @@ from qdialect.frontends.common import (
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.branches import known_conditions, take_branches
 from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
-from qdialect.frontends.onnx.float_weights import nodes_with_quantized_weights, with_quantized_weights
+from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
 from qdialect.frontends.onnx.inference import inferred
-from qdialect.frontends.onnx.model import Graph, Node
+from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph, read_proto
-from qdialect.frontends.onnx.schema import check_attributes
+from qdialect.frontends.onnx.schema import check_attributes, check_read
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
@@ -36,6 +37,8 @@ from qdialect.late_dataclass import dataclass
 if TYPE_CHECKING:
     import onnx
 
+_F32 = 1
+"""The number of the type in the schema."""
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
 
@@ -122,7 +125,7 @@ class OnnxPlanner(Planner[Node]):
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
         self._graph = graph
         self._kernels: Mapping[int, GroupKernel] = {}
-        self._quantizes_weights = frozenset[int]()
+        self._constants: ContractionConstants | None = None
 
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
@@ -135,7 +138,7 @@ class OnnxPlanner(Planner[Node]):
         graph = self._graph
         self._check_names()
         self._kernels = group_kernels(graph)
-        self._quantizes_weights = nodes_with_quantized_weights(graph)
+        self._constants = ContractionConstants(graph)
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
@@ -170,6 +173,12 @@ class OnnxPlanner(Planner[Node]):
     def _result_of(self, node: Node) -> Result:
         require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
+        attributes = Attributes(node.attributes)
+        result = self._planned(replace(node, attributes=attributes))
+        check_read(node, attributes)
+        return result
+
+    def _planned(self, node: Node) -> Result:
         inputs = tuple(self._tensor(name) for name in node.inputs)
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))
@@ -177,14 +186,15 @@ class OnnxPlanner(Planner[Node]):
         if array is not None:
             return Constant(array)
         call = Call(self.plan, node, inputs, self._kernels.get(node.index, GroupKernel.OF_TYPE))
-        return planner_of(node.kind)(with_quantized_weights(call) if node.index in self._quantizes_weights else call)
+        return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
-        """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them.
+        """What each input is known to hold; dequantized weights that are moved or kept are left to their readers.
 
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """
-        if not is_evaluated(node.kind) or node.kind in MOVEMENTS or not all(map(is_known, inputs)):
+        keeps = node.kind in MOVEMENTS or (node.kind == "Cast" and node.attributes.get("to") == _F32)
+        if not is_evaluated(node.kind) or keeps or not all(map(is_known, inputs)):
             return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
         return [known_array(tensor) for tensor in inputs]
 
@@ -197,7 +207,7 @@ class OnnxPlanner(Planner[Node]):
         """Every name is defined once, before it is read."""
         defined = {*self._graph.constants, *self._graph.unsupported, *(tensor.name for tensor in self._graph.inputs)}
         for node in self._graph.nodes:
-            for name in self.reads(node):
+            for name in (*self.reads(node), *node.captured):
                 self._check(name in defined, f"{node.title} reads '{name}', which nothing before it gives")
             for name in self.gives(node):
                 self._check(name not in defined, f"{node.title} gives '{name}', which is given before it")

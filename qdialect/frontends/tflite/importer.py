@@ -79,7 +79,7 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
         try:
-            module = _build(graph, emissions, name)
+            module = _build(graph, emissions, name, profile)
             verify(module)
             if profile == TFLITE_XNNPACK.name:
                 with LATE_IMPORTS:
@@ -141,9 +141,9 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
     return (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
 
 
-def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
+def _build(graph: Graph, emissions: Sequence[Emission], name: str, profile: str) -> ir.Module:
     module = ir.Module.create()
-    emitter = Emitter(name, graph.budget)
+    emitter = Emitter(name, graph.budget, is_delegated=profile == TFLITE_XNNPACK.name)
     block = emitter.function(module, _interfaces(graph, graph.inputs), _interfaces(graph, graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)

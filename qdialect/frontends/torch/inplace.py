@@ -63,7 +63,7 @@ class _Memory:
             self._take(node)
         if schema is None:
             return [read]
-        if not schema.is_mutable:
+        if not _writes_first(schema):
             self._define(node, schema)
             return [read]
         if not isinstance(operand, Ref):
@@ -150,6 +150,12 @@ class _Memory:
         self.now.update(dict.fromkeys(read_later, result))
         self._shares[owner] = read_later
         self._join(result, owner)
+
+
+def _writes_first(schema: Any) -> bool:
+    """Whether an operator writes to its first operand."""
+    aliases = schema.arguments[0].alias_info if schema.arguments else None
+    return bool(aliases is not None and aliases.is_write)
 
 
 def _functional(kind: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
+import numpy as np
+
 from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.late_dataclass import dataclass
 
@@ -20,6 +22,31 @@ ELEMENTS = {
     "int64": "i64",
 }
 """The dialect's names of the dtypes by PyTorch's."""
+_BITS = {
+    "bfloat16": np.uint16,
+    "float8_e4m3fn": np.uint8,
+    "float8_e4m3fnuz": np.uint8,
+    "float8_e5m2": np.uint8,
+    "float8_e5m2fnuz": np.uint8,
+    "float8_e8m0fnu": np.uint8,
+}
+NARROW = frozenset(_BITS)
+"""PyTorch's floats that NumPy lacks."""
+
+
+def held_dtype(name: str) -> np.dtype[Any]:
+    """How an array holds a dtype of PyTorch's.
+
+    One that NumPy lacks is held as its bits, in records with one field that has its name.
+    """
+    return np.dtype([(name, _BITS[name])] if name in _BITS else name)
+
+
+def held_element(array: Array) -> str:
+    """The element type that an array holds: the dialect's name, or PyTorch's where it has none."""
+    names = array.dtype.names
+    name = names[0] if names else array.dtype.name
+    return ELEMENTS.get(name, name)
 
 
 @dataclass(frozen=True)

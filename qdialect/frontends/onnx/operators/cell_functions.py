@@ -66,7 +66,7 @@ def cell_functions(call: Call, defaults: Sequence[CellActivation], directions: i
         return [CellFunction(one, CELL_FUNCTIONS[one]) for one in defaults] * directions
     count = len(defaults) * directions
     require(len(names) == count, f"activations must have {count} entries, but got {len(names)}")
-    parameters = [iter(_given(call, f"activation_{kind}")) for kind in ("alpha", "beta")]
+    parameters = [iter(_given(call, name)) for name in ("activation_alpha", "activation_beta")]
     return [_function(name, parameters) for name in names]
 
 

@@ -25,7 +25,6 @@ from qdialect.quant_math.expressions import Input
 
 _EPSILON = 1e-5
 _SKIP_EPSILON = 1e-12
-_DEVIATION_EPSILON = 1e-9
 _BY_CHANNEL = 21
 """From this operator set on GroupNormalization has scales by channel; before, by group."""
 _QUOTIENT = Input(1).where_positive(Input(0) / Input(1), Input(1) * 0.0)
@@ -115,7 +114,7 @@ def _group_normalization(call: Call) -> Computed:
 def _group_norm(call: Call) -> Computed:
     """The channels are last unless an attribute says otherwise; an activation of 1 is x * sigmoid(x)."""
     call.count(3)
-    axis = -1 if call.attribute("channels_last", 1) else 1
+    axis = -1 if call.flag("channels_last", 1) else 1
     activation: int = call.attribute("activation", 0)
     require(activation in (0, 1), f"activation must be 0 or 1, but got {activation}")
     return _by_groups(call, call.attribute("groups", 0), _channels(call, axis), axis, activation == 1)
@@ -152,7 +151,7 @@ def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation:
 
 @imports_f32("MeanVarianceNormalization")
 def _mean_variance_normalization(call: Call) -> Computed:
-    """``(x - mean) / (deviation + 1e-9)``."""
+    """``(x - mean) / deviation``; ONNX Runtime adds nothing to a deviation of 0."""
     call.count(1)
     shape = call.f32(0).shape
     axes = tuple(sorted(set(normalized_axes(call.attribute("axes", [0, 2, 3]), len(shape)))))
@@ -162,7 +161,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
         s, numbers = F32Builder(emitter, shape), centred(emitter, values[0], axes)
         variance = mean_of(emitter, s("mulf", numbers, numbers), axes)
         row = F32Builder(emitter, shape_of(variance.type))
-        return s("divf", numbers, row("addf", row("sqrt", variance), _DEVIATION_EPSILON))
+        return s("divf", numbers, row("sqrt", variance))
 
     return computed(call, shape, (0,), build)
 

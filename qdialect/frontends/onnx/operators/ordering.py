@@ -29,7 +29,7 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
     count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
-    keys = keys_of(call, source, call.attribute("largest", 1) != 0)
+    keys = keys_of(call, source, call.flag("largest", 1))
 
     def rank(emitter: Emitter) -> Emitted:
         return emitter.build(RankOp, emitter.to_channels_first(keys), element="i64", axis=axis), False
