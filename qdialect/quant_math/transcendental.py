@@ -277,7 +277,7 @@ def cos(m: Machine[V], x: V) -> V:
 
 
 def _circular(m: Machine[V], x: V, shift: float) -> V:
-    """The sine of |x| and `shift` quadrants: for |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
+    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
     size, far = _absolute(m, x), m.constant(_FAR_ANGLE)
     near_n = _rounded(m, m.multiply(size, m.constant(2 / math.pi)))
     near_r = size
