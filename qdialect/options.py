@@ -58,7 +58,7 @@ def _check_batch(batch: object, *, takes_any: bool) -> None:
 def _check_dims(dims: object, *, takes_ranges: bool) -> None:
     if not isinstance(dims, Mapping):
         raise InputError(f"dims must be a mapping from names of extents, but got {dims!r}")
-    ranges = " or a range (minimum, maximum) of extents from 1 on" if takes_ranges else ""
+    ranges = " or a range (minimum, maximum) of extents from 0 on" if takes_ranges else ""
     for name, extent in cast("Mapping[object, object]", dims).items():
         if not isinstance(name, str):
             raise InputError(f"dims must have names of extents, or INPUT:AXIS, but got {name!r}")
@@ -70,7 +70,7 @@ def _is_range(extent: object) -> bool:
     if not isinstance(extent, tuple):
         return False
     ends = cast("tuple[object, ...]", extent)
-    return len(ends) == 2 and all(map(_is_count, ends)) and 1 <= cast("int", ends[0]) <= cast("int", ends[1])
+    return len(ends) == 2 and all(map(_is_count, ends)) and 0 <= cast("int", ends[0]) <= cast("int", ends[1])
 
 
 @dataclass(frozen=True)

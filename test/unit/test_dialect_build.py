@@ -212,10 +212,6 @@ WRONG_KINDS: dict[str, Case] = {
         lambda: build(LutOp, bytes_of(4), element="i8", table=np.zeros(256, np.int64), **PARAMETERS),
         "table must be a dense tensor<256xi8>",
     ),
-    "a constant without elements": (
-        lambda: bytes_of(0, 3),
-        "result 'output' must be a non-empty static tensor",
-    ),
 }
 
 

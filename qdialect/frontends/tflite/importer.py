@@ -91,6 +91,8 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
             raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
             raise ImportModelError(f"'{name}': {error.message}") from error
+        except ir.MLIRError as error:
+            raise ImportModelError(f"'{name}': {' '.join(str(error).split())}") from error
     return module
 
 
