@@ -15,7 +15,7 @@ from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDi
 from qdialect.files import is_regular
 from qdialect.interface import Port
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.model_files import format_of
+from qdialect.model_files import format_of, is_float32
 from qdialect.options import CompileOptions, Fallback, ImportOptions
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
@@ -44,7 +44,10 @@ def compile_file(path: Path, options: CompileOptions, store: Store | None = None
     # What is wrong with the request is wrong for every part of the model.
     check_machine(options.target, options.threads)
     try:
-        return _compiled(kind.read(path, options.importing), options, store)
+        module = kind.read(path, options.importing)
+        found = _compiled(module, options, store)
+        found.is_float32 = is_float32(module)
+        return found
     except (ImportModelError, CompileError) as error:
         return compile_refused(path, options, error, store)
 

@@ -28,9 +28,10 @@ from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import is_device, is_regular, is_same_file, write_files
 from qdialect.jobs import using
+from qdialect.log import tell_float32
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
-from qdialect.model_files import FORMATS, read_model
+from qdialect.model_files import FORMATS, is_float32, read_model
 from qdialect.options import DYNAMIC
 from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
@@ -136,6 +137,8 @@ def _artifact(options: Arguments, name: str) -> Artifact:
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)
     module = read_model(options.model, import_options(options))
+    if is_float32(module):
+        tell_float32(Path(options.model))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
