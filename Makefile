@@ -25,6 +25,8 @@ RAY := $(RAY_VENV)/.installed
 # An emulator of x86 CPUs, twenty megabytes.
 EMULATOR := .emulator/bochs
 RECORD_ARGS ?=
+EVIDENCE_ARGS ?=
+N ?= 200
 FUZZ_PROFILE ?= long
 
 # The first Python that is new enough and can make virtual environments.
@@ -33,7 +35,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
 .PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check release-check \
-	ray-check check-emulated models fuzz clean
+	ray-check check-emulated evidence models fuzz fuzz-graphs fuzz-models fuzz-files clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +124,13 @@ $(EMULATOR):
 
 check-emulated: $(INSTALLED) $(EMULATOR) ## Run kernels on emulated CPUs, those with matrix tiles too (fetches Bochs)
 	QDIALECT_EMULATED=1 $(BIN)/python -m pytest test/emulated -rs
+
+evidence: $(INSTALLED) ## Measure operators beside their frameworks, write docs/evidence (EVIDENCE_ARGS: sources, --check)
+	$(BIN)/python -m tools.evidence $(EVIDENCE_ARGS)
+
+fuzz-graphs fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counted in docs/testing.md (N: how many seeds)
+	$(BIN)/python -m tools.evidence --campaign $(@:fuzz-%=%) --number $(N)
+	$(BIN)/python tools/gen_docs.py
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
 	$(BIN)/python -m qdialect.models

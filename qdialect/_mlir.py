@@ -5,13 +5,20 @@ package, which has the same modules under another name) touches this file alone.
 """
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from torch_mlir import ir, passmanager, rewrite
-from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-from torch_mlir.dialects import arith, ext, irdl
+from qdialect.late_imports import UNINTERRUPTED
+from qdialect.limits import check_stack
+
+# What the libraries do when they are loaded takes more than a thread may have.
+check_stack()
+with UNINTERRUPTED:
+    from torch_mlir import ir, passmanager, rewrite
+    from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
+    from torch_mlir.dialects import arith, ext, irdl
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector
@@ -37,18 +44,33 @@ _LATE = {
 }
 _PACKAGE = ir.__name__.rpartition(".")[0]
 # The bindings import it at the first op or attribute: not then, when another thread may fork.
-import_module(f"{_PACKAGE}.dialects.builtin")
+with UNINTERRUPTED:
+    import_module(f"{_PACKAGE}.dialects.builtin")
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATE:
-        found: object = import_module(f"{_PACKAGE}.{_LATE[name]}")
-    elif name == "ExecutionEngine":
-        found = import_module(f"{_PACKAGE}.execution_engine").ExecutionEngine
-    else:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    with UNINTERRUPTED:
+        if name in _LATE:
+            found: object = import_module(f"{_PACKAGE}.{_LATE[name]}")
+        elif name == "ExecutionEngine":
+            found = import_module(f"{_PACKAGE}.execution_engine").ExecutionEngine
+        else:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = found
     return found
+
+
+def walk(
+    op: ir.Operation | ir.OpView,
+    visit: Callable[[ir.Operation], ir.WalkResult],
+    order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER,
+) -> None:
+    """Call `visit` for `op` and all ops in it.
+
+    Ctrl-C waits: an exception that MLIR passes on is another one then, and in a rewrite it ends the process.
+    """
+    with UNINTERRUPTED:
+        op.walk(visit, order)
 
 
 def announce_dialect(namespace: str, module: ModuleType) -> None:
@@ -117,4 +139,5 @@ __all__ = [
     "transform_interpreter",
     "vector",
     "vector_transform",
+    "walk",
 ]

@@ -6,9 +6,7 @@ The child prints the module as text, and this process parses that, with all the 
 
 from __future__ import annotations
 
-import sys
-
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.child_processes import ChildError, answer
 
 MAGIC = b"ML\xefR"
 """What MLIR bytecode begins with."""
@@ -19,31 +17,31 @@ _START, _RATE = 120, 1_000_000
 
 
 def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
-    """The text of a module with its locations; None where `content` is damaged."""
-    with LATE_IMPORTS:
-        import subprocess
+    """The text of a module with its locations; None where `content` is damaged.
 
+    Raises `ChildError` where no process can be started to read it.
+    """
     flags = [_ALLOW_UNREGISTERED] if allow_unregistered else []
-    command = [sys.executable, "-m", "qdialect.bytecode", *flags]
     try:
-        done = subprocess.run(
-            command, input=content, capture_output=True, timeout=_START + len(content) / _RATE, check=False
-        )
-        return done.stdout.decode("utf-8") if done.returncode == 0 else None
-    except (subprocess.TimeoutExpired, UnicodeDecodeError):
+        found = answer(f"{__name__}:read", content, flags, seconds=_START + len(content) / _RATE)
+        return found.decode("utf-8") or None
+    except UnicodeDecodeError:
         return None
+    except ChildError as error:
+        if error.is_crash:
+            return None
+        raise
 
 
-def _main() -> None:
+def read(content: bytes, *flags: str) -> bytes:
+    """The text of a module, as UTF-8; empty where `content` is damaged. MLIR may end the process instead."""
     # What is imported here imports this module.
     from qdialect._mlir import ir
     from qdialect.context import make_context
 
     with make_context() as context:
-        context.allow_unregistered_dialects = _ALLOW_UNREGISTERED in sys.argv
-        module = ir.Module.parse(sys.stdin.buffer.read())
-        sys.stdout.buffer.write(module.operation.get_asm(enable_debug_info=True).encode())
-
-
-if __name__ == "__main__":
-    _main()
+        context.allow_unregistered_dialects = _ALLOW_UNREGISTERED in flags
+        try:
+            return ir.Module.parse(content).operation.get_asm(enable_debug_info=True).encode()
+        except (ir.MLIRError, ValueError):
+            return b""

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from qdialect import bytecode, dialect, text_limits
 from qdialect._mlir import ir
+from qdialect.child_processes import ChildError
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
+from qdialect.limits import check_stack
 from qdialect.locations import parts_of
 from qdialect.registry import foreign_modules
 from qdialect.resources import inline
@@ -45,6 +47,7 @@ def make_context() -> ir.Context:
     The parser loads a dialect where it meets it.  Who builds something of another one calls `load_dialects` before: to
     load all takes three times as long as everything else, so that is done for modules from outside alone.
     """
+    check_stack()
     context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
     load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)
@@ -233,7 +236,10 @@ def _refused(text: str, at: int, name: str, message: str) -> ParseError:
 
 
 def _bytecode_text(content: bytes, context: ir.Context, name: str) -> str:
-    text = bytecode.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+    try:
+        text = bytecode.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+    except ChildError as error:
+        raise ParseError(f"cannot read '{name}': MLIR bytecode is read in a process of its own, but {error}") from error
     if text is None:
         message = "MLIR bytecode is damaged, or has ops that break a constraint"
         raise ParseError(message, (Diagnostic(Severity.ERROR, message, name, 1, 1),))

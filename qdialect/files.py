@@ -14,6 +14,8 @@ from qdialect.diagnostics import ParseError, QDialectError
 from qdialect.late_dataclass import dataclass
 from qdialect.limits import memory_limit
 
+_DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 @dataclass(frozen=True)
 class ReadFile:
@@ -78,56 +80,106 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
 
     Raises `QDialectError` then. A link stays one; a device or a pipe is written as it is.
     """
-    drafts = [_Draft(path) for path in contents]
+    drafts = [_Draft(path, content) for path, content in contents.items()]
     try:
         for draft in drafts:
-            draft.write(contents[draft.path])
+            draft.write()
         for draft in drafts:
-            draft.publish(contents[draft.path])
+            draft.publish()
+    except BaseException:
+        for draft in reversed(drafts):
+            draft.restore()
+        raise
     finally:
         for draft in drafts:
-            # A draft that could not be written is not there, and perhaps its folder is not either.
-            with suppress(OSError):
-                draft.file.unlink()
+            draft.close()
+
+
+def write_draft(folder: Path, content: bytes, mode: int = 0o666) -> Path:
+    """Write `content` into a file of `folder` that nobody knows, to be renamed; raises `OSError`.
+
+    It is a new one: neither a file nor a link that is there already is written to.
+    """
+    draft = folder / f".qdialect.{os.urandom(8).hex()}"
+    try:
+        with os.fdopen(os.open(draft, _DRAFT_FLAGS, mode), "wb") as file:
+            file.write(content)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    return draft
 
 
 class _Draft:
     """The content of a file under another name beside it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, content: bytes) -> None:
+        self._path, self._content = path, content
+        self._draft: Path | None = None
+        self._previous: Path | None = None
+        self._is_there = self._is_published = False
         try:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._is_special = path.exists() and not path.is_file()
-            target = path.resolve()
-            self.file = target.with_name(f".{target.name}.{os.getpid()}")
+            self._target = path.resolve()
         except (OSError, ValueError) as problem:
             raise self._error(problem) from problem
 
-    def write(self, content: bytes) -> None:
-        """Write the draft, with the rights of the file that it replaces."""
+    def write(self) -> None:
+        """Write the draft, with the rights of the file that it replaces, which gets a second name."""
         if self._is_special:
             return
         try:
-            self.file.write_bytes(content)
-            if self.path.exists():
-                self.file.chmod(stat.S_IMODE(self.path.stat().st_mode))
+            self._draft = write_draft(self._target.parent, self._content)
+            self._is_there = self._target.exists()
+            if self._is_there:
+                self._draft.chmod(stat.S_IMODE(self._target.stat().st_mode))
+                self._previous = _linked(self._target)
         except (OSError, ValueError) as problem:
             raise self._error(problem) from problem
 
-    def publish(self, content: bytes) -> None:
+    def publish(self) -> None:
         """Put the draft where it belongs."""
         try:
-            if self._is_special:
-                self.path.write_bytes(content)
-            else:
-                self.file.replace(self.path.resolve())
+            if self._draft is None:
+                self._path.write_bytes(self._content)
+                return
+            self._draft.replace(self._target)
+            self._draft, self._is_published = None, True
         except (OSError, ValueError) as problem:
             raise self._error(problem) from problem
 
+    def restore(self) -> None:
+        """Put back what was there, as far as it can be."""
+        with suppress(OSError):
+            if self._is_published and self._previous:
+                self._previous.replace(self._target)
+                self._previous = None
+            elif self._is_published and not self._is_there:
+                self._target.unlink()
+
+    def close(self) -> None:
+        """Remove what is left beside the file."""
+        for left in (self._draft, self._previous):
+            if left:
+                # It may be gone, and perhaps its folder as well.
+                with suppress(OSError):
+                    left.unlink()
+
     def _error(self, problem: Exception) -> QDialectError:
-        return QDialectError(f"cannot write '{self.path}': {_reason(self.path, problem)}")
+        return QDialectError(f"cannot write '{self._path}': {_reason(self._path, problem)}")
+
+
+def _linked(file: Path) -> Path | None:
+    """A second name of a file; None where its file system gives it none."""
+    name = file.parent / f".qdialect.{os.urandom(8).hex()}"
+    try:
+        os.link(file, name)
+    except OSError:
+        return None
+    return name
 
 
 def is_device(path: Path) -> bool:

@@ -16,6 +16,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from qdialect.diagnostics import QDialectError
+from qdialect.files import write_files
 from qdialect.late_dataclass import dataclass
 
 CHUNK = 1 << 16
@@ -229,10 +230,7 @@ def _fetch(model: Model, path: Path) -> None:
         data = b"".join(_read(model))
         _check(model, data, model.url)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A rename is the last step, so that a broken download never looks like a model.
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_bytes(data)
-        part.replace(path)
+        write_files({path: data})
     except (OSError, HTTPException) as error:
         raise ModelError(f"cannot download model '{model.file}' from {model.url}: {error}") from error
 

@@ -105,14 +105,14 @@ def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
     )
 
 
-def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, scaling: Scaling) -> Profile:
+def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, nan: NanPolicy, scaling: Scaling) -> Profile:
     return Profile(
         name,
         rounding,
         Multiplier.F32,
         addition,
         None,
-        NanPolicy.ZERO_POINT,
+        nan,
         FloatRounding.HALF_EVEN,
         scaling,
         ActivationOrder.F32_VALUES,
@@ -153,9 +153,17 @@ ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)
 """ONNX Runtime on CPUs."""
 ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.F32_DIVIDE)
 """The evaluator of the ONNX standard."""
-PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.F32_RECIPROCAL, Scaling.RECIPROCAL)
+PYTORCH = _rounding_once(
+    "pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.F32_RECIPROCAL, NanPolicy.ZERO, Scaling.RECIPROCAL
+)
 """PyTorch's exported programs."""
-ONEDNN = _rounding_once("onednn", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.F32_RECIPROCAL_F32, Scaling.RECIPROCAL_F32)
+ONEDNN = _rounding_once(
+    "onednn",
+    Rounding.F32_RNE_ZP_FIRST,
+    AddArithmetic.F32_RECIPROCAL_F32,
+    NanPolicy.ZERO_POINT,
+    Scaling.RECIPROCAL_F32,
+)
 """oneDNN."""
 TVM = _tvm("tvm", Rounding.F32_UP_ZP_FIRST)
 """TVM on x86 CPUs: float32, UPWARD."""

@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 
 # The data after the alignment, which takes 4 bytes.
 _DATA = re.compile(r'"0x[0-9A-F]{8}([0-9A-F]*)"')
@@ -64,7 +64,7 @@ def inline(module: ir.Module) -> None:
                 op.attributes[name] = resolved(attribute)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
 
 
 def _dense(attribute: ir.Attribute) -> ir.Attribute | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -21,26 +22,6 @@ Compile = Callable[[Mapping[str, int]], Executable]
 
 Ranges = Mapping[str, tuple[int, int]]
 """The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
-
-
-Extent = int | tuple[int, int]
-"""An extent, or its minimum and its maximum."""
-
-
-def fixed_extents(dims: Mapping[str, Extent]) -> dict[str, int]:
-    """What the first network of an input is compiled for: of a range its largest extent."""
-    return {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
-
-
-def ranges_of(dims: Mapping[str, Extent]) -> Ranges:
-    """Those of `dims` that are ranges; raises `InputError` for one that is empty or of other values."""
-    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
-    for name, found in ranges.items():
-        is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
-        if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
-            wanted = "an integer or a range (minimum, maximum) of extents from 1 on"
-            raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
-    return ranges
 
 
 class ShapedExecutable(Executable):
@@ -119,9 +100,10 @@ class ShapedExecutable(Executable):
         return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
 
     def _of(self, arrays: Sequence[Array]) -> Executable:
+        """The network for arrays of these shapes."""
         # Of a batch of any size the executable takes all.
         pairs = zip(self.inputs, arrays, strict=True)
-        shapes = tuple((*port.shape[:1], *a.shape[1:]) if port.shape[:1] == (-1,) else a.shape for port, a in pairs)
+        shapes = tuple(_known(port.shape, array.shape) for port, array in pairs)
         return self._first if shapes == self._first_shapes else self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
@@ -159,6 +141,43 @@ class ShapedExecutable(Executable):
                 if key and found.setdefault(key, extent) != extent:
                     raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
         return found
+
+
+class BatchShapedExecutable(ShapedExecutable):
+    """A network that may compute something else for each batch: which code is for a batch is found when it comes.
+
+    What it tells of itself is that of `first`, but for extents that are not known before a call.
+    """
+
+    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, check: Callable[[], None]) -> None:
+        """`check` raises where it cannot be saved, as a file compiles nothing."""
+        super().__init__(first, declared, compile_, {})
+        self.inputs = tuple(replace(port, shape=_open(port.shape, declared[port.name])) for port in first.inputs)
+        if first.inputs != self.inputs:
+            self.outputs = tuple(replace(port, shape=(-1,) * len(port.shape)) for port in first.outputs)
+        self._check = check
+
+    def library(self, name: str) -> bytes:
+        self._check()
+        return super().library(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Executable.__reduce__(self)
+
+    def _of(self, arrays: Sequence[Array]) -> Executable:
+        return self._for([array.shape for array in arrays])
+
+
+def _known(shape: Sequence[int], found: tuple[int, ...]) -> tuple[int, ...]:
+    """`found`, but -1 where `shape` is that."""
+    if -1 not in shape or len(found) != len(shape):
+        return found
+    return tuple(-1 if own == -1 else extent for own, extent in zip(shape, found, strict=True))
+
+
+def _open(shape: Sequence[int], declared: Sequence[int | str]) -> tuple[int, ...]:
+    """`shape` with -1 for extents that are open."""
+    return tuple(-1 if isinstance(extent, str) else own for own, extent in zip(shape, declared, strict=True))
 
 
 def _unpickled(

@@ -6,6 +6,7 @@ function itself as the backend.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import CompileError, ImportModelError
+from qdialect.frontends.torch.calls import first_line
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.lowered import Lowered, lowered
 from qdialect.frontends.torch.model import Graph
@@ -27,17 +29,21 @@ if TYPE_CHECKING:
     from qdialect.runtime import Executable
 
 _NAME = "torch.compile"
+_MAX_CHANGES = 3
+"""How often a graph is compiled again for other values of its parameters, before PyTorch runs it."""
+_LOGGER = logging.getLogger("qdialect")
 Call = Callable[..., tuple[Any, ...]]
 
 
 def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, object] | None = None) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
-    Parameters and buffers are constants with the values they have now, but for those that the model writes to.  Shapes
+    Parameters and buffers are constants with the values they have now, but for those that the model writes to; where
+    others are written to them, the graph is compiled again, and after three times left to eager mode.  Shapes
     are those of `examples`: where Dynamo leaves an extent open, it becomes the one of this call, and another extent
     compiles once more.  Contiguous inputs are read where they lie.  What the model writes to its inputs is written to
     them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
-    Results have no gradients.
+    Gradients of parameters are those of eager mode, which computes the graph once more for them.
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
     which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
@@ -55,14 +61,67 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     try:
-        graph = _for_inference(module, examples)
-        return _compiled(graph, graph.wrapped.plain_constants(examples), wanted)
+        return _Captured(module, examples, wanted)
     except (ImportModelError, CompileError) as error:
         if wanted.fallback == "none":
             raise
-        if wanted.fallback is None:
-            _warn(f"PyTorch runs the whole graph: {error.message}")
-        return module.forward
+        reason = error.message
+    except Exception as error:
+        # Dynamo would end the model for what is no fault of it.
+        if wanted.fallback == "none":
+            raise
+        reason = f"internal error: {type(error).__name__}: {first_line(error)}"
+        _LOGGER.warning(reason, exc_info=True)
+    _tell(f"PyTorch runs the whole graph: {reason}", is_silent=wanted.fallback == "framework")
+    return module.forward
+
+
+class _Captured:
+    """A graph that Dynamo captured, compiled for the values that its parameters have, and again where they change."""
+
+    def __init__(self, module: Any, examples: Sequence[Any], options: TorchOptions) -> None:
+        """Raises `ImportModelError` and `CompileError` for a graph that is not compiled."""
+        self._eager: Call = module.forward
+        self._graph = _for_inference(module, examples)
+        self._options = options
+        plain = self._graph.wrapped.plain_constants(examples)
+        is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
+        self._constants = [
+            position
+            for position, one in enumerate(plain)
+            if is_static(one) is not None and position not in self._graph.written
+        ]
+        self._changes = 0
+        self._held = self._versions(plain), _compiled(self._graph, plain, options)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        torch: Any = import_module("torch")
+        if torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in arguments):
+            return self._graph.recorded(self._run, self._eager, arguments)
+        return self._run(*arguments)
+
+    def _run(self, *arguments: Any) -> tuple[Any, ...]:
+        plain = self._graph.wrapped.plain(arguments)
+        if self._graph.is_shared(plain):
+            _LOGGER.info("PyTorch runs the whole graph: it writes to an argument in whose memory another one is")
+            return self._eager(*arguments)
+        versions, run = self._held
+        found = self._versions(plain)
+        if versions == found:
+            return run(*plain)
+        self._changes += 1
+        if self._changes > _MAX_CHANGES:
+            _LOGGER.info("PyTorch runs the whole graph: its parameters changed %d times", self._changes)
+            return self._eager(*arguments)
+        _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
+        run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
+        self._held = found, run
+        return run(*plain)
+
+    def _versions(self, plain: Sequence[Any]) -> list[tuple[int, int]]:
+        """What changes where something is written to parameters and buffers that are constants here."""
+        held = [plain[position] for position in self._constants]
+        return [(0 if one.is_inference() else one._version, one.data_ptr()) for one in held]
 
 
 def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
@@ -79,11 +138,14 @@ def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
     return graph
 
 
-def _warn(message: str) -> None:
+def _tell(message: str, *, is_silent: bool) -> None:
+    """Say what PyTorch runs: in the log and, unless it was asked for, by a warning."""
     with LATE_IMPORTS:
         from qdialect.fallback import FallbackWarning
 
-    warnings.warn(message, FallbackWarning, stacklevel=3)
+    _LOGGER.info(message)
+    if not is_silent:
+        warnings.warn(message, FallbackWarning, stacklevel=4)
 
 
 def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) -> Call:
@@ -102,14 +164,18 @@ def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) ->
         if options.fallback == "none":
             raise
         run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
-    no_grad: Callable[[], AbstractContextManager[None]] = import_module("torch").no_grad
+    torch: Any = import_module("torch")
+    no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
 
-    def call(*arguments: Any) -> tuple[Any, ...]:
-        plain = graph.wrapped.plain(arguments)
+    def call(*plain: Any) -> tuple[Any, ...]:
         with no_grad():
             return graph.finish(run(*plain), plain)
 
-    return call
+    def call_without_casts(*plain: Any) -> tuple[Any, ...]:
+        with torch.autocast("cpu", enabled=False):
+            return call(*plain)
+
+    return call_without_casts if graph.casts else call
 
 
 def _native(graph: Lowered, read: Graph, executable: Executable) -> Call:
@@ -118,7 +184,7 @@ def _native(graph: Lowered, read: Graph, executable: Executable) -> Call:
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
     def call(*arguments: Any) -> tuple[Any, ...]:
-        found = executable(*(arguments[position].detach().numpy() for position in positions))
+        found = executable(*(arguments[position].numpy(force=True) for position in positions))
         results = iter(found if isinstance(found, tuple) else (found,))
         return tuple(from_numpy(next(results)) if one is ... else one for one in given)
 
@@ -136,8 +202,7 @@ def _partitioned(
     captured = CapturedDivision(graph, examples, compiled)
     for fused in captured.fuse():
         setattr(captured.module, fused.name, _region_module(fused))
-    if not is_silent:
-        _warn(captured_summary(captured.division, captured.reasons))
+    _tell(captured_summary(captured.division, captured.reasons), is_silent=is_silent)
     return captured.module.forward
 
 
@@ -150,7 +215,7 @@ def _region_module(fused: Fused[Executable]) -> Any:
 
     class Region(torch.nn.Module):
         def forward(self, *arguments: Any) -> Any:
-            found = executable(*(arguments[position].detach().numpy() for position in positions))
+            found = executable(*(arguments[position].numpy(force=True) for position in positions))
             results = found if isinstance(found, tuple) else (found,)
             given = tuple(torch.from_numpy(results[index]) for index in order)
             return given[0] if len(given) == 1 else given

@@ -199,7 +199,7 @@ CALLS: dict[str, list[Arguments]] = {
     "squeeze.dim": [(F[:, :1], 1), (I, 0), (B[:1], 0)],
     "squeeze.dims": [(F[:1, :1], [0, 1]), (I[:1], [0, 2]), (B, [0])],
     "sum.dim_IntList": [(F, [1]), (I, [0, 2], True), (B, [1]), (NARROW, [-1]), (F, None)],
-    "topk.default": [(F, 2), (I, 2, 1), (F, 2, 1, False)],
+    "topk.default": [(F, 2), (F, 2, 1), (F, 2, 1, False)],
     "unsqueeze.default": _AXIS,
     "upsample_bilinear2d.vec": [
         (IMAGES, size, aligned, scales)

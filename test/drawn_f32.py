@@ -53,7 +53,7 @@ def _f32_reduction(d: Draw) -> Drawn:
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
     if op is not F32SumOp:
-        attributes["from_zero"] = d.flag()
+        attributes |= {"from_zero": d.flag(), "nan_as_zero": d.flag()}
     return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", **attributes).output
 
 

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import kind_table
-import operator_tables
 from lit_tests import first_function
 from op_pages import constraints_of, family_of, labels_of, short_name
 
@@ -31,20 +30,6 @@ The verifier, the reference, the lowering and the front ends of each op:
 - **vectorized**: those kernels are vector code at the phase `vector`.
 - **front ends**: the formats whose importer builds the op. Other ops come from fusion or from a text.
 """
-OPERATORS = """\
-# Operators
-
-The operators that the front ends support:
-
-- **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
-  empty for operators that only rename quantized values or are computed while importing.
-- **lowering**, **vectorized**: of those ops.
-- **compared with**: the framework that computed the results of the recorded cases.
-- **results are**: what the tests accept of an operator, read from the table that they compare with,
-  `test/tolerances.py`.
-  Exact means that every element of every case is equal. A graph of several operators is as close as the one of them
-  that is least close.
-"""
 _FRONTENDS = "qdialect.frontends."
 # Operands that a kernel needs at compile time.
 _WEIGHTS = re.compile(r"(?:, )?%(weight|bias): (tensor<[^>]*>)")
@@ -59,9 +44,8 @@ def page(root: Path, tests: Path) -> str:
     context = make_context()
     lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
     rows += [_row(op_class, formats, lowered[short_name(op_class)]) for op_class in OPS]
-    vectors = root / "test" / "unit" / "vectors"
     kinds = kind_table.table(_networks(tests, lowered), context)
-    return "\n".join([INTRODUCTION, *rows, "", *kinds, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
+    return "\n".join([INTRODUCTION, *rows, "", *kinds, ""])
 
 
 def _networks(tests: Path, lowered: Mapping[str, tuple[str, str]]) -> dict[str, str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot.network import Network
 from qdialect.aot.seal import sealed
+from qdialect.child_processes import ChildError, tool_output
 from qdialect.diagnostics import CompileError
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -48,11 +48,17 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
 
 def c_compiler() -> list[str]:
     """The command of the system's C compiler; raises `CompileError` where there is none."""
-    named = shlex.split(os.environ.get("CC", ""))
+    variable = os.environ.get("CC", "")
+    try:
+        named = shlex.split(variable)
+    except ValueError as error:
+        raise CompileError(f"CC must name a C compiler, but got '{variable}': {str(error).lower()}") from error
     candidates = [named] if named else [[name] for name in COMPILERS]
-    for command in candidates:
-        if shutil.which(command[0]):
-            return command
+    for name, *options in candidates:
+        found = shutil.which(name)
+        if found:
+            # It runs in another folder.
+            return [os.path.abspath(found), *options]
     tried = f"CC names '{named[0]}', which is not there" if named else f"none of {', '.join(COMPILERS)} is there"
     raise CompileError(
         f"a shared library is linked by a C compiler, but {tried}: install gcc or clang, or make an object file with "
@@ -63,9 +69,6 @@ def c_compiler() -> list[str]:
 def run_linker(command: Sequence[str], folder: Path) -> None:
     """Run a C compiler in `folder`; raises `CompileError` with the last line that it printed where it fails."""
     try:
-        subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, errors="replace")
-    except OSError as error:
-        raise CompileError(f"cannot run the C compiler '{command[0]}': {error.strerror}") from error
-    except subprocess.CalledProcessError as error:
-        lines = str(error.stderr).strip().splitlines() or ["it printed nothing"]
-        raise CompileError(f"the C compiler '{command[0]}' cannot link the network: {lines[-1]}") from error
+        tool_output(command, folder)
+    except ChildError as error:
+        raise CompileError(f"the C compiler '{command[0]}' cannot link the network: {error}") from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.aot import entry_points, record
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
@@ -139,7 +139,7 @@ def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
                 inner.attributes[key] = ir.FlatSymbolRefAttr.get(renamed.get(name, name))
         return ir.WalkResult.ADVANCE
 
-    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(op, visit)
 
 
 def _name_cpu(function: ir.Operation, target: Target) -> None:

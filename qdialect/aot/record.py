@@ -25,6 +25,8 @@ ABI_VERSION = 2
 
 # magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
 _NETWORK = struct.Struct("<8s10IQ")
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, struct.error)
+"""What reading a damaged record may raise."""
 
 
 def written(network: Network) -> bytes:
@@ -56,10 +58,10 @@ START_SIZE = _NETWORK.size
 
 def read(record: bytes) -> Network:
     """The network that a record describes; raises `LoadError` where it is damaged."""
-    details = _NETWORK.unpack_from(record)[8]
     try:
+        details = _NETWORK.unpack_from(record)[8]
         return _network(json.loads(record[details:].rstrip(b"\0")))
-    except (KeyError, TypeError, ValueError) as error:
+    except _DAMAGE as error:
         raise LoadError(f"description of the network is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -92,17 +94,50 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
 
 def _network(tree: Mapping[str, Any]) -> Network:
     inputs, outputs = (tuple(_port(*port) for port in tree[kind]) for kind in ("inputs", "outputs"))
-    rows, *factors = (tuple(numbers) for numbers in tree.get("batch", [()]))
-    batch = Batch(rows, (factors[0], factors[1])) if rows else None
     versions = tuple(map(_version, tree["versions"]))
-    calls = tuple(ExternalCall(*call) for call in tree["externals"])
-    return Network(tree["name"], inputs, outputs, tree["threads"], versions, batch, calls)
+    if not versions:
+        raise ValueError("there must be a version, but there is none")
+    calls = tuple(ExternalCall(*map(_text, call)) for call in tree["externals"])
+    batch = _batch(*tree["batch"], ports=(inputs, outputs)) if "batch" in tree else None
+    return Network(_text(tree["name"]), inputs, outputs, _count(tree["threads"], 1), versions, batch, calls)
+
+
+def _batch(rows: Sequence[int], *factors: Sequence[int], ports: tuple[Sequence[Port], Sequence[Port]]) -> Batch:
+    sizes = tuple(_count(row, 1) for row in rows)
+    if sizes[-1] != 1 or list(sizes) != sorted(set(sizes), reverse=True):
+        raise ValueError(f"sizes of batches must descend to 1, but are {sizes}")
+    first, second = (tuple(map(_count, numbers)) for numbers in factors)
+    if (len(first), len(second)) != (len(ports[0]), len(ports[1])) or not any(first):
+        raise ValueError("each input and output must have a factor of the batch, and that of an input be above 0")
+    return Batch(sizes, (first, second))
 
 
 def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero_point: int | None) -> Port:
-    return Port(name, tuple(shape), np.dtype(dtype), scale, zero_point)
+    found = np.dtype(_text(dtype))
+    if found.hasobject or not found.itemsize:
+        raise ValueError(f"dtype must be one of numbers, but is '{found}'")
+    # -1 is the batch.
+    extents = tuple(_count(extent, -1) for extent in shape)
+    number = None if zero_point is None else _count(zero_point, -(1 << 63))
+    return Port(_text(name), extents, found, None if scale is None else float(scale), number)
 
 
 def _version(tree: Mapping[str, Any]) -> Version:
-    calls = tuple(KernelCall(label, kernel, tuple(names), *rest) for label, kernel, names, *rest in tree["calls"])
-    return Version(tree["target"], tuple(tree["features"]), tree["workspace"], tree["constants"], calls)
+    calls = tuple(
+        KernelCall(_text(label), _count(kernel), tuple(map(_text, names)), *map(_count, rest))
+        for label, kernel, names, *rest in tree["calls"]
+    )
+    features = tuple(map(_text, tree["features"]))
+    return Version(_text(tree["target"]), features, _count(tree["workspace"]), _count(tree["constants"]), calls)
+
+
+def _count(value: object, low: int = 0) -> int:
+    if type(value) is not int or not low <= value < 1 << 63:
+        raise ValueError(f"number must be an integer of at least {low}, but is {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"text must be a string, but is {value!r}")
+    return value

@@ -11,7 +11,7 @@ from qdialect.lowering.pipeline import Lowered, lower
 from qdialect.passes.outlined import handed_off
 from qdialect.target import Target
 
-_SIZES = (64, 8, 1)
+SIZES = (64, 8, 1)
 
 # Intermediate values of more entries than fit a cache are slower, and weights are read once for many rows already.
 _LARGEST_ARENA = 16 << 20
@@ -24,10 +24,10 @@ def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int
     """
     if handed_off(network.module):
         return _one_entry(network, targets, threads)
-    middle = lower(network.of(_SIZES[1]), targets[0], threads=threads)
-    growth = _SIZES[0] // _SIZES[1]
-    sizes = _SIZES if middle.arena_bytes * growth <= _LARGEST_ARENA else _SIZES[1:]
-    known = {(targets[0].name, _SIZES[1]): middle}
+    middle = lower(network.of(SIZES[1]), targets[0], threads=threads)
+    growth = SIZES[0] // SIZES[1]
+    sizes = SIZES if middle.arena_bytes * growth <= _LARGEST_ARENA else SIZES[1:]
+    known = {(targets[0].name, SIZES[1]): middle}
     found = [
         known.get((target.name, size)) or lower(network.of(size), target, threads=threads)
         for target in targets

@@ -48,8 +48,8 @@ class CachedExecutable(NativeExecutable):
         self._constants = allocated("constants", version.constants_bytes)
         self._constants[: version.constants_bytes] = np.frombuffer(sections[CONSTANTS], np.uint8)
         is_divided = DIVIDED in sections
-        address = loading.address_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
-        self._prepare(_Code(address, self._constants, version.workspace_bytes, is_divided), limit)
+        address, code = loading.code_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
+        self._prepare(_Code(address, code, self._constants, version.workspace_bytes, is_divided), limit)
 
     def library(self, name: str) -> bytes:
         with LATE_IMPORTS:
@@ -61,8 +61,11 @@ class CachedExecutable(NativeExecutable):
 class _Code(NetworkCode):
     """The function of an entry, and its constants."""
 
-    def __init__(self, address: int, constants: memory.Block, workspace_bytes: int, is_divided: bool) -> None:
-        self._address, self._constants, self._workspace_bytes = address, constants, workspace_bytes
+    def __init__(
+        self, address: int, code: object, constants: memory.Block, workspace_bytes: int, is_divided: bool
+    ) -> None:
+        self._address, self._code = address, code
+        self._constants, self._workspace_bytes = constants, workspace_bytes
         self._limits = [addressof(TEAM_LIMIT)] if is_divided else []
 
     def workspace(self) -> memory.Block:
@@ -71,4 +74,4 @@ class _Code(NetworkCode):
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
         blocks = self._constants, workspace
         values = [*starts, *(block.ctypes.data for block in blocks), *self._limits]
-        return packed_call(self._address, values, (*blocks, *keep))
+        return packed_call(self._address, values, (self._code, *blocks, *keep))

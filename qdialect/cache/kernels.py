@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
@@ -174,7 +174,7 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
                 op.attributes[attribute] = ir.FlatSymbolRefAttr.get(names.get(name, name), module.context)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
 
 
 def _references(function: ir.Operation) -> list[str]:
@@ -185,7 +185,7 @@ def _references(function: ir.Operation) -> list[str]:
         found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in _REFERENCES if one in op.attributes)
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(function, visit)
     return found
 
 

@@ -7,6 +7,7 @@ Where no linker made one, LLVM's linker for running processes loads the objects;
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from pathlib import Path
 from qdialect.cache.entry import Sections
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime import openmp
+from qdialect.runtime.shared_object import SharedObject
 from qdialect.threads import SYMBOLS
 
 LIBRARY, OBJECT = "library", "object."
@@ -32,27 +34,29 @@ def can_load_objects() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def address_of_entry(path: Path, sections: Sections, *, threads: int, is_divided: bool) -> int:
+def code_of_entry(path: Path, sections: Sections, *, threads: int, is_divided: bool) -> tuple[int, object]:
     """Load the code of the entry at `path`; where its function is that takes pointers to the arguments of `main`.
 
-    It stays loaded. Raises `CompileError` where it needs an OpenMP runtime and there is none, and `UnloadableError`
+    It stays loaded as long as the object that comes with the address.
+
+    Raises `CompileError` where it needs an OpenMP runtime and there is none, and `UnloadableError`
     where it cannot be loaded.
     """
     runtime = openmp.addresses() if threads > 1 else {}
     names = [_ENTRY, *([_TABLE] if is_divided else [])]
     try:
-        found = _of_library(path, names) if LIBRARY in sections else _of_objects(sections, names)
+        found, code = _of_library(path, names) if LIBRARY in sections else (_of_objects(sections, names), None)
     except (OSError, AttributeError, RuntimeError, ImportError) as error:
         raise UnloadableError(str(error)) from error
     if is_divided:
         table = (ctypes.c_void_p * len(SYMBOLS)).from_address(found[_TABLE])
         table[:] = [runtime[symbol] for symbol in SYMBOLS]
-    return found[_ENTRY]
+    return found[_ENTRY], code
 
 
-def _of_library(path: Path, names: Sequence[str]) -> Mapping[str, int]:
-    library = ctypes.CDLL(str(path))
-    return {name: ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names}
+def _of_library(path: Path, names: Sequence[str]) -> tuple[Mapping[str, int], SharedObject]:
+    library = SharedObject(os.path.abspath(path))
+    return {name: library.address(name) for name in names}, library
 
 
 def _of_objects(sections: Sections, names: Sequence[str]) -> Mapping[str, int]:

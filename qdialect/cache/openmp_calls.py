@@ -6,7 +6,7 @@ environment variable names. So the code depends on none: whoever loads it writes
 
 from __future__ import annotations
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.aot.object_file import WRAPPER
 from qdialect.threads import SYMBOLS
 
@@ -47,7 +47,7 @@ def _rename_calls(module: ir.Module, called: list[str]) -> None:
             op.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{TABLE}.{symbol}", module.context)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
 
 
 def _table() -> str:

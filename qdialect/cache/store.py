@@ -6,6 +6,7 @@ the folder refuses, because it is full or read-only, is not an error: then nothi
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import time
@@ -13,22 +14,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from qdialect import log
 from qdialect.cache import entry, folder
 from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
 from qdialect.diagnostics import QDialectError
+from qdialect.files import write_draft
 from qdialect.late_dataclass import dataclass
 
 MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""
 
 _DRAFT = "."
+_OFF = "the cache of compiled networks is not used"
 _DRAFT_SECONDS = 3600
 _BLOCK = 4096
 # A new entry is followed by others: not each one is to make the folder be read again.
 _KEPT_SHARE = 0.9
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -68,17 +71,15 @@ class Store:
         content = entry.packed(key, sections)
         if len(content) > self.limit:
             return False
-        draft = self.path / f"{_DRAFT}{os.getpid()}.{os.urandom(8).hex()}"
         try:
-            with os.fdopen(os.open(draft, _WRITE_FLAGS, 0o600), "wb") as file:
-                file.write(content)
-            draft.replace(self.path / key)
+            draft = write_draft(self.path, content, 0o600)
         except OSError:
             return False
-        finally:
-            # It is not there where it was renamed.
-            with suppress(OSError):
-                draft.unlink()
+        try:
+            draft.replace(self.path / key)
+        except OSError:
+            _removed(draft)
+            return False
         return True
 
     def files(self) -> list[KeptFile]:
@@ -117,11 +118,19 @@ def open_store(*, create: bool = True) -> Store | None:
     limit = folder.size_limit()
     root = None if folder.is_off() else folder.location()
     if root is None:
+        reason = f"{folder.VARIABLE} says so" if folder.is_off() else "the user has no home folder"
+        log.once(logging.INFO, f"{_OFF}: {reason}")
         return None
     try:
         return Store(folder.open_entries(root, create=create), limit)
-    except (OSError, UntrustedError, ValueError):
-        return None
+    except FileNotFoundError as error:
+        if create:
+            log.once(logging.INFO, f"{_OFF}: '{root}': {error.strerror}")
+    except UntrustedError as error:
+        log.once(logging.WARNING, f"{_OFF}: {error}")
+    except (OSError, ValueError) as error:
+        log.once(logging.INFO, f"{_OFF}: '{root}': {getattr(error, 'strerror', None) or error}")
+    return None
 
 
 def opened(root: Path) -> Store | None:

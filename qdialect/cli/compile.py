@@ -17,20 +17,22 @@ from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.batching.reading import read_batched
-from qdialect.batching.sizes import lowered_sizes
+from qdialect.batching.sizes import SIZES, lowered_sizes
 from qdialect.cache.store import open_store
 from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
+from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import is_device, is_regular, is_same_file, write_files
 from qdialect.jobs import using
+from qdialect.log import tell_float32
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
-from qdialect.model_files import FORMATS, read_model
+from qdialect.model_files import FORMATS, is_float32, read_model
+from qdialect.options import DYNAMIC
 from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
 
@@ -130,11 +132,13 @@ def _artifact(options: Arguments, name: str) -> Artifact:
     if options.batch == DYNAMIC:
         if options.tune:
             raise InputError(f"--tune must be given with a batch of one size, but got --batch {DYNAMIC}")
-        network = read_batched(Path(options.model), import_options(options))
+        network = read_batched(Path(options.model), import_options(options), SIZES)
         targets = _targets(options, network.module)
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)
     module = read_model(options.model, import_options(options))
+    if is_float32(module):
+        tell_float32(Path(options.model))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:

@@ -55,9 +55,13 @@ class F32SumOp(F32ReduceOp, name="f32_sum"):
 
 
 class F32ExtremeOp(F32ReduceOp):
-    """Shared definition: the extreme of numbers over `axes`, or with `from_zero` of these and zero."""
+    """Shared definition: the extreme of numbers over `axes`, or with `from_zero` of these and zero.
+
+    With `nan_as_zero` a NaN counts as zero, and with both a zero has no sign.
+    """
 
     from_zero = attribute(BOOL, False)
+    nan_as_zero = attribute(BOOL, False)
 
 
 class F32MaxOp(F32ExtremeOp, name="f32_max"):

@@ -28,22 +28,23 @@ def schema() -> Any:
     return import_module(_SCHEMA)
 
 
-def load(content: bytes, threads: int, *, is_reference: bool) -> Callable[[Sequence[Array]], Sequence[Array]]:
+def load(
+    content: bytes, threads: int, *, is_reference: bool, needs_delegate: bool = False
+) -> Callable[[Sequence[Array]], Sequence[Array]]:
     """A model as a function of its inputs, in its order; with `is_reference` by the reference kernels.
+
+    Else it is run as LiteRT runs it by default, by XNNPACK's delegate where that takes operators, or without it where
+    it fails, unless the model `needs_delegate`.
 
     Raises `ImportModelError` for a model that LiteRT does not take. The function raises `InputError` where it fails.
     """
-    package = FRAMEWORK.load()
-    kinds = package.OpResolverType
-    kind = kinds.BUILTIN_REF if is_reference else kinds.AUTO
+    kinds = FRAMEWORK.load().OpResolverType
     try:
-        interpreter = package.Interpreter(
-            model_content=content, num_threads=threads, experimental_op_resolver_type=kind
-        )
-        interpreter.allocate_tensors()
-    # Its exceptions have no base of their own.
-    except Exception as error:
-        raise ImportModelError(f"{FRAMEWORK.name} does not take it: {' '.join(str(error).split())}") from error
+        interpreter = _interpreter(content, threads, kinds.BUILTIN_REF if is_reference else kinds.AUTO)
+    except ImportModelError:
+        if is_reference or needs_delegate:
+            raise
+        interpreter = _interpreter(content, threads, kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     inputs = [details["index"] for details in interpreter.get_input_details()]
     outputs = [details["index"] for details in interpreter.get_output_details()]
     # An interpreter has one set of tensors.
@@ -63,3 +64,16 @@ def load(content: bytes, threads: int, *, is_reference: bool) -> Callable[[Seque
             raise InputError(f"{FRAMEWORK.name} cannot run its part of the model: {reason}") from error
 
     return call
+
+
+def _interpreter(content: bytes, threads: int, resolver: Any) -> Any:
+    package = FRAMEWORK.load()
+    try:
+        interpreter = package.Interpreter(
+            model_content=content, num_threads=threads, experimental_op_resolver_type=resolver
+        )
+        interpreter.allocate_tensors()
+    # Its exceptions have no base of their own.
+    except Exception as error:
+        raise ImportModelError(f"{FRAMEWORK.name} does not take it: {' '.join(str(error).split())}") from error
+    return interpreter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from logging import getLogger
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -24,10 +25,14 @@ def load(
 ) -> Callable[[Sequence[Array]], Sequence[Array]]:
     """A model as a function of its inputs, by name; arrays are read and given where they lie.
 
-    Raises `ImportModelError` for a model that ONNX Runtime does not take. The function raises `InputError` where it
+    A model that only its optimizer fails on runs as it is written.  Raises `ImportModelError` for one that ONNX Runtime
+    does not take. The function raises `InputError` where it
     fails.
     """
-    session = _session(content, threads, is_optimized=True)
+    try:
+        session = _session(content, threads, is_optimized=True)
+    except ImportModelError as error:
+        session = _unoptimized(content, threads, error)
     names = list(outputs)
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
@@ -37,6 +42,16 @@ def load(
             raise InputError(f"{FRAMEWORK.name} cannot run its part of the model: {_reason(error)}") from error
 
     return call
+
+
+def _unoptimized(content: bytes, threads: int, error: ImportModelError) -> Any:
+    """A session without optimization; raises `error` where there is none either."""
+    try:
+        session = _session(content, threads, is_optimized=False)
+    except ImportModelError:
+        raise error from None
+    getLogger("qdialect").info("ONNX Runtime runs its part of the model without optimization: %s", error.message)
+    return session
 
 
 def types(content: Callable[[], bytes]) -> list[onnx.ValueInfoProto]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.frontends.common import Shape
 from qdialect.late_dataclass import dataclass
 
@@ -16,9 +16,11 @@ OpenShape = Sequence[int | str]
 
 @dataclass
 class Extents:
-    """Sizes of open extents, by their name or by ``INPUT:AXIS``; `batch` is that of a first one that has none.
+    """Sizes of open extents, by their name or by ``INPUT:AXIS``.
 
-    Raises `ImportModelError` for sizes below 1.
+    `batch` is that of a first one that has none, and of others that have its name.
+
+    Raises `ImportModelError` for a batch below 1 and sizes below 0.
     """
 
     batch: int = 1
@@ -29,11 +31,14 @@ class Extents:
     _open: dict[str, str] = field(default_factory=dict[str, str])
     """Extents that nothing says, where they are, and what to call them."""
     _shared: dict[str, int] = field(default_factory=dict[str, int])
+    _batches: set[str] = field(default_factory=set[str])
+    """Names of first extents that nothing says: they are the batch wherever they stand."""
 
     def __post_init__(self) -> None:
-        for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
-            if extent < 1:
-                raise ImportModelError(f"{name} must be at least 1, but got {extent}")
+        least = [("batch", self.batch, 1), *((f"dim '{name}'", size, 0) for name, size in self.dims.items())]
+        for name, extent, minimum in least:
+            if extent < minimum:
+                raise ImportModelError(f"{name} must be at least {minimum}, but got {extent}")
 
     def share(self, inputs: Mapping[str, OpenShape]) -> None:
         """Let what is said of an extent of one of `inputs` hold for all that have its name.
@@ -41,6 +46,9 @@ class Extents:
         Raises `ImportModelError` where different sizes are said.
         """
         for name, declared in inputs.items():
+            first = declared[0] if declared else 0
+            if isinstance(first, str) and not self.dims.keys() & {f"{name}:0", first}:
+                self._batches.add(first)
             for axis, extent in enumerate(declared):
                 size = self.dims.get(f"{name}:{axis}")
                 if size is None or isinstance(extent, int) or not extent:
@@ -68,8 +76,9 @@ class Extents:
                 yield self.dims[key]
             elif (size := known.get(extent, self._shared.get(extent))) is not None:
                 yield size
-            elif axis == 0:
-                self.assumed.append(name)
+            elif axis == 0 or (extent and extent in self._batches):
+                if axis == 0:
+                    self.assumed.append(name)
                 yield self.batch
             else:
                 self._open[f"extent {axis} of input '{name}'"] = extent or location
@@ -87,6 +96,9 @@ class Extents:
         unused = sorted(set(self.dims) - self._used)
         if unused:
             raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
+        if self.batch != 1 and not self.assumed:
+            wanted = "batch must be 1 where inputs leave no first extent open, or dims say what it is"
+            raise UnusedBatchError(f"{wanted}, but got {self.batch}")
 
     def hints(self) -> list[str]:
         """What a user may want to know of a model that was refused."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from qdialect._mlir import ir, rewrite
+from qdialect._mlir import ir, rewrite, walk
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.functions import ops_named
 from qdialect.lowering.program import CLOCK
@@ -127,7 +127,7 @@ def _every_op(module: ir.Module) -> list[ir.Operation]:
         found.append(op)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
     return found
 
 

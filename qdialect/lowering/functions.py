@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qdialect._mlir import ir, rewrite
+from qdialect.late_imports import UNINTERRUPTED
 from qdialect.lowering.errors import error_at
 
 MAIN = "main"
@@ -32,7 +33,8 @@ def ops_named(module: ir.Module, *names: str) -> list[ir.Operation]:
     patterns = rewrite.RewritePatternSet(module.context)
     for name in names:
         patterns.add(name, note)
-    rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
+    with UNINTERRUPTED:
+        rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
     return found
 
 

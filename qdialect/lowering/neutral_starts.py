@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qdialect._mlir import ir, rewrite
+from qdialect.late_imports import UNINTERRUPTED
 
 _REDUCTION = "vector.reduction"
 _NEUTRAL: Mapping[str, int] = {"add": 0, "or": 0, "xor": 0, "maxui": 0, "and": -1, "minui": -1}
@@ -18,7 +19,8 @@ def drop_neutral_starts(module: ir.Module) -> None:
     """Rewrite such reductions, in place."""
     patterns = rewrite.RewritePatternSet(module.context)
     patterns.add(_REDUCTION, _drop)
-    rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
+    with UNINTERRUPTED:
+        rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
 
 
 def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:

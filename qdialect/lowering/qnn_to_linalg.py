@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qdialect import context
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.heap import return_free_memory
 from qdialect.lowering import lowered
@@ -21,7 +21,7 @@ from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target
 
-_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
+_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
 
 __all__ = ["main_function", "qnn_to_linalg"]
 
@@ -90,7 +90,7 @@ def _with_inner(function: ir.Operation) -> list[ir.Operation]:
         found.append(op)
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(function, visit)
     return found
 
 

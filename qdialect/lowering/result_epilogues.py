@@ -19,13 +19,13 @@ from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.islands import Islands
-from qdialect.lowering.kernels.body_machine import SHARED
+from qdialect.lowering.kernels.body_machine import PAIRS, SHARED
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
 from qdialect.lowering.memory.storage import lanes_for
 from qdialect.lowering.text.scalar_body import Body, Value
 
 _PRODUCTS = tuple(op.OPERATION_NAME for op in (DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp))
-_SLOW = (*SHARED, "arith.divf", "math.powf", "math.rsqrt", "math.sqrt")
+_SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
 """What takes longer in an epilogue: there is nothing beside it to compute meanwhile."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)
 _BROADCAST = BroadcastOp.OPERATION_NAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from qdialect._mlir import func, ir
+from qdialect._mlir import func, ir, walk
 from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ConstraintError
@@ -152,5 +152,5 @@ def _nested(op: ir.Operation) -> list[ir.Operation]:
         found.append(one)
         return ir.WalkResult.ADVANCE
 
-    op.walk(keep)
+    walk(op, keep, ir.WalkOrder.POST_ORDER)
     return found

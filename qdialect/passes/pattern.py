@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, TypeVar
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect.constants import CONSTANT_OPS
@@ -270,7 +270,7 @@ def _inside(root: ir.Operation) -> list[ir.Operation]:
         found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(root, visit)
     return found
 
 

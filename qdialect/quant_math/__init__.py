@@ -3,7 +3,14 @@
 from qdialect.quant_math import activations
 from qdialect.quant_math.accumulator_range import accumulator_range
 from qdialect.quant_math.activations import Activation, activate
-from qdialect.quant_math.affine import FloatArray, dequantize_array, quantize_array, quantized_range, round_f32
+from qdialect.quant_math.affine import (
+    FloatArray,
+    dequantize_array,
+    nan_value,
+    quantize_array,
+    quantized_range,
+    round_f32,
+)
 from qdialect.quant_math.choices import (
     AddArithmetic,
     Division,
@@ -94,6 +101,7 @@ __all__ = [
     "hard_swish_bound",
     "identity_table",
     "multiply_by_quantized_multiplier",
+    "nan_value",
     "quantize_array",
     "quantize_multiplier",
     "real_multiplier",

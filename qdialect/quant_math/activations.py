@@ -27,7 +27,7 @@ absolute = abs(_X)
 ceil = _X.apply("math.ceil")
 """The smallest whole number that is not less than x."""
 cos = _X.apply("math.cos")
-"""Cosine; NaN where |x| is 2^29 or more."""
+"""Cosine."""
 erf = _X.apply("math.erf")
 """Error function."""
 exp = _X.apply("math.exp")
@@ -45,7 +45,7 @@ round_even = _X.apply("math.roundeven")
 rsqrt = _X.apply("math.rsqrt")
 """1 / sqrt(x); infinity at zero, NaN below."""
 sin = _X.apply("math.sin")
-"""Sine; NaN where |x| is 2^29 or more."""
+"""Sine."""
 sqrt = _X.apply("math.sqrt")
 """Square root; NaN below zero."""
 square = _X * _X

@@ -41,7 +41,7 @@ def nan_value(nan: NanPolicy, zero_point: ArrayLike, lo: int, hi: int) -> NDArra
     """The quantized value that `nan` puts in for NaN."""
     if nan is NanPolicy.ZERO_POINT:
         return np.clip(np.asarray(zero_point, dtype=np.int64), lo, hi)
-    return np.asarray(lo if nan is NanPolicy.MIN else hi, dtype=np.int64)
+    return np.asarray({NanPolicy.ZERO: 0, NanPolicy.MIN: lo, NanPolicy.MAX: hi}[nan], dtype=np.int64)
 
 
 def quantize_array(

@@ -75,6 +75,8 @@ class NanPolicy(StrEnum):
     """The smallest value of the type."""
     ZERO_POINT = "zero_point"
     """The zero point, which represents 0."""
+    ZERO = "zero"
+    """The integer 0, whatever the zero point is: PyTorch."""
 
 
 class FloatRounding(StrEnum):

@@ -22,7 +22,7 @@ hard_swish = _X * hard_sigmoid(1 / 6, 0.5)
 
 def elu(alpha: float) -> Expression:
     """x, or (e^x - 1) * alpha where x is negative."""
-    return _X.at_least(0.0) + (_X.at_most(0.0).apply("math.exp") - 1.0) * alpha
+    return (-_X).where_positive((_X.apply("math.exp") - 1.0) * alpha, _X)
 
 
 def selu(alpha: float, gamma: float) -> Expression:
@@ -32,7 +32,7 @@ def selu(alpha: float, gamma: float) -> Expression:
 
 def celu(alpha: float) -> Expression:
     """x, or alpha * (e^(x / alpha) - 1) where x is negative."""
-    return _X.at_least(0.0) + ((_X.at_most(0.0) / alpha).apply("math.exp") - 1.0) * alpha
+    return (-_X).where_positive(((_X / alpha).apply("math.exp") - 1.0) * alpha, _X)
 
 
 softplus = _X.at_least(0.0) + (-abs(_X)).apply("math.exp").apply("math.log1p")
@@ -42,7 +42,7 @@ softsign = _X / (abs(_X) + 1.0)
 
 
 def _sign(x: Expression) -> Expression:
-    return abs(x).apply("math.ceil").at_most(1.0).apply("math.copysign", x)
+    return abs(x).apply("math.ceil").at_most(1.0).apply("math.copysign", x) + 0.0
 
 
 sign = _sign(_X)
@@ -51,13 +51,13 @@ sign = _sign(_X)
 
 def thresholded(alpha: float) -> Expression:
     """x, or 0 where x is at most alpha."""
-    return _X * _sign(_X - alpha).at_least(0.0)
+    return (_X - alpha).where_positive(_X, Number(0.0))
 
 
 def shrink(bound: float, bias: float) -> Expression:
-    """x - bias where x > bound, x + bias where x < -bound, 0 between."""
-    below = (-_X - bound).where_positive(_X + bias, Number(0.0))
-    return (_X - bound).where_positive(_X - bias, below)
+    """x + bias where x < -bound, else x - bias where x > bound, else 0."""
+    above = (_X - bound).where_positive(_X - bias, Number(0.0))
+    return (-_X - bound).where_positive(_X + bias, above)
 
 
 def swish(alpha: float) -> Expression:

@@ -127,21 +127,29 @@ def div_fixed(
 ) -> IntArray:
     """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
 
-    The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float64.  A divisor of zero
-    gives the end of the clamp on the dividend's side; nothing divided by nothing gives the zero point.  Quotients so
-    small that more than 31 bits are shifted out are zero, where the kernel's shift is undefined in C++.
+    The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float32.  A divisor of zero
+    gives the end of the clamp on the dividend's side; nothing divided by nothing gives the zero point.
+
+    The kernel shifts quotients that are small by more than 31 bits, which is undefined in C++.  LiteRT on x86 takes the
+    shift modulo 32 there, and rounds with a mask of 32 ones: the quotient is large, and of nothing it is one.
     """
     dividends, divisors = np.broadcast_arrays(*quantization.offsets(lhs, rhs))
     dividends = np.where(divisors < 0, -dividends, dividends)
     divisors = np.abs(divisors)
-    q, e = quantize_multiplier(quantization.lhs.scale / (quantization.rhs.scale * quantization.output.scale))
+    lhs_scale, rhs_scale, output_scale = map(
+        np.float32, (quantization.lhs.scale, quantization.rhs.scale, quantization.output.scale)
+    )
+    with np.errstate(over="ignore"):
+        multiplier = np.minimum(lhs_scale / (rhs_scale * output_scale), np.finfo(np.float32).max)
+    q, e = quantize_multiplier(float(multiplier))
     inverses, bits = reciprocal(np.maximum(divisors, 1))
     headroom = _leading_sign_bits(dividends)
     quotients = doubling_high_multiply(dividends << headroom, inverses)
     # The sum of a softmax, for which the reciprocal is, has 12 integer bits, and a divisor 31.
     shift = e - (bits + 19) - headroom
     scaled = doubling_high_multiply(quotients, q)
-    values = rounding_shift_right(scaled, np.clip(-shift, 0, 62)) << np.clip(shift, 0, 31)
+    values = rounding_shift_right(scaled, np.clip(-shift, 0, 31)) << np.clip(shift, 0, 31)
+    values = np.where(shift < -31, (scaled >> np.clip(-shift - 32, 0, 31)) + (scaled >= 0), values)
     values = np.where(divisors == 0, np.sign(dividends) * 2**31, values)
     return quantization.clip(values + quantization.output.zero_point)
 

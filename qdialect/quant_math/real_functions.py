@@ -31,18 +31,23 @@ def tanh(x: FloatArray) -> FloatArray:
 
 
 def sin(x: FloatArray) -> FloatArray:
-    """Sine; NaN where |x| is 2^29 or more."""
+    """Sine; NaN of infinity."""
     return _in_double(lambda v: transcendental.sin(_MACHINE, v), x)
 
 
 def cos(x: FloatArray) -> FloatArray:
-    """Cosine; NaN where |x| is 2^29 or more."""
+    """Cosine; NaN of infinity."""
     return _in_double(lambda v: transcendental.cos(_MACHINE, v), x)
 
 
 def erf(x: FloatArray) -> FloatArray:
     """Error function."""
     return _in_double(lambda v: transcendental.erf(_MACHINE, v), x)
+
+
+def erfc(x: FloatArray) -> FloatArray:
+    """1 - erf(x), accurate where that is small too."""
+    return _in_double(lambda v: transcendental.erfc(_MACHINE, v), x)
 
 
 def exp(x: FloatArray) -> FloatArray:

@@ -59,6 +59,26 @@ _ERF_LARGE = [
     -0.4271858474139584,
     0.25539567631050575,
 ]
+# erfc(x) * e^(x^2) for 0 <= x <= 10.2 as a polynomial of (x - 3) / (x + 3); its error is below 2^-39 of it.
+_ERFC = [
+    8.333737424122528e-07,
+    1.3554572556584432e-06,
+    -7.876057844281859e-06,
+    -1.2252183452007848e-05,
+    6.414237534710376e-05,
+    4.502889861497661e-05,
+    -0.00059711203606444,
+    0.0007077912378402745,
+    0.004269146055209928,
+    -0.024392504036741605,
+    0.07166583643492258,
+    -0.15011593626955888,
+    0.24560380173188412,
+    -0.32623356004645987,
+    0.17900115118132498,
+]
+_ERFC_ZERO = 10.2
+"""From here on erfc rounds to 0 in float32."""
 # pi/2 in four parts; the first three have 24 bits, so that their products with any number of quadrants are exact.
 _HALF_PI = [
     float.fromhex("0x1.921fb4p+0"),
@@ -66,8 +86,23 @@ _HALF_PI = [
     float.fromhex("0x1.846988p-48"),
     float.fromhex("0x1.8cc51701b839ap-72"),
 ]
-_FARTHEST_ANGLE = 2.0**29
+_FAR_ANGLE = 2.0**29
 """Beyond it the parts of pi/2 do not tell quadrants apart."""
+# 1 / (2 pi) in parts of 24 bits, whose products with a float32 number are exact; the last counts for the largest one.
+_TURNS = [
+    float.fromhex("0x1.45f306p-3"),
+    float.fromhex("0x1.b9391p-28"),
+    float.fromhex("0x1.529fcp-54"),
+    float.fromhex("0x1.3abe88p-77"),
+    float.fromhex("0x1.ea69bap-99"),
+    float.fromhex("0x1.81b6c4p-123"),
+    float.fromhex("0x1.2b3278p-147"),
+    float.fromhex("0x1.0e4104p-172"),
+]
+_LARGEST_DIVISOR = 2.0**200
+"""All float32 numbers are less, and infinity counts as it."""
+_QUOTIENT_BITS, _QUOTIENT_STEPS = 28, 10
+"""Quotients of float32 numbers are less than 2^277; as many bits of one and a float32 number have an exact product."""
 # sin(r) / r and cos(r) for |r| <= pi/4 as polynomials of r^2, by Taylor.
 _SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
 _COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
@@ -204,31 +239,81 @@ def power(m: Machine[V], x: V, y: V) -> V:
     return m.where_equal(y, zero, one, m.where_equal(x, one, one, value))
 
 
+def erfc(m: Machine[V], x: V) -> V:
+    """e^(-x^2) * R((|x| - 3) / (|x| + 3)), or what it lacks of 2 where x is negative."""
+    size = _smaller(m, _absolute(m, x), m.constant(_ERFC_ZERO))
+    ratio = m.divide(m.subtract(size, m.constant(3.0)), m.add(size, m.constant(3.0)))
+    raised = exp(m, m.subtract(m.constant(0.0), m.multiply(size, size)))
+    value = m.multiply(raised, _polynomial(m, ratio, _ERFC))
+    return m.where_less(x, m.constant(0.0), m.subtract(m.constant(2.0), value), value)
+
+
+def remainder(m: Machine[V], x: V, y: V) -> V:
+    """x - trunc(x / y) * y of float32 numbers, exact: some bits of the quotient at a time, the highest first."""
+    zero, rest = m.constant(0.0), _absolute(m, x)
+    divisor = _smaller(m, _absolute(m, y), m.constant(_LARGEST_DIVISOR))
+    reciprocal = m.divide(m.constant(1.0), divisor)
+    for step in reversed(range(_QUOTIENT_STEPS)):
+        scale = 2.0 ** (step * _QUOTIENT_BITS)
+        # One too large or too small near a whole number, which the next step makes good for.
+        quotient = m.floor(m.multiply(rest, m.multiply(reciprocal, m.constant(1 / scale))))
+        rest = m.subtract(rest, m.multiply(quotient, m.multiply(divisor, m.constant(scale))))
+    rest = m.where_less(rest, zero, m.add(rest, divisor), rest)
+    rest = m.where_less(rest, divisor, rest, m.subtract(rest, divisor))
+    signed = m.where_less(x, zero, m.multiply(rest, m.constant(-1.0)), rest)
+    # Zero has its sign, and a remainder only if the divisor is none.
+    return m.where_equal(x, zero, m.subtract(x, signed), signed)
+
+
 def sin(m: Machine[V], x: V) -> V:
-    """Sine of x; NaN where |x| is 2^29 or more, as of infinity."""
-    return _unless_zero(m, x, _circular(m, x, 0.0))
+    """Sine of x; NaN of infinity."""
+    value = _circular(m, x, 0.0)
+    return _unless_zero(m, x, m.where_less(x, m.constant(0.0), m.subtract(m.constant(0.0), value), value))
 
 
 def cos(m: Machine[V], x: V) -> V:
-    """Cosine of x; NaN where |x| is 2^29 or more, as of infinity."""
+    """Cosine of x; NaN of infinity."""
     return _circular(m, x, 1.0)
 
 
 def _circular(m: Machine[V], x: V, shift: float) -> V:
-    """The sine of x and `shift` quadrants: for x = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
-    rounder, four = m.constant(ROUNDER), m.constant(4.0)
-    n = m.subtract(m.add(m.multiply(x, m.constant(2 / math.pi)), rounder), rounder)
-    r = x
+    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
+    size, far = _absolute(m, x), m.constant(_FAR_ANGLE)
+    near_n = _rounded(m, m.multiply(size, m.constant(2 / math.pi)))
+    near_r = size
     for part in _HALF_PI:
-        r = m.subtract(r, m.multiply(n, m.constant(part)))
+        near_r = m.subtract(near_r, m.multiply(near_n, m.constant(part)))
+    far_n, far_r = _of_far_angle(m, size)
+    n, r = m.where_less(size, far, near_n, far_n), m.where_less(size, far, near_r, far_r)
     square = m.multiply(r, r)
     sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
     n = m.add(n, m.constant(shift))
-    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), four))
+    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), m.constant(4.0)))
     is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
     value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
-    value = m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
-    return m.where_less(_absolute(m, x), m.constant(_FARTHEST_ANGLE), value, m.constant(math.nan))
+    return m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
+
+
+def _of_far_angle(m: Machine[V], size: V) -> tuple[V, V]:
+    """(n modulo 4, r) of a float32 number: n pi/2 + r is it less whole turns.
+
+    What it times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
+    """
+    products = [m.multiply(size, m.constant(part)) for part in _TURNS]
+    parts = [m.subtract(product, m.floor(product)) for product in products]
+    turns = parts[0]
+    for part in parts[1:]:
+        turns = m.add(turns, part)
+    n = _rounded(m, m.multiply(turns, m.constant(4.0)))
+    angle = m.subtract(parts[0], m.multiply(n, m.constant(0.25)))
+    for part in parts[1:]:
+        angle = m.add(angle, part)
+    return n, m.multiply(angle, m.constant(2 * math.pi))
+
+
+def _rounded(m: Machine[V], x: V) -> V:
+    rounder = m.constant(ROUNDER)
+    return m.subtract(m.add(x, rounder), rounder)
 
 
 def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import (
+    F32Conv2DOp,
+    F32ExtremeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+)
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.quant_math.float32.numpy_machine import multiply_add
 from qdialect.quant_math.float32.row_sum import row_sum
@@ -28,7 +37,7 @@ def _product(op: F32ProdOp, operands: Arrays) -> Array:
 
 @evaluates(F32MaxOp)
 def _max(op: F32MaxOp, operands: Arrays) -> Array:
-    rows = _rows(operands[0], op.axes)
+    rows = _counted(op, operands[0])
     if op.from_zero:
         return _shaped(op, rows.view(np.int32).max(axis=-1, initial=0).view(np.float32))
     return _shaped(op, _largest(rows))
@@ -36,11 +45,19 @@ def _max(op: F32MaxOp, operands: Arrays) -> Array:
 
 @evaluates(F32MinOp)
 def _min(op: F32MinOp, operands: Arrays) -> Array:
-    rows = _rows(operands[0], op.axes)
+    rows = _counted(op, operands[0])
     if op.from_zero:
         bits = rows.view(np.uint32).max(axis=-1, initial=0).view(np.int32)
         return _shaped(op, np.minimum(bits, np.int32(0)).view(np.float32))
     return _shaped(op, -_largest(-rows))
+
+
+def _counted(op: F32ExtremeOp, data: Array) -> Array:
+    rows = _rows(data, op.axes)
+    if not op.nan_as_zero:
+        return rows
+    beyond = rows > 0 if isinstance(op, F32MaxOp) else rows < 0
+    return np.where(beyond if op.from_zero else ~np.isnan(rows), rows, np.float32(0))
 
 
 def _rows(data: Array, axes: Sequence[int]) -> Array:

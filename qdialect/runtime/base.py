@@ -92,6 +92,9 @@ class Executable(ABC):
     """What is run as a whole, in order: one region where all of the network is compiled."""
     tuning: TuningReport | None = None
     """What was measured of its kernels, where it was compiled with ``tune``."""
+    is_float32: bool = False
+    """Whether it is a network of which nothing is quantized."""
+    _linked: bytes | None = None
 
     @overload
     def __call__(self, *arrays: object) -> Array | tuple[Array, ...]: ...
@@ -162,7 +165,13 @@ class Executable(ABC):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return loaded_from, (self.library(_PICKLED), self.workspaces)
+        return loaded_from, (self._portable(), self.workspaces)
+
+    def _portable(self) -> bytes:
+        """What `save` writes, linked once: a pool of processes pickles the network for each of its tasks."""
+        if self._linked is None:
+            self._linked = self.library(_PICKLED)
+        return self._linked
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         """The network for other extents, by their names or as ``INPUT:AXIS``, where its inputs leave them open.

@@ -57,15 +57,13 @@ class ExternalBindings(ExternalCalls):
 
     def _address(self, function: ExternalFunction, externals: Mapping[str, External]) -> int:
         if function.symbol in self._trampolines:
-            found = self._trampolines[function.symbol]
-        else:
-            try:
-                found = self._libraries[function.target][function.symbol]
-            except AttributeError as error:
-                library = externals[function.target]
-                text = f"needs '{function.symbol}' of target '{function.target}', which '{library}' does not export"
-                raise _error(function.call, text) from error
-        return ctypes.cast(found, ctypes.c_void_p).value or 0
+            return ctypes.cast(self._trampolines[function.symbol], ctypes.c_void_p).value or 0
+        try:
+            return self._libraries[function.target].address(function.symbol)
+        except AttributeError as error:
+            library = externals[function.target]
+            text = f"needs '{function.symbol}' of target '{function.target}', which '{library}' does not export"
+            raise _error(function.call, text) from error
 
     def _trampoline(self, compute: Any) -> Callable[[int, int, int], int]:
         def call(record: int, inputs: int, outputs: int) -> int:

@@ -1,24 +1,31 @@
-"""A file that may be removed or replaced while its content is still wanted."""
+"""Content as a file of this process alone."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from weakref import finalize
 
 from qdialect.diagnostics import LoadError
 
 
 class KeptFile:
-    """The file that was at a path, whatever is there later; threads and forked processes may read it."""
+    """A file without a name: nobody else can write to it, and it goes with this object.
 
-    def __init__(self, path: Path) -> None:
-        """Raises `LoadError` for a file that cannot be opened."""
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise LoadError(f"cannot load '{path}': {error.strerror}") from error
+    Threads and forked processes may read it.
+    """
+
+    def __init__(self, name: str, content: bytes) -> None:
+        """`name` is what the system's tools show; raises `OSError` where there is no memory."""
+        self._descriptor = os.memfd_create(name)
         finalize(self, os.close, self._descriptor)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    @property
+    def path(self) -> str:
+        """A path of it in this process."""
+        return f"/proc/self/fd/{self._descriptor}"
 
     def content(self) -> bytes:
         """All of it; raises `LoadError` where it cannot be read."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections import OrderedDict
+from hashlib import sha256
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version, target_titles
@@ -13,15 +16,18 @@ from qdialect.aot.seal import is_damaged
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular
 from qdialect.late_dataclass import dataclass
+from qdialect.runtime import openmp
+from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.kept_file import KeptFile
+from qdialect.runtime.shared_object import SharedObject
 
 _DESCRIPTION = "qdialect_network_of_file"
 _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<6s34xQ10x2H2x")
-_FILES_OF: dict[str, list[tuple[int, int]]] = {}
-"""Device and inode of each file that was loaded, by its path; those of a loaded file are not used again."""
+_MAX_PICKLED = 4
+_LOCK = CallLock()
 
 
 @dataclass(frozen=True)
@@ -33,99 +39,143 @@ class Library:
     """The one that this CPU executes."""
     run_address: int
     """Where the function is that computes."""
+    code: SharedObject
     file: KeptFile
+    """Its content."""
+    digest: bytes
+
+
+_LOADED: WeakValueDictionary[bytes, Library] = WeakValueDictionary()
+"""By the digest of their content."""
+PICKLED: OrderedDict[bytes, Library] = OrderedDict()
+"""What was unpickled last: each task of a pool brings its network again."""
+_IN_PLACE: dict[tuple[int, int], tuple[tuple[int, int], SharedObject]] = {}
+"""Files that are mapped themselves, by device and inode, which are not used again: size and time then."""
 
 
 def library_at(path: Path) -> Library:
-    """The library at `path`; raises `LoadError` as `qdialect.load` says."""
-    _check_file(path)
-    _check_seal(path)
-    library = _mapped(path)
-    file = KeptFile(path)
-    network = _network(library, path)
-    version = _version(library, network, path)
-    kind = _RUN_THREADS if network.threads > 1 else _RUN
-    return Library(network, version, _address(library, f"{network.name}_{kind}"), file)
+    """The library at `path`; raises `LoadError` as `qdialect.load` says.
+
+    What is loaded is a copy in memory: the file may be written to while the network runs.
+    """
+    content = _read(path)
+    _check(content, f"'{path}'")
+    return _library(content, f"'{path}'", path)
 
 
-def opened(path: Path) -> ctypes.CDLL:
+def library_of(content: bytes) -> Library:
+    """The library with this content, which is no file; raises `LoadError` as `library_at` does."""
+    title = "a pickled network"
+    _check(content, title)
+    found = _library(content, title, None)
+    with _LOCK.lock:
+        PICKLED[found.digest] = found
+        PICKLED.move_to_end(found.digest)
+        while len(PICKLED) > _MAX_PICKLED:
+            PICKLED.popitem(last=False)
+    return found
+
+
+def opened(path: Path) -> SharedObject:
     """The shared library at `path`, whatever it holds; raises `LoadError` for a file that cannot be loaded."""
-    _check_file(path)
-    return _mapped(path)
-
-
-def _mapped(path: Path) -> ctypes.CDLL:
+    _check(_read(path), f"'{path}'")
     try:
-        return ctypes.CDLL(_own_path(path))
+        return _in_place(path)
     except OSError as error:
         raise LoadError(f"cannot load '{path}': {error}") from error
 
 
-def _own_path(path: Path) -> str:
-    """A path of the file as no other file was loaded by: the system's loader knows libraries by their paths.
+def _library(content: bytes, title: str, path: Path | None) -> Library:
+    """The library with this content, from this process where it has it; `title` is what errors call it."""
+    digest = sha256(content).digest()
+    with _LOCK.lock:
+        found = _LOADED.get(digest)
+        if found is None:
+            try:
+                code, file = _mapped(content, path)
+                found = _described(code, file, digest, len(content))
+            except (OSError, LoadError) as error:
+                raise LoadError(f"cannot load {title}: {error}") from error
+            except AttributeError as error:
+                # The loader's text ends in the symbol.
+                symbol = str(error).rpartition(" ")[2]
+                raise LoadError(f"{title} must export '{symbol}', as libraries of qdialect-compile do") from error
+            _LOADED[digest] = found
+    return found
 
-    A file that replaced another one has a path of more parts. The folder is named: a name alone is looked for in the
-    system's folders.
+
+def _mapped(content: bytes, path: Path | None) -> tuple[SharedObject, KeptFile]:
+    file = KeptFile("qdialect-network", content)
+    try:
+        return SharedObject(file.path), file
+    except OSError:
+        # A library may need others beside it; and a system may execute nothing in memory.
+        if path is None:
+            raise
+        return _in_place(path), file
+
+
+def _in_place(path: Path) -> SharedObject:
+    """The library at a path, of which nothing else is loaded; raises `OSError` where it was written to since it was.
+
+    For the system's loader it would be the same library, of which it has mapped the old symbols and the new code.
     """
-    folder, name = os.path.split(os.path.abspath(path))
     status = path.stat()
-    identity = status.st_dev, status.st_ino
-    files = _FILES_OF.setdefault(os.path.join(folder, name), [])
-    if identity not in files:
-        files.append(identity)
-    return os.path.join(folder, *["."] * files.index(identity), name)
+    identity, version = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
+    known = _IN_PLACE.get(identity)
+    if known is None:
+        known = _IN_PLACE[identity] = version, SharedObject(os.path.abspath(path))
+        # It may have threads of its own.
+        known[1].stay()
+    if known[0] != version:
+        raise OSError("the file was written to since it was loaded: write another one, and rename it")
+    return known[1]
 
 
-def _check_file(path: Path) -> None:
-    """Raise `LoadError` for what the system's loader must not map: a file that was cut off ends the process."""
+def _described(code: SharedObject, file: KeptFile, digest: bytes, limit: int) -> Library:
+    network = _network(code, limit)
+    version = _version(code, network)
+    kind = _RUN_THREADS if network.threads > 1 else _RUN
+    # Threads of an OpenMP runtime, and those of functions of other libraries, outlive the network.
+    if network.external_calls or (network.threads > 1 and not openmp.stays_loaded()):
+        code.stay()
+    return Library(network, version, code.address(f"{network.name}_{kind}"), code, file, digest)
+
+
+def _read(path: Path) -> bytes:
     if not is_regular(path):
         reason = "it must be a regular file" if path.exists() else "no such file"
         raise LoadError(f"cannot load '{path}': {reason}")
     try:
-        with path.open("rb") as file:
-            start, size = file.read(_HEADER.size), os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise LoadError(f"cannot load '{path}': {error.strerror}") from error
-    if len(start) < _HEADER.size or not start.startswith(_ELF):
-        raise LoadError(f"'{path}' must be a shared library of 64 bits, but begins with {start[:4]!r}")
-    _, table, entry, count = _HEADER.unpack(start)
+        return path.read_bytes()
+    except (OSError, MemoryError) as error:
+        raise LoadError(f"cannot load '{path}': {getattr(error, 'strerror', None) or 'not enough memory'}") from error
+
+
+def _check(content: bytes, title: str) -> None:
+    """Raise `LoadError` for what the system's loader must not map: a file that was cut off ends the process."""
+    if len(content) < _HEADER.size or not content.startswith(_ELF):
+        raise LoadError(f"{title} must be a shared library of 64 bits, but begins with {content[:4]!r}")
+    _, table, entry, count = _HEADER.unpack_from(content)
+    size = len(content)
     if table + entry * count > size:
-        raise LoadError(f"'{path}' must have {table + entry * count} bytes, but has {size}: it was cut off")
+        raise LoadError(f"{title} must have {table + entry * count} bytes, but has {size}: it was cut off")
+    if is_damaged(content):
+        raise LoadError(f"{title} is damaged: its content does not have the checksum that stands at its end")
 
 
-def _check_seal(path: Path) -> None:
-    """Raise `LoadError` for a file that was damaged since it was written."""
-    try:
-        is_bad = is_damaged(path)
-    except OSError as error:
-        raise LoadError(f"cannot load '{path}': {error.strerror}") from error
-    if is_bad:
-        raise LoadError(f"'{path}' is damaged: its content does not have the checksum that stands at its end")
+def _network(code: SharedObject, limit: int) -> Network:
+    """What the library says of itself, in less than `limit` bytes."""
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(_DESCRIPTION))() or 0
+    size = record.size_of(ctypes.string_at(address, record.START_SIZE))
+    if size > limit:
+        raise LoadError(f"description of the network is damaged: it must be in the file, but has {size} bytes")
+    return record.read(ctypes.string_at(address, size))
 
 
-def _network(library: ctypes.CDLL, path: Path) -> Network:
-    try:
-        describe = library[_DESCRIPTION]
-    except AttributeError as error:
-        raise LoadError(f"'{path}' must export '{_DESCRIPTION}', as libraries of qdialect-compile do") from error
-    describe.restype = ctypes.c_void_p
-    address = describe()
-    try:
-        size = record.size_of(ctypes.string_at(address, record.START_SIZE))
-        return record.read(ctypes.string_at(address, size))
-    except LoadError as error:
-        raise LoadError(f"cannot load '{path}': {error.message}") from error
-
-
-def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
+def _version(code: SharedObject, network: Network) -> Version:
     """The version that this CPU executes."""
-    index: int = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
+    index: int = ctypes.CFUNCTYPE(ctypes.c_int32)(code.address(f"{network.name}_version"))()
     if index < 0:
-        titles = target_titles(network.versions)
-        raise LoadError(f"cannot load '{path}': this CPU can execute none of its versions: {titles}")
+        raise LoadError(f"this CPU can execute none of its versions: {target_titles(network.versions)}")
     return network.versions[index]
-
-
-def _address(library: ctypes.CDLL, symbol: str) -> int:
-    function = library[symbol]
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot.network import Batch
-from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime import memory, workspace_pool
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
 from qdialect.runtime.bound_call import BoundCall, run_call
 from qdialect.runtime.external_calls import ExternalCalls
-from qdialect.runtime.library import Library, library_at
+from qdialect.runtime.library import Library, library_at, library_of
 from qdialect.runtime.native import NativeExecutable, NetworkCode, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
 
@@ -24,11 +23,14 @@ class LoadedExecutable(NativeExecutable):
     def __init__(self, library: Library, limit: int) -> None:
         """Raises `CompileError` where there is no memory for a workspace."""
         _describe(self, library)
-        self._file = library.file
+        self._library = library
         self._prepare(_Code(library), limit)
 
     def library(self, name: str) -> bytes:
-        return self._file.content()
+        return self._library.file.content()
+
+    def _portable(self) -> bytes:
+        return self._library.file.content()
 
 
 class LoadedBatchedExecutable(BatchedExecutable):
@@ -38,31 +40,31 @@ class LoadedBatchedExecutable(BatchedExecutable):
         """Raises `CompileError` where there is no memory for a workspace."""
         _describe(self, library)
         self.batch = batch
-        self._file = library.file
+        self._library = library
         self._prepare(_BatchCode(library), limit)
 
     def library(self, name: str) -> bytes:
-        return self._file.content()
+        return self._library.file.content()
+
+    def _portable(self) -> bytes:
+        return self._library.file.content()
 
 
 def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
     """The network of the file at `path`; raises `LoadError` as `qdialect.load` says."""
     limit = workspace_pool.checked(workspaces)
-    found = library_at(path)
-    batch = found.network.batch
-    return LoadedBatchedExecutable(found, batch, limit) if batch else LoadedExecutable(found, limit)
+    return _executable(library_at(path), limit)
 
 
 def load_content(content: bytes, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
     """The network of a library that is no file; raises `LoadError` as `load` does."""
-    with LATE_IMPORTS:
-        # Most processes load files.
-        import tempfile
+    limit = workspace_pool.checked(workspaces)
+    return _executable(library_of(content), limit)
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "network.so"
-        path.write_bytes(content)
-        return load(path, workspaces)
+
+def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedExecutable:
+    batch = found.network.batch
+    return LoadedBatchedExecutable(found, batch, limit) if batch else LoadedExecutable(found, limit)
 
 
 def _describe(executable: Executable, library: Library) -> None:
@@ -80,7 +82,7 @@ class _Code(NetworkCode):
     """A function of a library. An error that it could return was met when the library was loaded."""
 
     def __init__(self, library: Library) -> None:
-        self._address, network = library.run_address, library.network
+        self._library, self._address, network = library, library.run_address, library.network
         self._limits = [TEAM_LIMIT] if network.threads > 1 else []
         self._workspace_bytes = network.workspace_bytes
         self._inputs = len(network.inputs)
@@ -91,7 +93,7 @@ class _Code(NetworkCode):
 
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
         lists = starts[: self._inputs], starts[self._inputs :]
-        bound = run_call(self._address, *lists, workspace.ctypes.data, self._limits, (workspace, *keep))
+        bound = run_call(self._address, *lists, workspace.ctypes.data, self._limits, (self._library, workspace, *keep))
         return self._externals.checked(bound, workspace.ctypes.data)
 
 
@@ -117,7 +119,12 @@ class _BatchCaller:
         limits = [self._batch, *([TEAM_LIMIT] if network.threads > 1 else [])]
         counts = len(network.inputs), len(network.outputs)
         bound = run_call(
-            library.run_address, [0] * counts[0], [0] * counts[1], workspace.ctypes.data, limits, (workspace,)
+            library.run_address,
+            [0] * counts[0],
+            [0] * counts[1],
+            workspace.ctypes.data,
+            limits,
+            (library, workspace),
         )
         bound = externals.checked(bound, workspace.ctypes.data)
         self._call, self._point_to = bound.call, bound.writer(sum(counts))

@@ -32,6 +32,22 @@ def addresses() -> dict[str, int]:
     return found
 
 
+@cache
+def stays_loaded() -> bool:
+    """Keep the runtime that is loaded until the process ends, as its threads stay; whether there is one of `NAMES`."""
+    kept = [_is_kept(name) for name in NAMES]
+    return any(kept)
+
+
+def _is_kept(name: str) -> bool:
+    try:
+        # One that is loaded gets a user more, which never goes; none is loaded.
+        ctypes.CDLL(name, os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
 def _library() -> tuple[str, ctypes.CDLL]:
     named = os.environ.get(VARIABLE)
     problems: list[str] = []

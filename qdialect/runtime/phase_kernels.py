@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qdialect import context
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering import lowered
 from qdialect.lowering.phase import Phase
@@ -117,7 +117,7 @@ class _Program:
 
         for name, function in _functions(module).items():
             if name.removeprefix(_BEFORE) not in self.kernels:
-                function.walk(visit, ir.WalkOrder.PRE_ORDER)
+                walk(function, visit)
         return found
 
 

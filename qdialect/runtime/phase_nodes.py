@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qdialect import context
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.context import location_of
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.late_dataclass import dataclass
@@ -116,5 +116,5 @@ def _kernel(module: ir.Module, op: ir.Operation) -> str:
             calls.append(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
     return calls[-1] if calls else ""

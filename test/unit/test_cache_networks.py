@@ -185,7 +185,7 @@ def test_an_entry_whose_code_cannot_be_loaded_is_no_error(
     def refused(*_: object, **__: object) -> int:
         raise loading.UnloadableError("mounted without the right to execute")
 
-    monkeypatch.setattr(loading, "address_of_entry", refused)
+    monkeypatch.setattr(loading, "code_of_entry", refused)
     for _ in range(2):
         found = qdialect.compile(clip)
         assert not is_cached(found)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pickle
 import threading
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +14,20 @@ import numpy as np
 import pytest
 from c_programs import HERE, STRICT, compiled, ran, tool
 from numpy.typing import NDArray
+from onnx import TensorProto, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect.batching.network import BatchNetwork, check_alike, fixed_batch
 from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.diagnostics import CompileError, ImportModelError, InputError, QDialectError
+from qdialect.fallback import FallbackWarning
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.runtime.batched import tiles
 
 Array = NDArray[Any]
+ORT: Any = import_module("onnxruntime")
 SIZES = (0, 1, 7, 8, 9, 64, 75)
 PARAMETERS = "input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>"
 # A product whose rows are the tokens of all entries, an addition to all of them, and a sum over the tokens of each.
@@ -226,12 +232,109 @@ def test_a_model_of_open_batch_and_sequence(tmp_path: Path) -> None:
     assert executable.for_shape({"seq": 2}).inputs[0].shape == (-1, 2)
 
 
-def test_a_model_that_mixes_entries_is_refused(tmp_path: Path) -> None:
-    path = open_model(tmp_path, "Softmax", "batch", 4, axis=0)
-    with pytest.raises(
-        CompileError, match=r"must compute each entry of a dynamic batch alone, but its elements depend on each other"
-    ):
-        qdialect.compile(path, batch="dynamic")
+def agrees(path: Path, sizes: Sequence[int], **options: Any) -> Executable:
+    """The executable for any batch, compared with ONNX Runtime for batches of some sizes."""
+    executable = qdialect.compile(path, batch="dynamic", **options)
+    session = ORT.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for size in sizes:
+        shapes = [[size if extent == "n" else extent for extent in node.shape] for node in session.get_inputs()]
+        arrays = [np.random.default_rng(size).normal(size=shape).astype(np.float32) for shape in shapes]
+        feeds = dict(zip((node.name for node in session.get_inputs()), arrays, strict=True))
+        for found, wanted in zip(executable.results(arrays), session.run(None, feeds), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, strict=True)
+    return executable
+
+
+def mixing(b: ModelBuilder, x: str) -> list[str]:
+    """Operators that mix entries, take some of them, or have one number for all of them."""
+    axis, ends = b.constant(np.array([0])), b.constant(np.array([100]))
+    scale, point = b.constant(np.full(1, 0.1, np.float32)), b.constant(np.full(1, 3, np.uint8))
+    lines = b.node("Transpose", x, perm=[2, 0, 1])
+    gathered = b.node("Gather", x, b.constant(np.array([0, -1, 0])))
+    joined = b.node("Concat", gathered, x, axis=0)
+    found = [
+        b.node("ReduceSum", joined, axis, keepdims=0),
+        *(b.node(kind, x, b.constant(np.array([0, 2])), keepdims=0) for kind in ("ReduceMean", "ReduceMax")),
+        b.node("CumSum", x, b.constant(np.array(0)), reverse=1),
+        b.node("Softmax", x, axis=0),
+        b.node("Slice", x, b.constant(np.array([-2])), ends, axis),
+        b.node("Slice", x, axis, b.constant(np.array([4])), axis),
+        b.node("Reshape", x, b.constant(np.array([4, -1]))),
+        b.node("Flatten", lines, axis=0),
+        b.node("Pad", x, b.constant(np.array([1, 0, 0, 2, 0, 0]))),
+        b.node("DequantizeLinear", b.node("QuantizeLinear", lines, scale, point, axis=0), scale, point, axis=0),
+    ]
+    count = b.node("Cast", b.node("Shape", x), to=TensorProto.FLOAT)
+    return [*found, count, b.node("Mul", x, b.node("ReduceSum", count, keepdims=0))]
+
+
+def choosing(b: ModelBuilder, x: str) -> list[str]:
+    """At most four entries."""
+    return [b.node("Slice", x, *(b.constant(np.array([end])) for end in (0, 4, 0)))]
+
+
+def condition(b: ModelBuilder, x: str) -> list[str]:
+    size = b.node("Squeeze", b.node("Shape", x, start=0, end=1))
+    nodes = [helper.make_node(kind, [x], [kind]) for kind in ("Neg", "Abs")]
+    infos = [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None) for node in nodes]
+    then, other = (helper.make_graph([node], "g", [], [info]) for node, info in zip(nodes, infos, strict=True))
+    return [b.node("If", b.node("Greater", size, b.constant(np.array(4))), then_branch=then, else_branch=other)]
+
+
+def without_ones(b: ModelBuilder, x: str) -> list[str]:
+    return [b.node("Squeeze", x)]
+
+
+def states(b: ModelBuilder, x: str) -> list[str]:
+    """Steps of all entries, and inputs that have the batch in the middle."""
+    rng = np.random.default_rng(0)
+    weights = [b.constant(rng.normal(size=shape).astype(np.float32)) for shape in ((1, 8, 2), (1, 8, 2))]
+    first = [b.input(name, (1, "n", 2)) for name in ("h", "c")]
+    b.node_of_many(
+        "LSTM", [b.node("Transpose", x, perm=[1, 0, 2]), *weights, "", "", *first], ["y", "end"], hidden_size=2
+    )
+    return ["y", "end"]
+
+
+def framework(b: ModelBuilder, x: str) -> list[str]:
+    return [b.node("Hardmax", x, axis=0)]
+
+
+@pytest.mark.parametrize("network", [mixing, choosing, condition, without_ones, states, framework])
+def test_models_that_differ_between_batches(
+    network: Callable[[ModelBuilder, str], list[str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are compiled for each batch, and say so."""
+    b = ModelBuilder()
+    results = network(b, b.input("x", ("n", 1 if network is without_ones else 4, 2)))
+    content = b.finish(*results, dtype=np.float32, version=18)
+    (tmp_path / "model.onnx").write_bytes(content)
+    with caplog.at_level("INFO", "qdialect"), warnings.catch_warnings(action="ignore", category=FallbackWarning):
+        executable = agrees(tmp_path / "model.onnx", (1, 2, 5, 9))
+    assert executable.inputs[0].shape[0] == -1
+    assert any(record.message.startswith("'model.onnx' is compiled for ") for record in caplog.records)
+    with pytest.raises(QDialectError):
+        executable.save(tmp_path / "model.so")
+
+
+def test_models_that_do_not_take_every_batch(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    total = b.node("Add", b.input("x", ("n", 2)), b.constant(np.ones((3, 1), np.float32)))
+    (tmp_path / "model.onnx").write_bytes(b.finish(total, dtype=np.float32))
+    executable = agrees(tmp_path / "model.onnx", (1, 3), fallback="none")
+    with pytest.raises(ImportModelError, match="operand shapes must broadcast"):
+        executable(np.ones((2, 2), np.float32))
+
+
+def test_a_slice_of_other_dimensions_keeps_one_network(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    part = b.node("Slice", b.input("x", ("n", 4)), *(b.constant(np.array([end])) for end in (1, 3, 1)))
+    (tmp_path / "model.onnx").write_bytes(b.finish(part, dtype=np.float32))
+    executable = agrees(tmp_path / "model.onnx", (1, 2, 9))
+    executable.save(tmp_path / "model.so")
+    data = np.ones((3, 4), np.float32)
+    for copy in (qdialect.load(tmp_path / "model.so"), pickle.loads(pickle.dumps(executable))):
+        np.testing.assert_array_equal(copy(data), data[:, 1:3])
 
 
 REFUSED = {
@@ -308,20 +411,9 @@ def test_batches_that_are_none(batch: Any) -> None:
         qdialect.compile("model.onnx", batch=batch)
 
 
-def test_what_a_framework_would_run_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_what_no_framework_may_run_is_refused(tmp_path: Path) -> None:
     b = ModelBuilder()
-    value = b.node("Hardmax", b.input("x", ("batch", 4, 4, 4)))
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b.finish(value, dtype=np.float32))
+    (tmp_path / "model.onnx").write_bytes(b.finish(b.node("Hardmax", b.input("x", ("n", 4))), dtype=np.float32))
     with pytest.raises(ImportModelError) as refused:
-        qdialect.compile(path, batch="dynamic")
-    *_, note = refused.value.diagnostics[0].notes
-    assert note.message == (
-        "a framework runs a part of a model for a batch of known size alone: without batch='dynamic' the model is "
-        "compiled for each batch that it is called with"
-    )
-    executable = qdialect.compile(path, fallback="framework")
-    assert [executable.results([np.ones((n, 4, 4, 4), np.float32)])[0].shape[0] for n in (1, 3)] == [1, 3]
-    with pytest.raises(ImportModelError) as refused:
-        qdialect.compile(path, batch="dynamic", fallback="none")
+        qdialect.compile(tmp_path / "model.onnx", batch="dynamic", fallback="none")
     assert not any("framework" in note.message for note in refused.value.diagnostics[0].notes)

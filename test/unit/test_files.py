@@ -89,3 +89,63 @@ def test_a_link_stays_one_and_a_device_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"new"
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_a_planted_link_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    monkeypatch.setattr(files.os, "urandom", bytes)
+    (tmp_path / ".qdialect.0000000000000000").symlink_to(victim)
+    with pytest.raises(QDialectError, match=r"cannot write '.*new': File exists"):
+        files.write_files({tmp_path / "new": b"content"})
+    assert victim.read_bytes() == b"precious"
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_longest_name(tmp_path: Path) -> None:
+    name = tmp_path / ("n" * 255)
+    files.write_files({name: b"content"})
+    assert name.read_bytes() == b"content"
+    assert list(tmp_path.iterdir()) == [name]
+
+
+def test_two_writers_of_one_path(tmp_path: Path) -> None:
+    path, contents = tmp_path / "out", (b"a" * 300_000, b"b" * 200_000)
+    start, errors = threading.Barrier(2), list[BaseException]()
+
+    def write(content: bytes) -> None:
+        try:
+            for _ in range(20):
+                start.wait()
+                files.write_files({path: content})
+                assert path.read_bytes() in contents
+        except BaseException as error:
+            errors.append(error)
+            start.abort()
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "I/O error"), KeyboardInterrupt()])
+def test_files_are_put_back_where_one_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    replace, calls = Path.replace, list[Path]()
+
+    def fails_once(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if target.name == "last" and len(calls) == 3:
+            raise error
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails_once)
+    with pytest.raises((QDialectError, KeyboardInterrupt)):
+        files.write_files({tmp_path / name: b"new" for name in ("old", "fresh", "last")})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"old"}

@@ -1,11 +1,17 @@
 """Networks that are saved and loaded: no compiler, the same bits, clear errors."""
 
+import contextlib
+import ctypes
+import json
 import os
+import pickle
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +29,7 @@ from qdialect.diagnostics import CompileError, InputError, LoadError, QDialectEr
 from qdialect.lowering import lowered
 from qdialect.lowering.pipeline import lower
 from qdialect.runtime import compile_module, saving
+from qdialect.runtime import library as libraries
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.target import host
 
@@ -314,3 +321,96 @@ def test_a_library_without_checksum_is_loaded(library: Path, tmp_path: Path) -> 
     assert len(path.read_bytes()) < len(library.read_bytes())
     (found,) = qdialect.load(path).results([np.full((2, 3), 100, np.int8)])
     assert found.tolist() == [[9] * 3] * 2
+
+
+def test_a_file_is_written_to_while_its_network_runs(tmp_path: Path) -> None:
+    # Copied over, as cp does it: the system's loader would have mapped the file itself.
+    texts = [CLIP, CLIP.replace("-5", "-15")]
+    one, other = (saved(tmp_path, text).read_bytes() for text in texts)
+    path, array = tmp_path / "network.so", np.full((2, 3), -128, np.int8)
+    path.write_bytes(one)
+    first = qdialect.load(path)
+    wanted = first(array)
+    path.write_bytes(other)
+    second = qdialect.load(path)
+    assert not np.array_equal(second(array), wanted)
+    path.write_bytes(b"")
+    assert np.array_equal(first(array), wanted)
+    assert pickle.loads(pickle.dumps(first))(array).tobytes() == wanted.tobytes()
+    # The loader reads what it has of all libraries when it loads another one.
+    ctypes.CDLL(str(compiled(tmp_path, CLIP)))
+
+
+def mapped_networks() -> int:
+    """How many mappings of loaded networks this process has."""
+    return sum("qdialect-network" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_nobody_holds_is_unmapped(tmp_path: Path, threads: int) -> None:
+    libraries.PICKLED.clear()
+    path, before = saved(tmp_path, CLIP, threads), mapped_networks()
+    executable = qdialect.load(path)
+    binding = executable.bind([np.zeros((2, 3), np.int8)], [np.zeros((2, 3), np.int8)])
+    content = pickle.dumps(executable)
+    one = mapped_networks()
+    assert one > before
+    others = [qdialect.load(path), pickle.loads(content)]
+    assert mapped_networks() == one
+    del executable, others
+    binding()
+    libraries.PICKLED.clear()
+    assert mapped_networks() == one
+    del binding
+    assert mapped_networks() == before
+
+
+def test_tasks_of_a_pool_link_and_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    executable, linked = qdialect.compile(parse(CLIP), cache=False), list[str]()
+    made = type(executable).library
+    monkeypatch.setattr(type(executable), "library", lambda self, name: linked.append(name) or made(self, name))
+    tasks = [pickle.dumps(executable) for _ in range(3)]
+    assert len(linked) == 1
+    found = [pickle.loads(task) for task in tasks]
+    array = np.full((2, 3), -128, np.int8)
+    assert {one(array).tobytes() for one in found} == {executable(array).tobytes()}
+    monkeypatch.setattr(libraries, "SharedObject", None)
+    # None of them is held now.
+    del found
+    assert pickle.loads(tasks[0])(array).tobytes() == executable(array).tobytes()
+
+
+def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
+    content = record.written(qdialect_network(library))
+    tree = json.loads(content[content.index(b'{"name"') :].rstrip(b"\0"))
+    places = list(paths_of(tree))
+    for place in places:
+        for value in (None, -2, 1.5, True, "text", "O", [], {}, [[]], 1 << 70, ["a", 1], {"a": {}}):
+            head = content[: content.index(b'{"name"')]
+            changed = json.dumps(replaced(tree, place, value), separators=(",", ":")).encode()
+            # What is valid is as good as what was there.
+            with contextlib.suppress(LoadError):
+                assert record.read(head + changed).versions
+    for size in range(0, len(content), 7):
+        with pytest.raises(LoadError, match="description of the network is damaged"):
+            record.read(content[:size])
+    with pytest.raises(LoadError, match="RecursionError"):
+        record.read(content[: content.index(b'{"name"')] + b"[" * 100_000)
+
+
+def paths_of(tree: Any) -> Iterator[tuple[Any, ...]]:
+    """Where values are in a tree."""
+    yield ()
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        for rest in paths_of(value):
+            yield (key, *rest)
+
+
+def replaced(tree: Any, place: tuple[Any, ...], value: object) -> Any:
+    """The tree with another value at a place."""
+    if not place:
+        return value
+    items = dict(tree) if isinstance(tree, dict) else list(tree)
+    items[place[0]] = replaced(tree[place[0]], place[1:], value)
+    return items

@@ -112,8 +112,9 @@ def test_extremes_from_zero(op: Any) -> None:
     for columns in (3, 37, 300):
         rows = [[*row, *[row[-1]] * (columns - 3)] for row in special]
         x = np.array([np.roll(row, 5 * i) for i, row in enumerate(rows)], np.float32)
-        check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(1,), from_zero=True)
-        check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(0,), from_zero=True)
+        for how in ({"from_zero": True}, {"nan_as_zero": True}, {"from_zero": True, "nan_as_zero": True}):
+            check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(1,), **how)
+            check_op(op, [tensor(x.shape, "f32")], "f32", [x], axes=(0,), **how)
 
 
 @variants_together

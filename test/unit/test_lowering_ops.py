@@ -328,7 +328,7 @@ def test_quantize(element: str, rounding: FloatRounding, scaling: Scaling) -> No
     low, high = ends(element)
     variants: list[Attributes] = []
     for axis in (0, 1):
-        nan, channels = list(NanPolicy)[(axis + INTEGERS.index(element)) % 3], values.shape[axis]
+        nan, channels = list(NanPolicy)[(axis + INTEGERS.index(element)) % len(NanPolicy)], values.shape[axis]
         attributes: Attributes = {"scales": list(np.linspace(0.5, 0.7, channels)), "axis": axis, "nan": nan}
         attributes |= {"zero_points": [low, high, 0] * (channels // 3), "rounding": rounding, "scaling": scaling}
         variants.append(attributes)

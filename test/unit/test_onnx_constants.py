@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import ModelBuilder, drawn, run
 
 from qdialect.frontends.onnx import import_onnx
@@ -86,3 +87,35 @@ def test_elements_of_a_long_constant(shape: tuple[int, ...], axis: int) -> None:
     assert "qnn.dynamic_gather" not in str(import_onnx(content))
     kept = data[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
     assert np.array_equal(run(content, np.array([1])), np.take_along_axis(kept, indices, axis) + 1)
+
+
+@pytest.mark.parametrize("is_by_dimension", [False, True])
+@pytest.mark.parametrize("is_node", [False, True])
+def test_a_sparse_constant(is_by_dimension: bool, is_node: bool) -> None:
+    """Its elements are at an index of all elements each, or at one of each dimension."""
+    dense = np.zeros((4, 3), np.float32)
+    dense[[0, 2, 3], [1, 0, 2]] = [2.0, -3.0, 0.5]
+    found = np.argwhere(dense) if is_by_dimension else np.flatnonzero(dense)
+    values, indices = dense[dense != 0], found.astype(np.int64)
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "w"), numpy_helper.from_array(indices), list(dense.shape)
+    )
+    b = ModelBuilder()
+    if is_node:
+        b.node("Constant", output="w", sparse_value=sparse)
+    model = ModelProto.FromString(b.finish(b.node("MatMul", b.input("x", (2, 4)), "w"), dtype=np.float32))
+    if not is_node:
+        model.graph.sparse_initializer.append(sparse)
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(model.SerializeToString(), x), x @ dense, rtol=1e-6)
+
+
+def test_a_bias_is_quantized_along_its_one_dimension() -> None:
+    """Whatever axis the node names; without one it is 1."""
+    b = ModelBuilder()
+    bias = drawn((3,), np.int32)
+    scales = np.array([0.1, 0.2, 0.4], np.float32)
+    held = b.node("DequantizeLinear", b.constant(bias), b.constant(scales))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    found = run(b.finish(b.node("Add", b.input("x", x.shape), held), dtype=np.float32), x)
+    np.testing.assert_array_equal(found, x + bias.astype(np.float32) * scales)

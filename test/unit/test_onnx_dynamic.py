@@ -64,6 +64,27 @@ DATA = {
 }
 
 
+def _with(number: float, index: int) -> Array:
+    data = np.random.default_rng(0).normal(size=(5, 19)).astype(np.float32)
+    data.flat[index] = number
+    return data
+
+
+def test_ranges_without_a_number_or_an_end() -> None:
+    """A NaN is not in the range and becomes 0; an infinite scale leaves 0, and a zero point."""
+    model = ModelBuilder()
+    model.node_of_many("DynamicQuantizeLinear", [model.input("x", (5, 19))], ["quantized", "scale", "point"])
+    parts = [model.node("Cast", one, to=1) for one in ("quantized", "point")]
+    content = model.finish(*parts, "scale", dtype=np.float32)
+    module = import_onnx(content)
+    cases = [_with(number, index) for number in (np.nan, np.inf, -np.inf) for index in (0, 47, 94)]
+    for x in cases:
+        wanted = interpreter.run(module, [x])
+        for one, found in zip(wanted, of_onnx_runtime(content, [x], "ORT_ENABLE_ALL"), strict=True):
+            np.testing.assert_array_equal(one, found)
+    check_compiled(module, "host", [[x] for x in cases], [interpreter.run(module, [x]) for x in cases])
+
+
 @variants_together
 @pytest.mark.parametrize("name", DATA)
 def test_parameters_come_from_the_data(name: str) -> None:

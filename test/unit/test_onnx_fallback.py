@@ -19,6 +19,8 @@ from onnx_graphs import ModelBuilder
 import qdialect
 from qdialect import target as targets
 from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.dialect import ConstraintError
+from qdialect.frontends.planning.emitter import Emitter, Value
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -132,6 +134,32 @@ def captured() -> bytes:
     return b.finish(b.convolution(b.requantized(chosen)), dtype=np.float32)
 
 
+def late(depth: int) -> bytes:
+    """An If whose branches read what a later node of the file gives, `depth` graphs further in."""
+    b = Net()
+    inner = b.convolution(b.image())
+    before, b.nodes = b.nodes, []
+    flag = b.node("Greater", b.input("flag", ()), b.constant(0.0), output="is_taken")
+    branches: list[onnx.GraphProto] = []
+    for kind in ("Relu", "Neg"):
+        name = f"{kind}_0"
+        graph = _graph(helper.make_node(kind, [inner], [name]))
+        for level in range(1, depth):
+            held: dict[str, Any] = {"then_branch": graph, "else_branch": graph}
+            graph = _graph(helper.make_node("If", [flag], [f"{kind}_{level}"], **held))
+        branches.append(graph)
+    chosen = b.node("If", flag, then_branch=branches[0], else_branch=branches[1], output="chosen")
+    b.nodes += before
+    return b.finish(b.convolution(b.requantized(chosen)), dtype=np.float32)
+
+
+def _graph(node: onnx.NodeProto) -> onnx.GraphProto:
+    """A graph of one node."""
+    return helper.make_graph(
+        [node], "graph", [], [helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, None)]
+    )
+
+
 NETWORKS: list[Callable[[], bytes]] = [
     middle,
     beginning,
@@ -178,6 +206,51 @@ def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_pat
     assert {*runners} == {"qdialect", "ONNX Runtime"}
     for seed in (1, 2):
         assert_equal(called(executable, image(2, seed)), whole(path, image(2, seed)))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_branches_read_what_a_later_node_of_the_file_gives(depth: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, late(depth))
+    executable = qdialect.compile(path, fallback="framework")
+    for flag in (np.float32(1), np.float32(-1)):
+        assert_equal(called(executable, image(), np.array(flag)), whole(path, image(), np.array(flag)))
+
+
+def test_what_only_the_optimizer_of_the_framework_fails_on_runs_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = ORT.InferenceSession
+
+    def session(content: bytes, options: Any, **others: Any) -> Any:
+        if options.graph_optimization_level != ORT.GraphOptimizationLevel.ORT_DISABLE_ALL:
+            raise RuntimeError("optimizer fails")
+        return sessions(content, options, **others)
+
+    path = saved(tmp_path, middle())
+    wanted = whole(path, image())
+    monkeypatch.setattr(ORT, "InferenceSession", session)
+    assert_equal(called(qdialect.compile(path, fallback="framework"), image()), wanted)
+
+
+def test_what_is_refused_after_the_plan_is_left_to_the_framework(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = Net()
+    path = saved(tmp_path, b.finish(b.convolution(b.image()), dtype=np.float32))
+    wanted = whole(path, image())
+    emit = Emitter.emit
+
+    def refusing(emitter: Emitter, value: Value) -> None:
+        if value.element == "ui8":
+            raise ConstraintError("C1", "no")
+        emit(emitter, value)
+
+    monkeypatch.setattr(Emitter, "emit", refusing)
+    executable = qdialect.compile(path, fallback="framework", cache=False)
+    assert_equal(called(executable, image()), wanted)
+    with pytest.raises(ImportModelError, match="cannot be computed: ") as caught:
+        qdialect.compile(path, fallback="none", cache=False)
+    assert [note.message[-23:] for note in caught.value.diagnostics[0].notes] == [" cannot be computed: no"]
 
 
 def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:

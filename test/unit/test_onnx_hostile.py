@@ -188,7 +188,7 @@ def test_a_float_operator_on_a_large_tensor_needs_no_constant_of_its_size() -> N
     timed(lambda: import_onnx(b.finish("y", dtype=np.float32)))
 
 
-def test_strings_and_sparse_constants_are_named() -> None:
+def test_strings_and_large_sparse_constants_are_named() -> None:
     b = ModelBuilder()
     b.node("Mul", b.input("x", (1,)), "k", output="y")
     b.constants.append(TensorProto(name="k", data_type=TensorProto.STRING, dims=[1], string_data=[b"9" * 400]))
@@ -199,8 +199,10 @@ def test_strings_and_sparse_constants_are_named() -> None:
         numpy_helper.from_array(np.ones(1, np.float32), "k"),
         numpy_helper.from_array(np.zeros(1, np.int64)),
     )
-    model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[2**40]))
-    assert "constant 'k' is sparse, which is not supported" in notes_of(model.SerializeToString())
+    for dims, reason in (([2**40], "constant must have at most"), ([0], "sparse constant must hold elements of [0]")):
+        del model.graph.sparse_initializer[:]
+        model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=dims))
+        assert reason in notes_of(model.SerializeToString())
 
 
 def test_a_constant_that_is_larger_than_its_data() -> None:

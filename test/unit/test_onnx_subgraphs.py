@@ -1,5 +1,6 @@
 """Operators with graphs of their own, If, Loop and Scan: refused with the node, whatever their graphs hold."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from onnx import GraphProto, TensorProto, helper
 from onnx_graphs import ModelBuilder
 
+import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 
@@ -67,3 +69,20 @@ def test_what_is_within_the_branch_that_is_taken_is_listed() -> None:
     inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
     content = model("If", True, then_branch=inner, else_branch=branch())
     assert notes_of(content) == ["node 0 Unique ('y/b'): operator is not supported"]
+
+
+def test_a_graph_reads_what_a_later_node_gives(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, condition = builder.input("x", [4]), builder.input("condition", [], np.bool_)
+    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
+    graphs = {
+        name: helper.make_graph([helper.make_node(kind, ["later"], ["b"])], "branch", [], [result])
+        for name, kind in (("then_branch", "Neg"), ("else_branch", "Exp"))
+    }
+    builder.node("If", condition, output="y", **graphs)
+    builder.node("Relu", x, output="later")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(builder.finish("y", dtype=np.float32))
+    executable = qdialect.compile(path, fallback="framework", cache=False)
+    data = np.array([-1, 0, 1, 2], np.float32)
+    np.testing.assert_array_equal(np.asarray(executable(data, np.array(True))), -np.maximum(data, 0))

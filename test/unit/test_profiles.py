@@ -45,7 +45,7 @@ def test_f32_values_are_quantized_by_a_profile(profile: Profile) -> None:
 
     (quantized,) = interpreter.run(graph(["tensor<3xf32>"], body), [np.array([0.25, -0.25, np.nan], np.float32)])
     even = profile.float_rounding == "half_even"
-    at_nan = {"zero_point": 1, "min": -128, "max": 127}[profile.nan]
+    at_nan = {"zero_point": 1, "zero": 0, "min": -128, "max": 127}[profile.nan]
     assert quantized.tolist() == [1 if even else 2, 1 if even else 0, at_nan]
 
 

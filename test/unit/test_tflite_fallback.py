@@ -1,4 +1,4 @@
-"""TFLite models that are compiled in parts: the same bits as LiteRT's reference kernels on the whole."""
+"""TFLite models that are compiled in parts: the same bits as LiteRT on the whole, with the kernels of the profile."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from tflite_graphs import options
 
 import qdialect
+from qdialect.frameworks import litert
+from qdialect.frontends.tflite.submodel import extract
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 
 Array = NDArray[Any]
@@ -147,6 +149,10 @@ def with_detection(content: bytes) -> bytes:
         )
     )
     graph.inputs, graph.outputs = [*graph.inputs, boxes], results
+    return packed(model)
+
+
+def packed(model: Any) -> bytes:
     builder = Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
@@ -164,7 +170,7 @@ def add_operator(
     model: Any, code: int, inputs: list[int], outputs: list[int], shape: Sequence[int] | None = None
 ) -> Any:
     entry = SCHEMA.OperatorCodeT()
-    entry.builtinCode = entry.deprecatedBuiltinCode = code
+    entry.builtinCode, entry.deprecatedBuiltinCode = code, min(code, 127)
     entry.version = 1
     if code == SCHEMA.BuiltinOperator.CUSTOM:
         entry.customCode = "TFLite_Detection_PostProcess"
@@ -205,13 +211,17 @@ def assert_equal(found: Array | tuple[Array, ...], wanted: Sequence[Array]) -> N
         np.testing.assert_array_equal(one, other, strict=True)
 
 
+@pytest.mark.parametrize(("profile", "kernels"), [("", "AUTO"), ("tflite", "BUILTIN_REF")])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_path: Path) -> None:
+def test_bits_are_those_of_the_whole_model(
+    network: Callable[[], bytes], profile: str, kernels: str, tmp_path: Path
+) -> None:
+    """Without a profile those of LiteRT's default run."""
     path = saved(tmp_path, network())
-    executable = qdialect.compile(path, fallback="framework")
+    executable = qdialect.compile(path, profile=profile, fallback="framework")
     assert {region.runner for region in executable.regions} == {"qdialect", "LiteRT"}
     for seed in (1, 2):
-        assert_equal(executable(image(seed)), whole(path, image(seed)))
+        assert_equal(executable(image(seed)), whole(path, image(seed), kernels=kernels))
 
 
 def test_regions_tell_reasons_and_products(tmp_path: Path) -> None:
@@ -232,7 +242,7 @@ def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
     executable = qdialect.compile(path, fallback="framework")
     assert [region.runner for region in executable.regions] == ["qdialect", "LiteRT"]
     boxes = np.random.default_rng(1).normal(size=(1, 144, 4)).astype(np.float32)
-    wanted = whole(path, image(), boxes)
+    wanted = whole(path, image(), boxes, kernels="AUTO")
     assert wanted[-1].tolist() == [5]
     assert_equal(executable(image(), boxes), wanted)
 
@@ -250,3 +260,136 @@ def test_the_delegate_runs_its_part_where_the_profile_names_it(tmp_path: Path) -
     path = saved(tmp_path, middle())
     executable = qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")
     assert_equal(executable(image()), whole(path, image(), kernels="AUTO"))
+
+
+def streaming() -> bytes:
+    """Its second subgraph sets a state up, to which the first adds each input."""
+    code, kind, types = SCHEMA.BuiltinOperator, SCHEMA.BuiltinOptions, SCHEMA.TensorType
+    model = SCHEMA.ModelT()
+    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT(), SCHEMA.BufferT()]
+    model.buffers[1].data = memoryview(np.full(4, 10, np.float32).tobytes())
+    model.subgraphs = [SCHEMA.SubGraphT(), SCHEMA.SubGraphT()]
+
+    def handle(graph: Any) -> int:
+        held = added(graph, "state", (), types.RESOURCE)
+        operator(graph, code.VAR_HANDLE, [], [held], "VarHandleOptions", sharedName="state", container="")
+        return held
+
+    def operator(graph: Any, number: int, inputs: list[int], outputs: list[int], table: str, **fields: Any) -> None:
+        made = add_operator(model, number, inputs, outputs)
+        model.subgraphs[0].operators.pop()
+        graph.operators.append(made)
+        made.builtinOptionsType, made.builtinOptions = getattr(kind, table), getattr(SCHEMA, f"{table}T")()
+        for name, value in fields.items():
+            setattr(made.builtinOptions, name, value)
+
+    for graph in model.subgraphs:
+        graph.tensors, graph.operators, graph.inputs, graph.outputs = [], [], [], []
+    main, first = model.subgraphs
+    operator(main, code.CALL_ONCE, [], [], "CallOnceOptions", initSubgraphIndex=1)
+    x, old, new = (added(main, name, (4,), types.FLOAT32) for name in ("x", "old", "new"))
+    held = handle(main)
+    operator(main, code.READ_VARIABLE, [held], [old], "ReadVariableOptions")
+    operator(main, code.ADD, [x, old], [new], "AddOptions")
+    operator(main, code.ASSIGN_VARIABLE, [held, new], [], "AssignVariableOptions")
+    main.inputs, main.outputs = [x], [new]
+    held = handle(first)
+    start = added(first, "start", (4,), types.FLOAT32, buffer=1)
+    operator(first, code.ASSIGN_VARIABLE, [held, start], [], "AssignVariableOptions")
+    return packed(model)
+
+
+def test_a_state_between_calls_is_one_region(tmp_path: Path) -> None:
+    executable = qdialect.compile(saved(tmp_path, streaming()), fallback="framework")
+    (region,) = executable.regions
+    assert "the network keeps a state between calls" in region.reasons.values()
+    given = np.arange(4, dtype=np.float32)
+    for trip in (1, 2, 3):
+        np.testing.assert_array_equal(executable(given), 10 + trip * given)
+
+
+def blockwise(block: int) -> tuple[bytes, Array]:
+    """FULLY_CONNECTED with int4 weights that have a scale for each block of a row, and the numbers they stand for."""
+    code, types = SCHEMA.BuiltinOperator, SCHEMA.TensorType
+    random = np.random.default_rng(2)
+    weights = random.integers(-7, 8, (8, 64))
+    scales = random.uniform(0.01, 0.1, (8, 64 // block)).astype(np.float16)
+    model = SCHEMA.ModelT()
+    model.version, model.operatorCodes, model.buffers = 3, [], [SCHEMA.BufferT() for _ in range(3)]
+    pairs = (weights & 15).astype(np.uint8).reshape(-1, 2)
+    model.buffers[1].data = memoryview((pairs[:, 0] | (pairs[:, 1] << 4)).astype(np.uint8).tobytes())
+    model.buffers[2].data = memoryview(scales.tobytes())
+    graph = SCHEMA.SubGraphT()
+    model.subgraphs, graph.tensors, graph.operators = [graph], [], []
+    details = SCHEMA.BlockwiseQuantizationT()
+    details.scales, details.zeroPoints, details.blockSize = 2, -1, block
+    quantization = SCHEMA.QuantizationParametersT()
+    quantization.details, quantization.detailsType = details, SCHEMA.QuantizationDetails.BlockwiseQuantization
+    x, weight = added(graph, "x", (3, 64), types.FLOAT32), added(graph, "w", (8, 64), types.INT4, quantization, 1)
+    added(graph, "scales", scales.shape, types.FLOAT16, buffer=2)
+    y = added(graph, "y", (3, 8), types.FLOAT32)
+    dense = add_operator(model, code.FULLY_CONNECTED, [x, weight, -1], [y])
+    dense.builtinOptionsType = SCHEMA.BuiltinOptions.FullyConnectedOptions
+    dense.builtinOptions = SCHEMA.FullyConnectedOptionsT()
+    graph.inputs, graph.outputs = [x], [y]
+    return packed(model), weights * np.repeat(scales.astype(np.float64), block, axis=1)
+
+
+def test_scales_by_block(tmp_path: Path) -> None:
+    """LiteRT's own kernels take no notice of them."""
+    content, weights = blockwise(32)
+    x = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
+    path = saved(tmp_path, content)
+    executable = qdialect.compile(path, fallback="framework")
+    np.testing.assert_allclose(executable(x), x @ weights.T, atol=0.1)
+    assert_equal(executable(x), whole(path, x, kernels="AUTO"))
+    refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
+    with pytest.raises(qdialect.ImportModelError, match=refused):
+        qdialect.compile(path, profile="tflite", fallback="framework")
+    with pytest.raises(qdialect.ImportModelError, match=refused):
+        qdialect.compile(saved(tmp_path, blockwise(16)[0]), fallback="framework")
+
+
+def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -> None:
+    """Of hybrid depthwise convolutions: LiteRT dies there."""
+    b = ModelWriter("depthwise")
+    x, y, z = (b.tensor(name, (1, 5, 5, 4), np.float32) for name in "xyz")
+    scales = Quantization((0.1, 0.2, 0.3, 0.4), (0,) * 4, 3)
+    weight = b.constant("w", np.arange(-18, 18, dtype=np.int8).reshape(1, 3, 3, 4), scales)
+    table = tflite.BuiltinOptions.DepthwiseConv2DOptions
+    b.operator(tflite.BuiltinOperator.DEPTHWISE_CONV_2D, [x, weight], y, table, depthwise_options)
+    b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
+    content = b.finish([x], [y, z])
+    part = extract(content, [0, 1], [x], [y, z], {}, {})
+    data = np.random.default_rng(3).normal(size=(1, 5, 5, 4)).astype(np.float32)
+    path = saved(tmp_path, content)
+    compiled = qdialect.compile(path, fallback="framework")
+    for found in (litert.load(part, 1, is_reference=False)([data]), compiled(data)):
+        for one, other in zip(found, whole(path, data), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def depthwise_options(builder: Builder) -> int:
+    tflite.DepthwiseConv2DOptionsStart(builder)
+    tflite.DepthwiseConv2DOptionsAddStrideW(builder, 1)
+    tflite.DepthwiseConv2DOptionsAddStrideH(builder, 1)
+    tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
+    return tflite.DepthwiseConv2DOptionsEnd(builder)
+
+
+def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) -> None:
+    """SVDF of float data with 8-bit time weights stays compiled, however little work it is."""
+    b, random = ModelWriter("svdf"), np.random.default_rng(4)
+    x, y, z = b.tensor("x", (1, 8), np.float32), *(b.tensor(name, (1, 4), np.float32) for name in "yz")
+    feature, time = (
+        b.constant(name, random.integers(-127, 128, shape).astype(np.int8), Quantization((0.02,), (0,)))
+        for name, shape in (("feature", (4, 8)), ("time", (4, 3)))
+    )
+    state = b.variable("state", (1, 12), np.float32)
+    b.operator(
+        tflite.BuiltinOperator.SVDF, [x, feature, time, -1, state], y, tflite.BuiltinOptions.SVDFOptions, options(1)
+    )
+    b.operator(tflite.BuiltinOperator.ATAN2, [y, y], z)
+    executable = qdialect.compile(saved(tmp_path, b.finish([x], [z])), fallback="framework")
+    assert [(region.runner, len(region.nodes)) for region in executable.regions] == [("qdialect", 1), ("LiteRT", 1)]
+    executable(np.ones((1, 8), np.float32))

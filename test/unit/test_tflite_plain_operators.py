@@ -148,10 +148,10 @@ def test_ranges(dtype: Any, numbers: tuple[float, float, float], count: int) -> 
 
 
 @variants_together
-@pytest.mark.parametrize("table_type", [np.float32, np.int8])
-def test_embeddings(table_type: Any) -> None:
-    """Rows of floats, and floats that rows of i8 stand for."""
-    held = Quantization((0.03,), (0,)) if table_type is np.int8 else None
+@pytest.mark.parametrize(("table_type", "scales"), [(np.float32, 0), (np.int8, 1), (np.int8, 9)])
+def test_embeddings(table_type: Any, scales: int) -> None:
+    """Rows of floats, and floats that rows of i8 stand for, with one scale or one for each row."""
+    held = Quantization(tuple(0.03 + 0.01 * i for i in range(scales)), (0,) * scales) if scales else None
     rows = Given(drawn(table_type, 9, 5), is_constant=True, quantization=held)
     where = Given(np.array([3, 0, 8, 3], np.int32))
     check_operator(KIND.EMBEDDING_LOOKUP, [where, rows], [Result((4, 5), np.float32)])
@@ -194,3 +194,25 @@ def test_what_is_refused(kind: int, inputs: list[Given], output: Result, options
     content = one_operator(kind, inputs, [output], (options, table({}, 0)))
     with pytest.raises(ImportModelError, match=message):
         import_tflite(content)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lhs", "rhs", "output"),
+    [
+        (np.uint8, (0.05, 125), (0.02, 7), (0.25, 9)),
+        (np.uint8, (0.05, 125), (0.05, 125), (0.3, 0)),
+        (np.int8, (0.05, 3), (0.05, 3), (0.085, 3)),
+        (np.int8, (0.01, 0), (0.5, 0), (0.1, -5)),
+    ],
+)
+def test_quotients_of_all_pairs(dtype: Any, lhs: Any, rhs: Any, output: Any) -> None:
+    """With ties, which the last bit of the multiplier decides, and quotients that the kernel shifts by over 31 bits."""
+    values = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    dividends, divisors = (side.ravel().astype(dtype) for side in np.meshgrid(values, values[values != rhs[1]]))
+    of_lhs, of_rhs, of_output = (Quantization((scale,), (point,)) for scale, point in (lhs, rhs, output))
+    check_operator(
+        KIND.DIV,
+        [Given(dividends, quantization=of_lhs), Given(divisors, quantization=of_rhs)],
+        [Result(dividends.shape, dtype, of_output)],
+        (OPTIONS.DivOptions, table({}, 1)),
+    )

@@ -89,6 +89,13 @@ def test_reductions(op_class: Any, element: str, axes: tuple[int, ...], keep: bo
     check_export(of(op_class, [tensor((3, 4, 5), element)], element, axes=axes, keep_dims=keep))
 
 
+@pytest.mark.parametrize("op_class", [F32MaxOp, F32MinOp])
+def test_extremes_for_which_a_nan_is_zero(op_class: Any) -> None:
+    x = np.array([[1, np.nan, 2], [-1, np.nan, -2], [np.nan] * 3, [-np.nan, np.inf, -np.inf]], np.float32)
+    how = {"axes": (1,), "from_zero": True, "nan_as_zero": True}
+    check_export(of(op_class, [tensor(x.shape, "f32")], "f32", **how), [x])
+
+
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize(
     ("shape", "axes"), [((3, 64), (1,)), ((2, 3, 37), (0, 2)), ((2, 3, 70), (1, 2)), ((50,), (0,))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -154,16 +153,203 @@ def test_inputs_that_require_a_gradient_are_left_to_pytorch() -> None:
         assert values(compiled(model)(given)) == values(model(given))
 
 
-def test_parts_that_pytorch_runs_have_no_gradients() -> None:
-    """Those of the compiled parts would be missing."""
+def _log_rows(x: Tensor) -> Tensor:
+    return torch.logcumsumexp(x, 1)
+
+
+def _squares(x: Tensor) -> Tensor:
+    return (x * x, x.detach(), x > 0)[0]
+
+
+@pytest.mark.parametrize("last", [_log_rows, _squares])
+def test_gradients_are_those_of_eager_mode(last: Callable[[Tensor], Tensor]) -> None:
     model = nn.Sequential(nn.Linear(5, 5), nn.Hardtanh(), nn.Linear(5, 5)).eval()
 
     def whole(x: Tensor) -> Tensor:
-        return torch.logcumsumexp(model(x), 1)
+        return last(model(x))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", qdialect.FallbackWarning)
-        assert not compiled(whole, fallback=None)(rows()).requires_grad
+    fast = compiled(whole, fallback="framework")
+    found: list[Any] = []
+    for function in (whole, fast):
+        result: Any = function(rows())
+        result.sum().backward()
+        found.append([result.detach(), *(one.grad for one in model.parameters())])
+        model.zero_grad()
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_that_learns_is_not_stale() -> None:
+    """A step writes to its parameters, which are constants of compiled code."""
+    losses: list[list[float]] = []
+    for is_compiled in (False, True):
+        model = nn.Linear(5, 3)
+        with torch.no_grad():
+            model.weight.fill_(0.25)
+            model.bias.zero_()
+        fast = compiled(model, fallback="framework") if is_compiled else model
+        learning: Any = import_module("torch.optim").SGD(model.parameters(), lr=0.1)
+        found: list[float] = []
+        for _ in range(6):
+            loss = fast(rows()).square().mean()
+            loss.backward()
+            learning.step()
+            learning.zero_grad()
+            found.append(loss.item())
+        losses.append(found)
+    assert np.allclose(*losses, rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_parameters_that_change_are_read_again(is_recorded: bool, caplog: pytest.LogCaptureFixture) -> None:
+    model = nn.Linear(5, 3)
+    fast = compiled(model, fallback="framework")
+    caplog.set_level("INFO", logger="qdialect")
+    with torch.set_grad_enabled(is_recorded):
+        assert torch.allclose(fast(rows()), model(rows()), atol=1e-6)
+        model.load_state_dict(nn.Linear(5, 3).state_dict())
+        assert torch.allclose(fast(rows()), model(rows()), atol=1e-6)
+        model.weight.data = torch.zeros(3, 5)
+        assert torch.allclose(fast(rows()), model(rows()), atol=1e-6)
+    assert [one.message for one in caplog.records].count(
+        "'torch.compile' compiles again: parameters or buffers hold other values"
+    ) == 2
+
+
+def _write_first(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return x.add_(1), y * 2
+
+
+def _write_second(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return y.mul_(2), x.sum(-1)
+
+
+@pytest.mark.parametrize("model", [_write_first, _write_second])
+def test_arguments_that_share_memory(model: Callable[..., Any]) -> None:
+    fast = compiled(model, fallback="framework")
+    for part in (slice(None), slice(1, None)):
+        ours, theirs = rows(), rows()
+        # First in memory of their own: the same code is called then.
+        fast(rows(), rows(1)[part])
+        assert list(map(values, fast(ours, ours[part]))) == list(map(values, model(theirs, theirs[part])))
+        assert values(ours) == values(theirs)
+
+
+def _several_views(x: Tensor) -> tuple[Tensor, ...]:
+    y = x * 2
+    return y, y[1:], y.t(), x + 1
+
+
+def _parts_of_one(x: Tensor) -> list[Tensor]:
+    return [part.add_(1) for part in (x * 1).chunk(2, -1)]
+
+
+@pytest.mark.parametrize("model", [_several_views, _parts_of_one])
+def test_results_that_share_memory(model: Callable[[Tensor], Any]) -> None:
+    found, wanted = list(compiled(model)(rows())), list(model(rows()))
+    for one, other in zip(found, wanted, strict=True):
+        assert [memory(one) == memory(same) for same in found] == [memory(other) == memory(same) for same in wanted]
+        one.mul_(3)
+        other.mul_(3)
+    assert list(map(values, found)) == list(map(values, wanted))
+    assert [one.stride() for one in found] == [one.stride() for one in wanted]
+
+
+def test_a_view_of_another_type_is_left_to_pytorch() -> None:
+    def model(x: Tensor) -> Tensor:
+        return x.view(torch.int32)
+
+    check(model, rows(), fallback="framework")
+
+
+class Casts(nn.Module):
+    """Casts that are on, and off again, in the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x: Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            y = self.first(x)
+            with torch.autocast("cpu", enabled=False):
+                z = self.second(y.float())
+        return y, z @ z.t()
+
+
+@pytest.mark.parametrize("model", [Casts(), nn.Sequential(nn.Linear(5, 4), nn.Softmax(-1)), nn.ReLU()])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, None])
+def test_casts_are_those_of_eager_mode(model: nn.Module, dtype: Any) -> None:
+    with torch.no_grad(), torch.autocast("cpu", dtype, enabled=dtype is not None):
+        wanted = pytree.tree_leaves(model(rows()))
+        found = pytree.tree_leaves(compiled(model, fallback="framework")(rows()))
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.allclose(one.float(), other.float(), atol=2e-6)
+
+
+def _int8(x: Tensor) -> Tensor:
+    return (x * 20).bfloat16().to(torch.int8)
+
+
+def _crossing(x: Tensor) -> tuple[Tensor, ...]:
+    """An integer tensor that checks of types, PyTorch and compiled code read, and that is a result under two names."""
+    y = _int8(x).view(-1, 5)
+    z = y.to(torch.int32) + 128
+    product = z.to(torch.uint8).to(torch.float32) * 2
+    return product.bfloat16(), y, y.view(3, 5), z.bfloat16() * 2, torch.logcumsumexp(product, -1)
+
+
+def _positions(x: Tensor) -> tuple[Tensor, ...]:
+    positive = x > 0
+    return positive.nonzero(), positive & True, torch.where(positive, x, 0)
+
+
+@pytest.mark.parametrize("model", [_crossing, _positions])
+def test_integers_between_regions(model: Callable[[Tensor], Any]) -> None:
+    check(model, rows(), fallback="framework")
+
+
+def _softmax(x: Tensor) -> Tensor:
+    return torch.softmax(x, -1, dtype=torch.float64)
+
+
+def _log_softmax(x: Tensor) -> Tensor:
+    return torch.log_softmax(x, -1, dtype=torch.float64)
+
+
+def _mean(x: Tensor) -> Tensor:
+    return x.mean(-1, dtype=torch.float64) * 2
+
+
+@pytest.mark.parametrize("model", [_softmax, _log_softmax, _mean])
+def test_types_that_an_operator_is_asked_for(model: Callable[[Tensor], Tensor]) -> None:
+    check(model, rows(), fallback="framework")
+
+
+@pytest.mark.parametrize(
+    "given", [torch.zeros(0, 5), torch.zeros(5, 6, dtype=torch.complex64).add(1j).conj().imag, torch.ones(6, 8)[::2]]
+)
+def test_inputs_in_memory_of_every_kind(given: Tensor) -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        return x.sum(0), x * 2, torch.logcumsumexp(x, 0)
+
+    found, wanted = compiled(model, fallback="framework")(given), model(given)
+    assert list(map(values, found)) == list(map(values, wanted))
+
+
+def test_what_fails_in_the_backend_is_left_to_pytorch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*given: object, **named: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("qdialect.torch_backend.read_captured", fails)
+    with pytest.warns(qdialect.FallbackWarning, match="PyTorch runs the whole graph: internal error: KeyError: 'lost'"):
+        assert values(compiled(nn.ReLU(), fallback=None)(rows())) == values(rows().relu())
+    assert any(one.exc_info for one in caplog.records)
+    with pytest.raises(Exception, match="lost"):
+        compiled(nn.Sigmoid())(rows())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -188,7 +374,7 @@ def test_numbers_that_change() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fallback": "no"}, "option 'fallback' must be 'framework' or 'none', but got 'no'"),
+        ({"fallback": "no"}, "'fallback' must be one of 'framework', 'none', but got 'no'"),
         ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
     ],
 )

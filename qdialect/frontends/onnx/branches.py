@@ -33,12 +33,12 @@ def _is_branching(node: Node) -> bool:
 
 
 def _ancestors(graph: Graph, names: Sequence[str]) -> Graph:
-    """The part of a graph that `names` depend on, without what graphs in it would need."""
+    """The part of a graph that `names` depend on."""
     wanted, kept = set(names), list[Node]()
     for node in reversed(graph.nodes):
         if not wanted.isdisjoint(node.outputs):
             kept.append(node)
-            wanted.update(node.inputs)
+            wanted.update(node.inputs, node.captured)
     return Graph(tuple(reversed(kept)), graph.inputs, (), graph.constants, graph.unsupported, graph.declared)
 
 

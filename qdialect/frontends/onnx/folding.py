@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.common import Array, Interface, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
+
+if TYPE_CHECKING:
+    import onnx
 
 Operands = Sequence[Array]
 ResultShape = Callable[[Node, Operands], Sequence[int]]
@@ -144,7 +148,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
     if len(node.outputs) != 1:
         return None
     if node.kind == "Constant":
-        return _constant(node)
+        return _constant(node, budget)
     present = [operand for operand in operands if operand is not None]
     if not is_evaluated(node.kind) or not operands or len(present) < len(operands):
         return None
@@ -168,6 +172,23 @@ def folded_shape(node: Node, shape: Shape) -> Array:
         return np.array(math.prod(shape), dtype=np.int64)
     start, end = integer_attribute(node, "start", 0), integer_attribute(node, "end", len(shape))
     return np.array(shape[start:end], dtype=np.int64)
+
+
+_SUMS_OF_NOTHING = {
+    **dict.fromkeys(("MatMul", "MatMulInteger", "ReduceMean", "ReduceSum"), 0.0),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), 0.0),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), -math.inf),
+}
+"""What ONNX Runtime gives for sums without terms: means are 0, and so are products of matrices."""
+
+
+def sum_of_nothing(node: Node, result: Interface) -> Array | None:
+    """What a node gives that sums up terms of which there are none; None for other operators."""
+    if node.kind not in _SUMS_OF_NOTHING:
+        return None
+    value, dtype = _SUMS_OF_NOTHING[node.kind], NUMPY_DTYPES[result.element]
+    is_float = dtype.kind == "f" or math.isfinite(value)
+    return np.full(result.shape, value if is_float else np.iinfo(dtype.name).min, dtype)
 
 
 def _count(arity: range) -> str:
@@ -213,11 +234,28 @@ def _evaluated(node: Node, operands: Operands) -> Array:
     return array
 
 
-def _constant(node: Node) -> Array:
+def _constant(node: Node, budget: Budget) -> Array:
     if "value" in node.attributes:
         value: Array = node.attributes["value"]
         return value
+    if "sparse_value" in node.attributes:
+        return _dense(node.attributes["sparse_value"], budget)
     name = next((name for name in _VALUES if name in node.attributes), None)
     if name is None:
         raise UnsupportedError("constant must be a tensor, numbers or a number")
     return np.array(node.attributes[name], dtype=_VALUES[name])
+
+
+def _dense(sparse: onnx.SparseTensorProto, budget: Budget) -> Array:
+    """A sparse constant with its zeros; an element is at one index of all elements, or at one of each dimension."""
+    from onnx import numpy_helper
+
+    shape = tuple(sparse.dims)
+    budget.spend_constant(shape, _LARGEST_ITEM)
+    try:
+        values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+        dense = np.zeros(shape, values.dtype)
+        dense[np.unravel_index(indices, shape) if indices.ndim == 1 else tuple(indices.T)] = values
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise UnsupportedError(f"sparse constant must hold elements of {list(shape)}: {error}") from error
+    return dense

@@ -41,6 +41,24 @@ def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [*held, *(graph for attribute in node.attribute for graph in attribute.graphs)]
 
 
+def captured(node: onnx.NodeProto) -> list[str]:
+    """Names that graphs inside a node read and do not define.
+
+    What waits is a list, however deep graphs are nested.
+    """
+    found: list[str] = []
+    waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in graphs_of(node)]
+    while waiting:
+        graph, outer = waiting.pop()
+        defined = outer | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        defined |= {name for inner in graph.node for name in inner.output}
+        for inner in graph.node:
+            found += [name for name in inner.input if name and name not in defined]
+            waiting += [(held, defined) for held in graphs_of(inner)]
+        found += [value.name for value in graph.output if value.name not in defined]
+    return found
+
+
 def _check_size(model: onnx.ModelProto) -> None:
     functions = {(one.domain, one.name, one.overload): one for one in model.functions}
     calls = {key: _calls(function.node) for key, function in functions.items()}

@@ -26,6 +26,7 @@ class Readers:
             for name in dict.fromkeys(node.inputs):
                 self._reading[name].append(node)
         direct = Counter(name for node in graph.nodes for name in node.inputs)
+        direct.update(name for node in graph.nodes for name in node.captured)
         direct.update(graph.outputs)
         self._count = Counter(direct)
         for node in graph.nodes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1"}
 """Names of the element types by their numbers in the schema."""
 
+F32 = 1
+"""The number of that type."""
+
 
 def element_name(number: int) -> str:
     """What messages call an element type: the dialect's name, or that of the schema (``bool``)."""
@@ -22,6 +25,28 @@ def element_name(number: int) -> str:
 
     known = number in ELEMENTS or number in TensorProto.DataType.values()
     return ELEMENTS.get(number) or (TensorProto.DataType.Name(number).lower() if known else f"element type {number}")
+
+
+class Attributes(Mapping[str, Any]):
+    """Attributes of a node that is planned; those that nobody asks for are known afterwards."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._asked = set[str]()
+
+    def __getitem__(self, name: str) -> Any:
+        self._asked.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def unread(self) -> dict[str, Any]:
+        """Those that nobody has asked for."""
+        return {name: value for name, value in self._values.items() if name not in self._asked}
 
 
 @dataclass(frozen=True)
@@ -39,6 +64,8 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     version: int
+    captured: tuple[str, ...] = ()
+    """Names that graphs inside the node read."""
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.files import note_read
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.extents import Extents, OpenShape
-from qdialect.frontends.onnx.functions import inlined
+from qdialect.frontends.onnx.functions import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 from qdialect.frontends.onnx.sorting import in_order
 
@@ -51,6 +51,11 @@ def read_proto(content: bytes) -> onnx.ModelProto:
         model.ParseFromString(content)
     except DecodeError as error:
         raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
+    # A sparse constant is one that a node gives.
+    for sparse in reversed(model.graph.sparse_initializer):
+        constant = onnx.helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
+        model.graph.node.insert(0, constant)
+    del model.graph.sparse_initializer[:]
     return inlined(model)
 
 
@@ -69,9 +74,6 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     graph = model.graph
     if not graph.output:
         raise ImportModelError("file is damaged: it must have a graph with at least 1 output, but got none")
-    if graph.sparse_initializer:
-        name = graph.sparse_initializer[0].values.name
-        raise ImportModelError(f"constant '{name}' is sparse, which is not supported")
     _check_unique("constants", _texts([tensor.name for tensor in graph.initializer]))
     _check_unique("inputs", _texts([value.name for value in graph.input]))
     unsupported = {tensor.name: reason for tensor in graph.initializer if (reason := _why_unsupported(tensor))}
@@ -141,7 +143,8 @@ def _input(value: onnx.ValueInfoProto, extents: Extents) -> Interface:
 
 def _open_shape(value: onnx.ValueInfoProto) -> OpenShape:
     dims = value.type.tensor_type.shape.dim
-    return [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in dims]
+    known = [entry.HasField("dim_value") and entry.dim_value >= 0 for entry in dims]
+    return [entry.dim_value if one else str(entry.dim_param) for entry, one in zip(dims, known, strict=True)]
 
 
 def _domain(domain: str) -> str:
@@ -159,7 +162,8 @@ def _node(index: int, node: onnx.NodeProto, folder: Path | None, versions: Mappi
     if len(attributes) < len(node.attribute):
         raise ImportModelError(f"file is damaged: attributes of {title} must have names of their own")
     version = versions.get(domain, 1)
-    return Node(index, kind, _text(node.name), _texts(node.input), _texts(node.output), attributes, version)
+    reads, gives, inner = (_texts(names) for names in (node.input, node.output, captured(node)))
+    return Node(index, kind, _text(node.name), reads, gives, attributes, version, inner)
 
 
 def _text(name: str | bytes) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.model import Node
+from qdialect.frontends.onnx.model import Attributes, Node
+from qdialect.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     import onnx
 
-NEWEST = 24
-"""The operator set up to which attributes are known."""
-_READ_LATER = {"SpaceToDepth": ("mode",)}
-"""Those of later operator sets that are read."""
 _SCALARS: dict[type, str] = {int: "INT", float: "FLOAT", str: "STRING", np.ndarray: "TENSOR"}
 _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndarray: "TENSORS"}
 
@@ -24,16 +23,20 @@ _LISTS: dict[type, str] = {int: "INTS", float: "FLOATS", str: "STRINGS", np.ndar
 def check_attributes(node: Node) -> None:
     """Raise `UnsupportedError` unless every attribute that the operator's schema declares has the declared type.
 
-    Nothing reads an attribute that came after `NEWEST`, so a node with one is refused.  Operators of other domains have
-    no schema here; their planners ask for attributes by type.
+    Operators of other domains have no schema here; their planners ask for attributes by type.
     """
-    declared, read = _declared(node, node.version), _declared(node, min(node.version, NEWEST))
+    declared = _declared(node.kind, node.version)
     for name, value in node.attributes.items():
-        is_read = name in read or name not in declared or name in _READ_LATER.get(node.kind, ())
-        require(is_read, f"attribute '{name}' is of an operator set after {NEWEST}")
-        wanted = declared.get(name)
-        if wanted is not None:
-            check_type(name, value, wanted)
+        if name in declared:
+            check_type(name, value, declared[name].type)
+
+
+def check_read(node: Node, attributes: Attributes) -> None:
+    """Raise `UnsupportedError` for an attribute that nothing has read, unless it says what its absence says."""
+    for name, value in attributes.unread().items():
+        declared = _declared(node.kind, node.version).get(name)
+        is_default = declared is not None and declared.default is not None and value == declared.default
+        require(is_default, f"attribute '{name}' is not supported, but is {_shown(value)}")
 
 
 def check_type(name: str, value: Any, wanted: str) -> None:
@@ -49,9 +52,9 @@ def attributes_of(node: Node) -> Sequence[onnx.AttributeProto]:
     from onnx import helper, numpy_helper
 
     found: list[onnx.AttributeProto] = []
-    for name, wanted in _declared(node, node.version).items():
+    for name, attribute in _declared(node.kind, node.version).items():
         if name in node.attributes:
-            value: Any = node.attributes[name]
+            wanted, value = attribute.type, node.attributes[name]
             held = numpy_helper.from_array(value) if wanted == "TENSOR" else value
             found.append(helper.make_attribute(name, held, attr_type=onnx.AttributeProto.AttributeType.Value(wanted)))
     return found
@@ -64,20 +67,40 @@ def integer_attribute(node: Node, name: str, default: int) -> int:
     return int(value)
 
 
-def _declared(node: Node, version: int) -> dict[str, str]:
-    """Names of the types of the attributes that the schema of an operator set declares."""
-    from onnx import defs
+@dataclass(frozen=True)
+class _Declared:
+    """What a schema says of an attribute; `default` is None where it has none."""
+
+    type: str
+    default: Any
+
+
+@cache
+def _declared(kind: str, version: int) -> dict[str, _Declared]:
+    """The attributes that the schema of an operator set declares, by name."""
+    from onnx import defs, helper
 
     try:
-        schema = defs.get_schema(node.kind, version, "")
+        schema = defs.get_schema(kind, version, "")
     except (defs.SchemaError, TypeError, OverflowError):
         return {}
-    return {name: str(attribute.type).rpartition(".")[2] for name, attribute in schema.attributes.items()}
+    found: dict[str, _Declared] = {}
+    for name, attribute in schema.attributes.items():
+        held = attribute.default_value
+        value: Any = helper.get_attribute_value(held) if held.type else None
+        default = value.decode() if isinstance(value, bytes) else value
+        found[name] = _Declared(str(attribute.type).rpartition(".")[2], default)
+    return found
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, int | float | str) else f"of type {type_name(value)}"
 
 
 def type_name(value: object) -> str:
     """The name of the attribute type that a value has; ``EMPTY`` for an empty list, which may be of any entries."""
     if not isinstance(value, list):
-        return _SCALARS.get(type(value), type(value).__name__.removesuffix("Proto").upper())
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__.removesuffix("Proto"))
+        return _SCALARS.get(type(value), words.upper())
     entries = cast("list[object]", value)
     return _LISTS.get(type(entries[0]), "a list") if entries else "EMPTY"

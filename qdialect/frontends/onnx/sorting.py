@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """`nodes`, each after those that give what it reads; of those that may come next, the first of the file.
+    """`nodes`, each after those that give what it and the graphs in it read; of others the first of the file is first.
 
     Nodes on a cycle, and what depends on them, come last as they stand in the file.
     """
     giver = {name: index for index, node in reversed(list(enumerate(nodes))) for name in node.outputs if name}
-    waits = [{giver[name] for name in node.inputs if name in giver} for node in nodes]
+    waits = [{giver[name] for name in (*node.inputs, *node.captured) if name in giver} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for index, needed in enumerate(waits):
         for other in needed:

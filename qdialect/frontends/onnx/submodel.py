@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
-from qdialect.frontends.onnx.functions import graphs_of
+from qdialect.frontends.onnx.functions import captured, graphs_of
 from qdialect.frontends.planning.division import OpenInterface
 
 if TYPE_CHECKING:
@@ -109,21 +109,8 @@ class SubModels:
 
 
 def _reads(node: onnx.NodeProto) -> list[str]:
-    """Names that a node reads; graphs inside it read those that they do not define.
-
-    What waits is a list, however deep graphs are nested.
-    """
-    found = [name for name in node.input if name]
-    waiting: list[tuple[onnx.GraphProto, frozenset[str]]] = [(graph, frozenset()) for graph in graphs_of(node)]
-    while waiting:
-        graph, outer = waiting.pop()
-        defined = outer | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        defined |= {name for inner in graph.node for name in inner.output}
-        for inner in graph.node:
-            found += [name for name in inner.input if name and name not in defined]
-            waiting += [(held, defined) for held in graphs_of(inner)]
-        found += [value.name for value in graph.output if value.name not in defined]
-    return found
+    """Names that a node reads, in graphs inside it too."""
+    return [*filter(None, node.input), *captured(node)]
 
 
 def _check_inside(graph: onnx.GraphProto) -> None:

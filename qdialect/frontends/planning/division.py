@@ -10,6 +10,7 @@ from typing import TypeVar
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.common import Array
+from qdialect.frontends.planning.module import ValueRefusedError
 from qdialect.frontends.planning.partition import Part, Partition, PartitionNode, partition
 from qdialect.late_dataclass import dataclass
 
@@ -103,7 +104,9 @@ def _compile(
             return error.reasons
         return dict.fromkeys(part.nodes, next(iter(error.reasons.values())))
     except (ImportModelError, CompileError) as error:
-        return dict.fromkeys(part.nodes, error.message)
+        value = error.value if isinstance(error, ValueRefusedError) and not is_whole else ""
+        given = {name: index for index in part.nodes for name in division.nodes[index].gives}
+        return dict.fromkeys([given[value]] if value in given else part.nodes, error.message)
     return {}
 
 

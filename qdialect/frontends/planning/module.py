@@ -6,13 +6,23 @@ from collections.abc import Callable, Sequence
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
-from qdialect.diagnostics import ImportModelError, VerificationError
+from qdialect.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Interface, UnsupportedError, converting, unsupported_interfaces
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.late_dataclass import dataclass
+
+
+class ValueRefusedError(ImportModelError):
+    """What is planned cannot be built: `value` names it, and is empty where that is not known."""
+
+    def __init__(self, name: str, value: str, reason: str) -> None:
+        self.value = value
+        what = f"'{value}' cannot be computed: {reason}" if value else reason
+        message = f"'{name}': {what}"
+        super().__init__(message, (Diagnostic(Severity.ERROR, message, notes=(Diagnostic(Severity.NOTE, what),)),))
 
 
 @dataclass(frozen=True)
@@ -26,14 +36,21 @@ class Planned:
     """Of the constants that ops are built with; without one they are as large as they are."""
 
 
-def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str]) -> tuple[Value, ...]:
+def arguments_of(
+    inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
+) -> tuple[Value, ...]:
     """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
-    unsupported += unsupported_interfaces("input", inputs, elements)
+    unsupported += unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
     return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
 
 
 def result_of(
-    name: str, plan: Callable[[], Value], elements: Sequence[str], unsupported: list[str]
+    name: str,
+    plan: Callable[[], Value],
+    elements: Sequence[str],
+    unsupported: list[str],
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[tuple[str, Value], ...]:
     """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
     try:
@@ -41,21 +58,21 @@ def result_of(
     except UnsupportedError as error:
         unsupported.append(f"output '{name}': {error}")
         return ()
-    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements)
+    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements, may_be_empty=may_be_empty)
     return ((name, value),)
 
 
 def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
     """A verified module with one public function ``@main``; `name` is what messages call the model.
 
-    Raises `ImportModelError` where ops do not hold what the model says.
+    Raises `ValueRefusedError` where ops do not hold what the model says.
     """
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:
             module = _build(planned, name)
             verify(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
+            raise ValueRefusedError(name, "", error.message) from error
     return module
 
 
@@ -78,7 +95,7 @@ def _emit(emitter: Emitter, value: Value, name: str) -> None:
         with converting():
             emitter.emit(value)
     except (ConstraintError, BuildError, UnsupportedError) as error:
-        raise ImportModelError(f"'{name}': '{value.name}' cannot be computed: {error}") from error
+        raise ValueRefusedError(name, value.name, str(error)) from error
 
 
 def _interface(name: str, value: Value) -> Interface:

@@ -29,6 +29,7 @@ class PartitionNode:
     `reason` is why it cannot be compiled, empty where it can.  `is_copied`: it costs next to nothing, so that every
     region computes it for itself (a DequantizeLinear).  `ends_group`: it quantizes what the node before it computes,
     and a framework may fuse the two.  `is_narrow`: what it gives is quantized, so that it may well cross a boundary.
+    `is_kept`: it is compiled however little work it is.
     """
 
     title: str
@@ -40,6 +41,7 @@ class PartitionNode:
     is_copied: bool = False
     ends_group: bool = False
     is_narrow: bool = False
+    is_kept: bool = False
 
     @property
     def work(self) -> int:
@@ -148,7 +150,7 @@ def _small(graph: _Graph, levels: Mapping[int, int], least: int) -> list[int]:
     """The nodes of compiled regions that are worth less than `least`."""
     work: dict[int, int] = defaultdict(int)
     for index, level in levels.items():
-        work[level] += graph.nodes[index].work
+        work[level] += least if graph.nodes[index].is_kept else graph.nodes[index].work
     return [index for index, level in levels.items() if level % 2 == 0 and work[level] < least]
 
 

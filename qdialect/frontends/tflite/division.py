@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import tflite
+
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -22,9 +24,18 @@ from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import plan
+from qdialect.frontends.tflite.operators.activation_range import f32_bounds
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT
+from qdialect.frontends.tflite.operators.left_to_litert import keeps_state
 from qdialect.frontends.tflite.products import products
+from qdialect.frontends.tflite.reader import read_options
 from qdialect.frontends.tflite.submodel import extract
-from qdialect.profiles import TFLITE
+from qdialect.profiles import TFLITE, TFLITE_XNNPACK
+
+_BLOCK_STEP = 32
+"""Blocks that XNNPACK's delegate takes are multiples of this."""
+
+_STATEFUL = "the network keeps a state between calls"
 
 
 class TfliteDivision(Division):
@@ -36,7 +47,7 @@ class TfliteDivision(Division):
         self,
         source: str | Path | bytes,
         *,
-        profile: str = TFLITE.name,
+        profile: str = "",
         signature: str = "",
         batch: int = 1,
         dims: Mapping[str, int] = MappingProxyType({}),
@@ -44,7 +55,8 @@ class TfliteDivision(Division):
         """Raises `ImportModelError` for a file that cannot be read."""
         whole, self.name = read_model(source, signature, Extents(batch, dims))
         self._content, _ = content_of(source, self.name)
-        self._profile = profile or TFLITE.name
+        # Unless a profile is asked for, all parts have the numbers of LiteRT's default run.
+        self._profile = profile or TFLITE_XNNPACK.name
         self._graph = self._folded(whole)
         self._constant_in_file = {tensor.index for tensor in whole.tensors if tensor.data is not None}
         counts = Counter(tensor.name for tensor in self._graph.tensors)
@@ -100,7 +112,27 @@ class TfliteDivision(Division):
         shapes = {self._tensors[name].index: self._tensors[name].shape for name in part.inputs}
         numbers = [operator.index for operator in operators]
         content = extract(self._content, numbers, inputs, outputs, folded, shapes, self._graph.subgraph)
-        return litert.load(content, threads, is_reference=self._profile == TFLITE.name)
+        for operator in operators:
+            reason = _death(operator)
+            if reason:
+                raise ImportModelError(f"{operator.title}: {reason}")
+        divided = [operator for operator in operators if any(t is not None and t.block for t in operator.inputs)]
+        for operator in divided:
+            self._check_blocks(operator)
+        return litert.load(content, threads, is_reference=self._profile == TFLITE.name, needs_delegate=bool(divided))
+
+    def _check_blocks(self, operator: Operator) -> None:
+        """LiteRT's own kernels take no notice of scales by block; raises `ImportModelError` where they would run."""
+        weight = next(tensor for tensor in operator.inputs if tensor is not None and tensor.block)
+        held = f"'{weight.name}' has a scale for each {weight.block} elements, which only XNNPACK's delegate reads"
+        is_read = self._profile != TFLITE.name and operator.kind == "FULLY_CONNECTED"
+        try:
+            f32_bounds(read_options(operator, tflite.FullyConnectedOptions, lambda o: o.FusedActivationFunction()))
+        except (UnsupportedError, ImportModelError):
+            is_read = False
+        if not is_read or weight.element != "blockwise int4" or weight.block % _BLOCK_STEP:
+            wanted = f"profile '{TFLITE_XNNPACK.name}' for FULLY_CONNECTED of int4 in blocks of {_BLOCK_STEP}, 64 ..."
+            raise ImportModelError(f"{operator.title}: {held}: with {wanted}, at most a clamp fused")
 
     def _budget(self) -> Budget:
         return Budget(self._graph.budget.maximum)
@@ -112,11 +144,13 @@ class TfliteDivision(Division):
     def _partition_nodes(self) -> list[PartitionNode]:
         copied: set[str] = set()
         found: list[PartitionNode] = []
+        # A state and what sets it up, reads and writes it are one.
+        is_whole = any(keeps_state(operator.kind) for operator in self._graph.operators)
         for operator in self._graph.operators:
             # A tensor that nothing gives is a constant, or what an operator keeps from call to call.
             read = (t for t in operator.inputs if t is not None and t.data is None and t.index in self._computed)
             reads = tuple(dict.fromkeys(self._names[tensor.index] for tensor in read))
-            reason = self._reason(operator)
+            reason = self._reason(operator) or _STATEFUL * is_whole
             is_copied = not reason and all(name in copied for name in reads)
             gives = tuple(self._names[tensor.index] for tensor in operator.outputs)
             copied.update(gives if is_copied else ())
@@ -130,6 +164,7 @@ class TfliteDivision(Division):
                     reason,
                     is_copied=is_copied,
                     is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
+                    is_kept=not reason and bool(_death(operator)),
                 )
             )
         return found
@@ -146,3 +181,20 @@ class TfliteDivision(Division):
         dtype = NUMPY_DTYPES[tensor.element].name if tensor.element in NUMPY_DTYPES else tensor.element
         scale, zero_point = (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
         return OpenInterface(self._names[tensor.index], tensor.shape, dtype, scale, zero_point)
+
+
+_NEEDS_SCALES = (
+    *("ADD", "SUB", "SQUARED_DIFFERENCE", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"),
+    *("LOG", "SOFTMAX", "SQRT"),
+)
+
+
+def _death(operator: Operator) -> str:
+    """Why LiteRT would write or read outside of its memory; empty where it would not."""
+    elements = [tensor.element for tensor in operator.inputs[:3] if tensor is not None]
+    if operator.kind == "SVDF" and elements[:1] == ["f32"] and elements[2:] == ["i8"]:
+        return "LiteRT writes outside of its memory for float32 data with i8 time weights"
+    narrow = (tensor for tensor in operator.inputs if tensor is not None and tensor.element in (*EIGHT_BIT, "i16"))
+    if operator.kind in _NEEDS_SCALES and any(not tensor.scales for tensor in narrow):
+        return "LiteRT reads outside of its memory where an input of few bits is not quantized"
+    return ""

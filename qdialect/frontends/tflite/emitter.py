@@ -20,8 +20,10 @@ from qdialect.quant_math import Multiplier, Rounding
 class Emitter(OpBuilder):
     """The values emitted so far, and the location of the tensor being emitted."""
 
-    def __init__(self, file_name: str, budget: Budget) -> None:
+    def __init__(self, file_name: str, budget: Budget, *, is_delegated: bool = False) -> None:
+        """`is_delegated`: products of float32 data have the arithmetic of XNNPACK's delegate."""
         super().__init__(file_name, budget)
+        self.is_delegated = is_delegated
         self._values: dict[int, ir.Value] = {}
 
     def define(self, tensor: Tensor, value: ir.Value) -> None:

@@ -79,7 +79,7 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
         try:
-            module = _build(graph, emissions, name)
+            module = _build(graph, emissions, name, profile)
             verify(module)
             if profile == TFLITE_XNNPACK.name:
                 with LATE_IMPORTS:
@@ -91,6 +91,8 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
             raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
             raise ImportModelError(f"'{name}': {error.message}") from error
+        except ir.MLIRError as error:
+            raise ImportModelError(f"'{name}': {' '.join(str(error).split())}") from error
     return module
 
 
@@ -113,7 +115,7 @@ def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> 
     try:
         return with_extents(read_graph(content, signature), extents), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
@@ -141,9 +143,9 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
     return (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
 
 
-def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
+def _build(graph: Graph, emissions: Sequence[Emission], name: str, profile: str) -> ir.Module:
     module = ir.Module.create()
-    emitter = Emitter(name, graph.budget)
+    emitter = Emitter(name, graph.budget, is_delegated=profile == TFLITE_XNNPACK.name)
     block = emitter.function(module, _interfaces(graph, graph.inputs), _interfaces(graph, graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)

@@ -41,6 +41,8 @@ class Tensor:
     data: NDArray[Any] | None
     signature: Shape = ()
     """-1 for extents that are only known when the operators are, where `shape` has any; empty where all are known."""
+    block: int = 0
+    """How many elements of a row share a scale; 0 where rows are not divided."""
 
     @property
     def leaves_open(self) -> bool:

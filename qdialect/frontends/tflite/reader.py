@@ -17,11 +17,13 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import tflite
+from flatbuffers import Table
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.budget import Budget, is_shape
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 
 T = TypeVar("T")
@@ -38,8 +40,14 @@ _MAX_DIMENSIONS = 8
 _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
+_BUILTIN_CODE, _BLOCK_SIZE = 10, 8
+_FIRST_SLOT = 4
+# Of quantization details, newer than the schema's classes here.
+_BLOCKWISE = 2
 # Where the schema's classes keep what they read.
 _table_of = attrgetter("_tab")
+# A table without a field: four bytes of its own fields' sizes, and where to find these.
+_NO_FIELDS = (struct.pack("<HHi", 4, 4, 4), 4)
 
 _ELEMENTS = {
     tflite.TensorType.BOOL: "i1",
@@ -72,18 +80,40 @@ def reading(what: str) -> Generator[None]:
 
 
 def read_options(operator: Operator, table_class: type[Options], read: Callable[[Options], T]) -> T:
-    """What `read` takes from the options of `operator`.
+    """What `read` takes from the options of `operator`; all have their default where it has no options.
 
-    Raises `ImportModelError` where the operator's options are of another kind or damaged.
+    Raises `ImportModelError` where the operator's options are of another kind or damaged, and `UnsupportedError` where
+    they say more than `table_class` knows.
     """
     expected = getattr(tflite.BuiltinOptions, table_class.__name__)
     table = operator.options_table
-    if table is None or operator.options_type != expected:
+    is_absent = table is None or operator.options_type == tflite.BuiltinOptions.NONE
+    if not is_absent and operator.options_type != expected:
         raise ImportModelError(f"file is damaged: {operator.title} must have {table_class.__name__}")
     with reading(f"{table_class.__name__} of {operator.title}"):
+        if table is not None and not is_absent:
+            _check_fields(table, table_class.__name__)
         options = table_class()
-        options.Init(table.Bytes, table.Pos)
+        options.Init(*(_NO_FIELDS if is_absent or table is None else (table.Bytes, table.Pos)))
         return read(options)
+
+
+class _Fields:
+    """Counts the fields of a table, as a builder is told them."""
+
+    def StartObject(self, count: int) -> None:  # noqa: N802
+        self.count = count
+
+
+def _check_fields(table: Table, name: str) -> None:
+    """No field of a table is newer than the schema here."""
+    fields = _Fields()
+    getattr(tflite, f"{name}Start")(fields)
+    begin = table.Pos - int(struct.unpack_from("<i", table.Bytes, table.Pos)[0])
+    slots = (int(struct.unpack_from("<H", table.Bytes, begin)[0]) - _FIRST_SLOT) // 2
+    for slot in range(fields.count, slots):
+        is_set = struct.unpack_from("<H", table.Bytes, begin + _FIRST_SLOT + 2 * slot)[0] != 0
+        require(not is_set, f"{name} has a field that this version does not know, its number {slot + 1}")
 
 
 def read_graph(content: bytes, signature: str = "") -> Graph:
@@ -229,15 +259,25 @@ class _Reader:
 
     def _buffer(self, index: int) -> NDArray[np.uint8] | None:
         buffer = _present(self._model.Buffers(index), f"buffer {index}")
-        outside = buffer.Offset() > 1 or buffer.Size() > 1
-        _require(not outside, f"buffer {index} must be inside the model's tables: a file of over 2 GB is not supported")
+        offset, size = buffer.Offset(), buffer.Size()
+        if offset > 1 or size > 1:
+            # It lies behind the tables.
+            _require(
+                offset + size <= self._size,
+                f"file is damaged: buffer {index} must end within {self._size} bytes, but ends at {offset + size}",
+            )
+            return np.frombuffer(self._content, np.uint8, size, offset) if size else None
         data = buffer.DataAsNumpy()
         # An empty buffer stands for what is computed, as buffer 0 does.
         return None if isinstance(data, int) or data.size == 0 else data
 
     def _kind(self, index: int) -> str:
         code = _present(self._model.OperatorCodes(index), f"operator code {index}")
-        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        # Files have a small number in either field, or in both; the accessor believes the old one.
+        table: Any = _table_of(code)
+        offset = int(table.Offset(_BUILTIN_CODE))
+        recent = struct.unpack_from("<i", self._content, table.Pos + offset)[0] if offset else 0
+        builtin = max(recent, code.DeprecatedBuiltinCode())
         custom = self._text(code, _CUSTOM_CODE, f"operator code {index}")
         if builtin == tflite.BuiltinOperator.CUSTOM and custom:
             return f"CUSTOM:{custom}"
@@ -250,11 +290,22 @@ class _Reader:
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
         content = None if buffers is None else _content(buffers, tensor, name)
-        _require(tensor.Sparsity() is None, f"tensor '{name}' is sparse, which is not supported")
+        block = self._block(tensor)
+        # What no operator of ours reads, LiteRT may.
+        element = f"{'sparse ' * (tensor.Sparsity() is not None)}{'blockwise ' * (block > 0)}{element}"
         data = None if content is None else _constant(content, name, element, shape)
-        scales, zero_points, axis = self._quantization(tensor, name, shape)
+        scales, zero_points, axis = self._quantization(tensor, name, shape) if not block else ((), (), 0)
         signature = self._integers(tensor.ShapeSignatureAsNumpy())
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature)
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature, block)
+
+    def _block(self, tensor: tflite.Tensor) -> int:
+        """How many elements share a scale where these lie in a tensor of their own, else 0."""
+        parameters = tensor.Quantization()
+        table: Any = None if parameters is None or parameters.DetailsType() != _BLOCKWISE else parameters.Details()
+        offset = 0 if table is None else int(table.Offset(_BLOCK_SIZE))
+        return max(
+            int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0, table is not None
+        )
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()
@@ -289,6 +340,9 @@ class _Reader:
         none = tflite.QuantizationDetails.NONE
         _require(parameters.DetailsType() == none, f"tensor '{name}' must be quantized by scale and zero point")
         axis, count = parameters.QuantizedDimension(), parameters.ScaleLength()
+        if len(shape) == 1:
+            # Converters leave a bias the axis of its weights.
+            axis = 0
         fits = count == 1 or (0 <= axis < len(shape) and count == shape[axis])
         _require(fits, f"file is damaged: tensor '{name}' of shape {list(shape)} has {count} scales along axis {axis}")
         scales = np.atleast_1d(parameters.ScaleAsNumpy())

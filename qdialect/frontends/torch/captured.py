@@ -18,6 +18,8 @@ from qdialect.late_dataclass import dataclass
 
 Compiled = TypeVar("Compiled")
 _DEQUANTIZE = "dequantize_per_"
+_CHECK_OF_TYPES = "aten._assert_tensor_metadata"
+_UNSEEN = "is used by a node that computes no tensor of the dialect"
 _PREFIX = "qdialect_region_"
 
 
@@ -41,7 +43,7 @@ class CapturedDivision(Generic[Compiled]):
     def __init__(self, graph: Lowered, examples: Sequence[Any], compile_: Callable[[ir.Module], Compiled]) -> None:
         """Raises `ImportModelError` for a graph that cannot be read."""
         self.module = _with_copies(graph.module)
-        """The whole graph; a dequantization is there once for each reader."""
+        """The whole graph; a dequantization is there once for each reader, and types need no check."""
         self.division = TorchDivision(read_captured(self.module, examples, written=graph.written))
         self.reasons = {i: node.reason for i, node in enumerate(self.division.nodes) if node.reason}
         """Why nodes of the division are not compiled, by their indices."""
@@ -80,6 +82,9 @@ class CapturedDivision(Generic[Compiled]):
         return found
 
     def _compile(self, names: frozenset[str]) -> dict[int, str]:
+        if not names <= self._indices.keys():
+            # The partitioner puts what takes a result of several to the node that gives them.
+            return {self._indices[name]: _UNSEEN for name in names & self._indices.keys()}
         part = self._part(names)
         if sum(self.division.nodes[index].work for index in part.nodes) < least_work(self.division.nodes):
             return dict.fromkeys(part.nodes, TOO_SMALL)
@@ -95,10 +100,10 @@ class CapturedDivision(Generic[Compiled]):
         nodes = self.division.nodes
         indices = sorted(self._indices[name] for name in names)
         read = dict.fromkeys(name for index in indices for name in nodes[index].reads if name not in names)
-        outside = {name for index, node in enumerate(nodes) if index not in set(indices) for name in node.reads}
-        outside.update(tensor.name for tensor in self.division.outputs)
-        given = tuple(nodes[index].gives[0] for index in indices)
-        return Part(tuple(indices), True, tuple(read), tuple(name for name in given if name in outside))
+        # What nothing of the division reads, a check does, may be read by the rest of the captured graph.
+        readers = {str(node.name): [str(user.name) for user in node.users] for node in self.module.graph.nodes}
+        given = (nodes[index].gives[0] for index in indices)
+        return Part(tuple(indices), True, tuple(read), tuple(name for name in given if set(readers[name]) - names))
 
     def _fused(self, module: Any) -> Iterator[Fused[Compiled]]:
         results: dict[str, tuple[str, ...]] = {}
@@ -126,13 +131,18 @@ def _original(argument: Any, results: dict[str, tuple[str, ...]]) -> str:
 
 
 def _with_copies(module: Any) -> Any:
-    """`module` with a dequantization for each reader, so that every part has its own."""
+    """`module` with a dequantization for each reader, so that every part has its own, and without checks of types.
+
+    Those were made when it was traced, and would make results of what they read.
+    """
     fx: Any = import_module("torch.fx")
     graph = fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     for node in list(graph.nodes):
         if node.op == "call_function" and _DEQUANTIZE in str(node.target):
             _copy_for_readers(graph, node)
+        elif node.op == "call_function" and str(node.target).startswith(_CHECK_OF_TYPES):
+            graph.erase_node(node)
     return fx.GraphModule(module, graph)
 
 

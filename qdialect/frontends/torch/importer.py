@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, require
+from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, refuse, require
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
+from qdialect.frontends.planning.plain import element_type
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
 from qdialect.frontends.torch.archive import read_archive
@@ -22,7 +23,7 @@ from qdialect.frontends.torch.archive.fields import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
 from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.inplace import is_in_place
-from qdialect.frontends.torch.model import ELEMENTS, Graph, Node, Output
+from qdialect.frontends.torch.model import UNKNOWN, Graph, Node, Output, held_element
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.reader import read_program
 from qdialect.frontends.torch.run_time import RunTimeQuantized, RunTimeScale
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 _NAME = "program"
+# PyTorch notes other types of the parameters than it computes, and of what takes one of them.
+_MISNOTED = ("quantized_decomposed.choose_qparams_per_token", "getitem")
 # Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
 _MIN_STEPS = 1000
 _STEPS_PER_NODE = 16
@@ -90,12 +93,15 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
     `extents` says what inputs leave open.
     """
     if not isinstance(source, str | Path | bytes):
+        if not hasattr(source, "graph_signature"):
+            wanted = "torch.export.export(model.eval(), example_inputs), or the path or content of its archive"
+            raise ImportModelError(f"source must be {wanted}, but got {type(source).__name__}")
         return read_program(source, extents), _NAME
     content, name = content_of(source, "model.pt2")
     try:
         return read_archive(content, extents, trust=trust), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
 
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
@@ -112,12 +118,14 @@ class TorchPlanner(Planner[Node]):
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size), limit=limit))
         self._graph = graph
         self._tensors = _tensors_of(graph)
+        self._taken = _taken(live_nodes(graph))
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
 
     def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
+        refuse(self.name, [f"model must not change '{name}' when it runs" for name in graph.written], hints)
         return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs, hints)
 
     def judge(self) -> Planned:
@@ -156,15 +164,17 @@ class TorchPlanner(Planner[Node]):
         if len(arrays) == len(inputs) and node.kind in FOLDABLE:
             return Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
-        result = self._planned_result(node, inputs)
-        _check_shape(node, result)
-        return result
+        return self._planned_result(node, inputs)
 
     def _planned_result(self, node: Node, inputs: dict[str, Result]) -> Result:
         if not is_supported(node.kind):
             return self._inlined(self._decomposed(node))
+        call = Call(self.plan, node, inputs, self._tensors, self._taken.get(node.name))
         try:
-            return planner_of(node.kind)(Call(self.plan, node, inputs, self._tensors))
+            result = planner_of(node.kind)(call)
+            call.check_read()
+            _check_results(node, result)
+            return result
         except UnsupportedError as error:
             return self._instead(node, error)
 
@@ -180,6 +190,7 @@ class TorchPlanner(Planner[Node]):
         self.plan.allow(_STEPS_PER_NODE * len(found.nodes))
         self._tensors.update({name: _output_of(array) for name, array in found.constants.items()})
         self._tensors.update({part.name: part.outputs[0] for part in found.nodes})
+        self._taken.update(_taken(found.nodes))
         return found
 
     def _inlined(self, parts: Decomposition) -> Result:
@@ -223,12 +234,21 @@ def _tensors_of(graph: Graph) -> dict[str, Output]:
 
 
 def _output_of(array: Array) -> Output:
-    return Output(array.shape, ELEMENTS.get(array.dtype.name, array.dtype.name))
+    return Output(array.shape, held_element(array))
+
+
+def _taken(nodes: Sequence[Node]) -> dict[str, set[int]]:
+    """Which results of nodes that give several are read."""
+    found: dict[str, set[int]] = {}
+    for node in nodes:
+        if node.kind == "getitem":
+            found.setdefault(node.arguments["0"].name, set()).add(node.arguments["1"])
+    return found
 
 
 def live_nodes(graph: Graph) -> list[Node]:
     """The nodes on which results depend, in order, and those that write to memory which others may read."""
-    needed = _needed(graph.nodes, graph.outputs)
+    needed = _needed(graph.nodes, (*graph.outputs, *graph.written.values()))
     return [node for node in graph.nodes if node.name in needed]
 
 
@@ -251,9 +271,17 @@ def _constant_bytes(result: Result) -> int:
     return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
 
 
-def _check_shape(node: Node, result: Result) -> None:
+def _check_results(node: Node, result: Result) -> None:
     """The front end and PyTorch agree on what the node gives."""
     tensors: tuple[Tensor, ...] = result if isinstance(result, tuple) else (result,)
     for tensor, output in zip(tensors, node.outputs, strict=False):
         holds = tuple(tensor.shape) == output.shape
         require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
+        element = output.element if node.kind.startswith(_MISNOTED) else _element_of(tensor)
+        require(output.element in (element, UNKNOWN), f"result must be {output.element}, but {element} is computed")
+
+
+def _element_of(tensor: Tensor) -> str:
+    if isinstance(tensor, Constant):
+        return held_element(tensor.array)
+    return "float64" if isinstance(tensor, RunTimeScale) else element_type(tensor)

@@ -6,7 +6,9 @@ arguments becomes results of their own, which whoever calls the graph copies the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -23,19 +25,28 @@ _NORMS = frozenset(["batch_norm", "_native_batch_norm_legit_functional", "_batch
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a result lies: its strides and, where it lies in the memory of an argument, which and how far from it."""
+    """Where a result lies: its strides and, where it lies in the memory of an argument, which and how far from it.
+
+    Results that lie in the same memory have one `group`, of so many elements.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     argument: int | None = None
     offset: int = 0
     """In elements."""
+    group: int | None = None
+    elements: int = 0
 
-    def arrange(self, result: Any, arguments: Sequence[Any]) -> Any:
-        """A contiguous tensor as the model gives it."""
+    def arrange(self, result: Any, arguments: Sequence[Any], groups: dict[int, Any]) -> Any:
+        """A contiguous tensor as the model gives it; `groups` is the memory that results of this call share."""
         if self.argument is not None:
             source = arguments[self.argument]
             return source.as_strided(self.shape, self.strides, source.storage_offset() + self.offset)
+        if self.group is not None:
+            if self.group not in groups:
+                groups[self.group] = result.new_empty(self.elements)
+            return groups[self.group].as_strided(self.shape, self.strides, self.offset).copy_(result)
         if result.stride() == self.strides or not self._is_dense():
             return result
         torch: Any = import_module("torch")
@@ -65,6 +76,10 @@ class Lowered:
     """Of the results; None for what is no tensor."""
     written: tuple[int, ...]
     """The arguments that the model writes to, in the order of their results."""
+    casts: bool = False
+    """Whether the model runs under `torch.autocast`, whose casts are nodes of the graph."""
+    differentiable: tuple[bool, ...] = ()
+    """Which of the results have a gradient."""
 
     @property
     def training(self) -> str:
@@ -77,7 +92,26 @@ class Lowered:
         for position, value in zip(self.written, results[count:], strict=True):
             arguments[position].copy_(value)
         pairs = zip(self.layouts, results[:count], strict=True)
-        return tuple(one if layout is None else layout.arrange(one, arguments) for layout, one in pairs)
+        groups: dict[int, Any] = {}
+        return tuple(one if layout is None else layout.arrange(one, arguments, groups) for layout, one in pairs)
+
+    def recorded(self, run: Callable[..., Any], eager: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of `run`, and for gradients those of `eager`, which computes them once more.
+
+        What is written to an argument, lies in its memory or is drawn, `eager` gives at once.
+        """
+        is_pure = not self.written and all(one is None or one.argument is None for one in self.layouts)
+        if not any(self.differentiable) or not is_pure or any(map(_is_drawn, self.module.graph.nodes)):
+            return eager(*arguments)
+        return _recorded().apply(run, eager, self.differentiable, *arguments)
+
+    def is_shared(self, arguments: Sequence[Any]) -> bool:
+        """Whether another argument may lie in the memory of one that the model writes to."""
+        if not self.written:
+            return False
+        # Numbers have no memory.
+        found = [_memory(one) if hasattr(one, "untyped_storage") else None for one in arguments]
+        return any(found.count(found[position]) > 1 for position in self.written)
 
 
 def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
@@ -91,26 +125,110 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
     torch: Any = import_module("torch")
     guards: Any = import_module("torch._guards")
     layouts: list[Layout | None] = []
-    wrapped = Wrapped.of(examples)
+    wrapped, casts = Wrapped.of(examples), _casts(module)
 
     def run(*given: Any) -> tuple[Any, ...]:
         owners = {_memory(one): position for position, one in enumerate(given) if isinstance(one, torch.Tensor)}
         bases = {position: given[position].storage_offset() for position in owners.values()}
         results = tuple(_listed(module(*wrapped.made(given))))
-        layouts[:] = [_layout(one, owners, bases) if isinstance(one, torch.Tensor) else None for one in results]
+        tensors = [one for one in results if isinstance(one, torch.Tensor)]
+        _check_views([*(one for one in given if isinstance(one, torch.Tensor)), *tensors])
+        shared = Counter(map(_memory, tensors))
+        layouts[:] = [_layout(one, owners, bases, shared) if isinstance(one, torch.Tensor) else None for one in results]
         return (*results, *given)
 
     try:
         plain = wrapped.plain(examples)
         given = [example if isinstance(example, torch.Tensor) else _known(example) for example in plain]
-        pure = functional.dispatch_functionalize(run, functional.FunctionalTensorMode(pre_dispatch=True, export=True))
+        # Casts of `torch.autocast` are seen behind its dispatch, where compound operators are in parts.
+        mode = functional.FunctionalTensorMode(pre_dispatch=not casts, export=True)
+        pure = functional.dispatch_functionalize(run, mode)
         # Extents of the trace are known, and no matter of what Dynamo guards.
         with torch.no_grad(), guards.tracing(None):
-            traced = trace(pure, pre_dispatch=True, tracing_mode="fake", _allow_non_fake_inputs=True)(*given)
+            traced = trace(pure, pre_dispatch=not casts, tracing_mode="fake", _allow_non_fake_inputs=True)(*given)
+    except ImportModelError:
+        raise
     except Exception as error:
         # Tracing runs the model's own functions, which raise whatever they do.
         raise ImportModelError(f"model must be traced, but PyTorch says: {first_line(error)}") from error
-    return Lowered(traced, wrapped, tuple(layouts), _keep_written(traced, len(layouts)))
+    _check_types(module, traced)
+    return Lowered(traced, wrapped, tuple(layouts), _keep_written(traced, len(layouts)), casts, _differentiable(module))
+
+
+def _differentiable(module: Any) -> tuple[bool, ...]:
+    values = (getattr(one, "meta", {}).get("example_value") for one in _listed(module.graph.output_node().args[0]))
+    return tuple(bool(getattr(value, "requires_grad", False)) for value in values)
+
+
+def _is_drawn(node: Any) -> bool:
+    """Whether the result of a node is another one each time."""
+    return import_module("torch").Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+@cache
+def _recorded() -> Any:
+    """The function whose gradients eager mode computes."""
+    torch: Any = import_module("torch")
+    once: Callable[[Any], Any] = import_module("torch.autograd.function").once_differentiable
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, run: Any, eager: Any, differentiable: Any, *arguments: Any) -> Any:
+            positions = [index for index, one in enumerate(arguments) if isinstance(one, torch.Tensor)]
+            context.save_for_backward(*(arguments[index] for index in positions))
+            others = [None if isinstance(one, torch.Tensor) else one for one in arguments]
+            context.held = eager, differentiable, positions, others
+            results = run(*arguments)
+            pairs = zip(results, differentiable, strict=True)
+            context.mark_non_differentiable(*(one for one, has in pairs if isinstance(one, torch.Tensor) and not has))
+            return results
+
+        @staticmethod
+        @once
+        def backward(context: Any, *gradients: Any) -> Any:
+            eager, differentiable, positions, arguments = context.held
+            wanted = context.needs_input_grad[3:]
+            for index, saved in zip(positions, context.saved_tensors, strict=True):
+                arguments[index] = saved.detach().requires_grad_() if wanted[index] else saved
+            with torch.enable_grad():
+                results = eager(*arguments)
+            # What has no gradient is not differentiated.
+            ends = [one for one, has in zip(results, differentiable, strict=True) if has]
+            weights = [one for one, has in zip(gradients, differentiable, strict=True) if has]
+            starts = [one for one, is_wanted in zip(arguments, wanted, strict=True) if is_wanted]
+            found = iter(torch.autograd.grad(ends, starts, weights, allow_unused=True))
+            return None, None, None, *(next(found) if is_wanted else None for is_wanted in wanted)
+
+    return Recorded
+
+
+def _casts(module: Any) -> bool:
+    """Whether `torch.autocast` is on around the module or in it."""
+    torch: Any = import_module("torch")
+    enter = import_module("torch.amp.autocast_mode")._enter_autocast
+    is_on = torch.is_autocast_enabled("cpu")
+    return is_on or any(node.target is enter for graph in _graphs(module) for node in graph.nodes)
+
+
+def _graphs(module: Any) -> Iterator[Any]:
+    """The graph of a module and those of modules in it, such as the branches of a condition."""
+    return (inner.graph for inner in module.modules() if hasattr(inner, "graph"))
+
+
+def _check_types(module: Any, traced: Any) -> None:
+    """Raise `ImportModelError` where the results of the trace have other types than those that Dynamo noted."""
+    noted, found = (_listed(graph.output_node().args[0]) for graph in (module.graph, traced.graph))
+    for one, other in zip(noted, found, strict=False):
+        types = [_dtype(node) for node in (one, other)]
+        if None not in types and types[0] != types[1]:
+            raise ImportModelError(
+                f"result '{one}' must be {types[0]} as in eager mode, but its trace gives {types[1]}"
+            )
+
+
+def _dtype(node: Any) -> Any:
+    meta = getattr(node, "meta", {})
+    return getattr(meta.get("example_value", meta.get("val")), "dtype", None)
 
 
 def _keep_written(module: Any, count: int) -> tuple[int, ...]:
@@ -126,10 +244,23 @@ def _keep_written(module: Any, count: int) -> tuple[int, ...]:
     return tuple(written)
 
 
-def _layout(result: Any, owners: dict[int, int], bases: dict[int, int]) -> Layout:
-    argument = owners.get(_memory(result))
-    offset = 0 if argument is None else result.storage_offset() - bases[argument]
-    return Layout(tuple(map(int, result.shape)), tuple(map(int, result.stride())), argument, offset)
+def _layout(result: Any, owners: dict[int, int], bases: dict[int, int], shared: Counter[int]) -> Layout:
+    memory = _memory(result)
+    argument, offset = owners.get(memory), int(result.storage_offset())
+    shape, strides = tuple(map(int, result.shape)), tuple(map(int, result.stride()))
+    if argument is not None:
+        return Layout(shape, strides, argument, offset - bases[argument])
+    if shared[memory] > 1:
+        return Layout(shape, strides, None, offset, memory, result.untyped_storage().nbytes() // result.element_size())
+    return Layout(shape, strides)
+
+
+def _check_views(tensors: Sequence[Any]) -> None:
+    """Raise `ImportModelError` where tensors of several types share memory."""
+    types: dict[int, Any] = {}
+    for tensor in tensors:
+        if types.setdefault(_memory(tensor), tensor.dtype) != tensor.dtype:
+            raise ImportModelError(f"results must not share the memory of a tensor of another type, {tensor.dtype}")
 
 
 def _memory(tensor: Any) -> int:

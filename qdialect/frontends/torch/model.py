@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self, cast
+
+import numpy as np
 
 from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.late_dataclass import dataclass
@@ -20,6 +22,31 @@ ELEMENTS = {
     "int64": "i64",
 }
 """The dialect's names of the dtypes by PyTorch's."""
+_BITS = {
+    "bfloat16": np.uint16,
+    "float8_e4m3fn": np.uint8,
+    "float8_e4m3fnuz": np.uint8,
+    "float8_e5m2": np.uint8,
+    "float8_e5m2fnuz": np.uint8,
+    "float8_e8m0fnu": np.uint8,
+}
+NARROW = frozenset(_BITS)
+"""PyTorch's floats that NumPy lacks."""
+
+
+def held_dtype(name: str) -> np.dtype[Any]:
+    """How an array holds a dtype of PyTorch's.
+
+    One that NumPy lacks is held as its bits, in records with one field that has its name.
+    """
+    return np.dtype([(name, _BITS[name])] if name in _BITS else name)
+
+
+def held_element(array: Array) -> str:
+    """The element type that an array holds: the dialect's name, or PyTorch's where it has none."""
+    names = array.dtype.names
+    name = names[0] if names else array.dtype.name
+    return ELEMENTS.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -60,8 +87,9 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
 class Node:
     """A call of an operator; `kind` is its name with its overload, ``aten.add.Tensor``.
 
-    Arguments are `Ref`, `Element`, numbers, strings, None and tuples of these, those that have defaults among them, by
-    the names of the operator's schema.  `where` is the path of the module that called it.
+    Arguments are `Ref`, `Element`, numbers, strings, None, a `Graph` that the operator runs, and tuples of these, those
+    that have defaults among them, by the names of the operator's schema.  `where` is the path of the module that called
+    it.
     """
 
     name: str
@@ -110,6 +138,9 @@ def _refs(argument: Any) -> list[str]:
     return []
 
 
+Original = tuple[tuple[Node, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True)
 class Graph:
     """Nodes in the order of execution; parameters and buffers are constants."""
@@ -118,3 +149,7 @@ class Graph:
     inputs: tuple[Interface, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Array]
+    written: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of constants that change when the program runs: the name of what they hold then."""
+    original: Original | None = None
+    """Before what works in place was replaced: nodes, and outputs with `written` behind; None where all of it was."""

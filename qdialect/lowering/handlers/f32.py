@@ -15,7 +15,7 @@ from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.memory.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.quant_math import FloatArray, FloatRounding, NanPolicy, Scaling, scale_factors
+from qdialect.quant_math import FloatArray, FloatRounding, NanPolicy, Scaling, nan_value, scale_factors
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
@@ -33,18 +33,18 @@ _ROUND = {
 def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
     """``emit(f32 value, *arrays)`` gives the stored value."""
     points, (low, high) = np.array(op.zero_points, dtype=np.int32), range_of(op.output.type)
-    quantized = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
-    nan_values = (quantized[NanPolicy(op.nan)].astype(np.int64) + signed_shift(op.output.type)).astype(np.int32)
+    nan = np.atleast_1d(nan_value(NanPolicy(op.nan), points, low, high))
+    nan_values = (nan + signed_shift(op.output.type)).astype(np.int32)
     is_narrow = max(-low, high, *np.abs(points.astype(np.int64))) <= _NARROW
     arrays, quantized_of = _narrow_value(op, points) if is_narrow else _wide_value(op, points)
     factors, ratio_of = _ratio(op)
     target = STORAGE_ELEMENTS[element_of(op.output.type)]
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        f32, nan_value, *rest = values
+        f32, at_nan, *rest = values
         ratio = ratio_of(body, f32, rest[len(arrays) :])
         is_nan = body.compare("uno", ratio, ratio)
-        quantized = body.select(is_nan, nan_value, quantized_of(body, ratio, is_nan, rest[: len(arrays)]))
+        quantized = body.select(is_nan, at_nan, quantized_of(body, ratio, is_nan, rest[: len(arrays)]))
         return body.narrow(quantized) if target == "i8" else body.cast("arith.trunci", quantized, target)
 
     return [AxisArray(array, op.axis) for array in (nan_values, *arrays, *factors)], emit

@@ -94,6 +94,18 @@ _FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
 
+def _without_nan(op: F32ExtremeOp, fold: Fold) -> Fold:
+    """A NaN counts as zero, and so may what lies on the other side of it from there: that is one instruction."""
+    beyond = "ogt" if isinstance(op, F32MaxOp) else "olt"
+
+    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
+        value, zero = values[0], body.constant(0.0, "f32")
+        counts = body.compare(beyond, value, zero) if op.from_zero else body.compare("oeq", value, value)
+        return fold.emit(body, total, [body.select(counts, value, zero)])
+
+    return replace(fold, emit=emit)
+
+
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
     ends = ends_of(op)
     if ends is not None and not lowering.is_of_rows(ends):
@@ -101,6 +113,8 @@ def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
         return
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
     fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _total)
+    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+        fold = _without_nan(op, fold)
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_lanes(lowering, op))
     over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
 

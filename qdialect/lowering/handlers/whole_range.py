@@ -34,7 +34,9 @@ def are_ends(minimum: ir.Value, maximum: ir.Value) -> bool:
     low, high = (_owner(value) for value in (minimum, maximum))
     if not isinstance(low, F32MinOp) or not isinstance(high, F32MaxOp) or low.input != high.input:
         return False
-    if low.from_zero or high.from_zero or any(prod(shape_of(value.type)) != 1 for value in (minimum, maximum)):
+    if any(one.from_zero or one.nan_as_zero for one in (low, high)) or any(
+        prod(shape_of(value.type)) != 1 for value in (minimum, maximum)
+    ):
         return False
     readers = [use.owner.opview for value in (minimum, maximum) for use in value.uses]
     return all(isinstance(one, AnyRange) and (one.minimum, one.maximum) == (minimum, maximum) for one in readers)

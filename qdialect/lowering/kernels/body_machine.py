@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -20,6 +20,7 @@ _ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 _IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
     "math.cos": transcendental.cos,
     "math.erf": transcendental.erf,
+    "math.erfc": transcendental.erfc,
     "math.exp": transcendental.exp,
     "math.exp2": transcendental.exp2,
     "math.expm1": transcendental.expm1,
@@ -32,6 +33,12 @@ _IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
 }
 SHARED = tuple(_IN_FLOAT64)
 """Names of the ops that kernels and the reference compute by the same algorithms."""
+
+PAIRS: Mapping[str, Callable[[BodyMachine, Value, Value], Value]] = {
+    "arith.remf": transcendental.remainder,
+    "math.powf": transcendental.power,
+}
+"""The same of two numbers."""
 
 
 class BodyMachine(BodyArithmetic):
@@ -82,7 +89,7 @@ def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is
     return body.cast("arith.truncf", _IN_FLOAT64[name](BodyMachine(body), wide), "f32")
 
 
-def emit_power(body: Body, x: Value, y: Value) -> Value:
-    """x^y of float32 numbers, as a float32 number."""
+def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:
+    """The function of the op `name`, one of `PAIRS`, of float32 numbers, as a float32 number."""
     wide = (body.cast("arith.extf", value, _F) for value in (x, y))
-    return body.cast("arith.truncf", transcendental.power(BodyMachine(body), *wide), "f32")
+    return body.cast("arith.truncf", PAIRS[name](BodyMachine(body), *wide), "f32")

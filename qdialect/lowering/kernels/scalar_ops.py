@@ -11,7 +11,7 @@ from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import element_name
-from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
+from qdialect.lowering.kernels.body_machine import PAIRS, SHARED, emit_pair, emit_shared
 from qdialect.lowering.text.scalar_body import Body, Value
 
 Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
@@ -154,7 +154,8 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
     "arith.shrsi": _shift_signed,
-    "math.powf": lambda body, _, values: emit_power(body, *values),
+    **dict.fromkeys(PAIRS, lambda body, op, values: emit_pair(body, op.name, *values)),
+    "math.fma": lambda body, _, values: body.multiply_add(*values),
     "math.rsqrt": _rsqrt,
     "tensor.bitcast": lambda _, __, values: values[0],
 }

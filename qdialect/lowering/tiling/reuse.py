@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import functions
 from qdialect.lowering.program import KERNEL
@@ -86,7 +86,7 @@ def _calls(main: ir.Operation) -> Iterator[tuple[int, list[_Range]]]:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
-    main.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(main, visit)
     for op in found:
         number = _NUMBER.match(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
         if number:

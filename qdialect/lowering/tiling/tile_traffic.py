@@ -19,7 +19,7 @@ from dataclasses import field
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.accesses import bounds, constant, loop_of
 from qdialect.lowering.x86.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
@@ -108,7 +108,7 @@ def tile_loads(function: ir.Operation) -> list[TileLoad]:
             found.extend([load] if load else [])
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(function, visit)
     return found
 
 

@@ -12,7 +12,7 @@ from operator import mul
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, vector
+from qdialect._mlir import arith, ir, vector, walk
 from qdialect.lowering.functions import function_of, ops_named
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
@@ -43,7 +43,7 @@ def _operations(function: ir.Operation) -> list[ir.Operation]:
         found.append(op)
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(function, visit)
     return found[1:]
 
 

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from qdialect._mlir import ir, rewrite
+from qdialect._mlir import ir, rewrite, walk
+from qdialect.late_imports import UNINTERRUPTED
 from qdialect.lowering.functions import function_of, ops_named
 from qdialect.passes.pattern import MatchFailure, explain, is_explained
 
@@ -65,7 +66,8 @@ def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[
     # Functions without a root are left out: every op of a function is looked at, and folded.
     roots = ops_named(module, *{pattern.root for pattern in patterns})
     for function in dict.fromkeys(map(function_of, roots)):
-        rewrite.apply_patterns_and_fold_greedily(function, frozen, config)
+        with UNINTERRUPTED:
+            rewrite.apply_patterns_and_fold_greedily(function, frozen, config)
     if is_explained():
         _explain(module, patterns)
 
@@ -94,7 +96,7 @@ def _explain(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> 
                 explain(name, op, reason)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(module.operation, visit)
 
 
 def _outside(op: ir.Operation) -> str | None:

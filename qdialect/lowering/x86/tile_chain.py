@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from qdialect._mlir import ir
+from qdialect._mlir import ir, walk
 from qdialect.lowering.functions import functions
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.threads.accesses import accesses
@@ -76,7 +76,7 @@ def _chains(function: ir.Operation) -> Iterator[ir.Operation]:
             writes.append(op)
         return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    walk(function, visit)
     for write in writes:
         problem = _chain_problem(write)
         if problem is None:
@@ -157,7 +157,7 @@ def _order_problem(write: ir.Operation, count: int) -> str | None:
 
     ops = [op.operation for op in write.block.operations]
     for op in ops[ops.index(first) : ops.index(write)]:
-        op.walk(visit, ir.WalkOrder.PRE_ORDER)
+        walk(op, visit)
     return "sums must be written before others are computed" if len(inside) > count else None
 
 

@@ -42,7 +42,10 @@ Reduction = F32MaxOp | F32MinOp | IntMaxOp | IntMinOp | IntSumOp | ReduceMaxOp |
 def _reduction(export: Export, op: Reduction) -> ir.Value:
     """Numbers and zero have the same extremes in TOSA, except that a NaN of any sign is both."""
     kind = _REDUCTIONS[type(op)]
-    found = builder.reduce(kind, export.value(op.input), op.axes, keep_dims=op.keep_dims)
+    value = export.value(op.input)
+    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+        value = builder.select(apply("equal", value, value), value, filled(0.0, value))
+    found = builder.reduce(kind, value, op.axes, keep_dims=op.keep_dims)
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
     return apply(f"{kind}imum", found, 0.0) if is_from_zero else found
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.onnx.model import F32
 from qdialect.frontends.onnx.operators.attention_cache import (
     Cache,
     appended,
@@ -63,7 +64,9 @@ def _qattention(call: Call) -> tuple[Tensor, ...]:
 def _refuse(call: Call, caches: Mapping[int, str]) -> None:
     for index, name in caches.items():
         require(call.optional(index) is None, f"input {index}, {name}, must be omitted")
-    require(call.attribute("do_rotary", 0) == 0, "do_rotary must be 0")
+    call.ignore("rotary_embedding_dim", "mask_filter_value", "qk_matmul_output_mode")
+    for name in ("do_rotary", "past_present_share_buffer"):
+        require(not call.flag(name, 0), f"{name} must be 0")
 
 
 def _quantized(call: Call, values: int, scale: int, zero_point: int) -> Quantized:
@@ -102,7 +105,7 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, past: int, bia
     )
     query, key, value = map(part, range(3))
     key, value = appended(call, cache.keys, key), appended(call, cache.values, value)
-    is_causal = call.attribute("unidirectional", 0) != 0
+    is_causal = call.flag("unidirectional", 0)
     how = Attention(_scale(call, sizes[0] // heads), is_causal, earlier=cache.length)
 
     def emit(emitter: Emitter) -> Emitted:
@@ -118,6 +121,13 @@ def _heads(call: Call, name: str) -> int:
     heads: int = call.attribute(name, 0)
     require(heads >= 1, f"{name} must be at least 1, but got {heads}")
     return heads
+
+
+def softcap_of(call: Call) -> float:
+    """The bound of the scores, 0 where there is none."""
+    softcap: float = call.attribute("softcap", 0.0)
+    require(softcap >= 0, f"softcap must be at least 0, but got {softcap}")
+    return softcap
 
 
 def _scale(call: Call, width: int) -> float:
@@ -201,7 +211,7 @@ def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     widths = [_width(shape, heads, index) for index, shape in enumerate(shapes)]
     _check_rows(shapes, heads)
     scores = (shapes[0][0], heads, shapes[0][1], cache.length + _length(shapes[1]))
-    is_causal = call.attribute("unidirectional", 0) != 0
+    is_causal = call.flag("unidirectional", 0)
     how = Attention(_scale(call, widths[0] // heads), is_causal, earlier=cache.length)
     parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
     return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache)
@@ -256,6 +266,8 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     """
     call.count(3, 7)
     _refuse(call, {6: "nonpad_kv_seqlen"})
+    precision: int = call.attribute("softmax_precision", F32)
+    require(precision == F32, f"softmax_precision must be {F32}, that of f32, but got {precision}")
     cache = cache_of(call, 4, 5)
     shapes = [call.f32(index).shape for index in range(3)]
     counts = [_head_count(call, shape, index) for index, shape in enumerate(shapes)]
@@ -265,7 +277,7 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     )
     holds = query[0] == key[0] == value[0] and query[3] == key[3] and key[1:3] == value[1:3] and query[1] % key[1] == 0
     require(holds, f"keys and values must fit the queries, but got {list(query)}, {list(key)} and {list(value)}")
-    is_causal, softcap = call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0)
+    is_causal, softcap = call.flag("is_causal", 0), softcap_of(call)
     how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
     scores = (*query[:3], cache.length + key[2])
     biases, counted = _masks(call, scores)
@@ -274,7 +286,11 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
 
 def _head_count(call: Call, shape: Shape, index: int) -> int:
     require(len(shape) in (3, 4), f"input {index} must have 3 or 4 dimensions, but got {len(shape)}")
-    return shape[1] if len(shape) == 4 else _heads(call, "kv_num_heads" if index else "q_num_heads")
+    name = "kv_num_heads" if index else "q_num_heads"
+    if len(shape) == 4:
+        call.ignore(name)
+        return shape[1]
+    return _heads(call, name)
 
 
 def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Emit | None]:

@@ -103,7 +103,7 @@ def _average(call: Call, source: Quantized) -> Average:
     # A window in the padding alone has nothing to count.
     for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
-    counts = call.attribute("count_include_pad", 0) != 0
+    counts = call.flag("count_include_pad", 0)
     call.plan.budget.spend_constant(window.output, _COUNT_BYTES)
     return Average((*source.shape[:2], *window.output), source, window, counts, call.kernel)
 
@@ -171,7 +171,7 @@ def _global(source: Quantized) -> GlobalAverage:
 
 
 def _is_channels_last(call: Call) -> bool:
-    return call.attribute("channels_last", 0) != 0
+    return call.flag("channels_last", 0)
 
 
 def _qlinear_source(call: Call) -> Quantized:

@@ -27,9 +27,10 @@ _BITS = (2, 4, 8)
 def _product(call: Call) -> Tensor:
     """``A W^T + bias`` of rows [..., K] and weights [N, K], whose blocks lie along K; A stays f32 at every level."""
     call.count(3, 6)
+    call.ignore("accuracy_level")
     require(call.optional(4) is None, "input 4, g_idx, must be omitted")
     require(call.attribute("weight_prepacked", 0) == 0, "weight_prepacked must be 0")
-    source, (rows, depth) = call.f32(0), (int(call.attribute(name, 0)) for name in "NK")
+    source, (rows, depth) = call.f32(0), (int(call.attribute(name, 0)) for name in ("N", "K"))
     require(source.shape[-1:] == (depth,), f"input must have a last extent of {depth}, but got {list(source.shape)}")
     bits, size = _form(call)
     blocks = -(-depth // size)

@@ -11,10 +11,13 @@ from qdialect.frontends.planning.conversion import cast_array, converted
 from qdialect.frontends.planning.plain import element_type, tensor_of, unary
 from qdialect.frontends.planning.tensors import Constant, Tensor
 
+_OF_EIGHT_BIT_FLOATS = ("saturate", "round_mode")
+
 
 @imports("Cast")
 def _cast(call: Call) -> Tensor:
     call.count(1)
+    call.ignore(*_OF_EIGHT_BIT_FLOATS)
     return _to(call, element_name(call.attribute("to", 0)))
 
 
@@ -22,6 +25,7 @@ def _cast(call: Call) -> Tensor:
 def _cast_like(call: Call) -> Tensor:
     """To the type of input 1, whose numbers do not matter."""
     call.count(2)
+    call.ignore(*_OF_EIGHT_BIT_FLOATS)
     return _to(call, element_type(call.tensor(1)))
 
 

@@ -36,7 +36,7 @@ def _is_inf(call: Call) -> Tensor:
     value = value_of(call, 0)
     common_element([value], ("f32",))
     signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
-    asked = [number for name, number in signs.items() if call.attribute(name, 1)]
+    asked = [number for name, number in signs.items() if call.flag(name, 1)]
     require(bool(asked), "detect_negative and detect_positive must not both be 0")
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:

@@ -51,7 +51,7 @@ def _reshape(call: Call) -> Tensor:
     require(wanted is not None, "shape must be given")
     assert wanted is not None
     source = call.tensor(0).shape
-    keeps = call.attribute("allowzero", 0) == 0
+    keeps = not call.flag("allowzero", 0)
     kept = [source[i] if extent == 0 and keeps and i < len(source) else extent for i, extent in enumerate(wanted)]
     holds = kept.count(-1) <= 1 and min(kept, default=1) >= -1
     require(holds, f"shape must have at most one unknown extent, but got {list(wanted)}")
@@ -112,6 +112,7 @@ def _expand(call: Call) -> Tensor:
     except ValueError:
         shape = None
     require(shape is not None, f"shape must be one that {list(found)} broadcasts with, but got {list(wanted)}")
+    require(0 not in (shape or ()), f"result must have elements, but has the shape {list(shape or ())}")
     return moved(call, Broadcasting(shape or ()))
 
 
@@ -124,6 +125,7 @@ def _identity(call: Call) -> Tensor:
 def _dropout(call: Call) -> tuple[Tensor, ...]:
     """Inference drops nothing; the mask of what is kept is true."""
     call.count(1, 3)
+    call.ignore("ratio", "seed")
     trains = call.optional(2) is not None and call.number(2) != 0
     require(not trains, "training_mode must be 0, but got 1")
     shape = call.tensor(0).shape

@@ -52,7 +52,10 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s = F32Builder(emitter, ())
         exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
-        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _LARGEST)), False
+        # Of an infinite range it is NaN, which becomes the larger bound.
+        largest, smallest = emitter.number(_LARGEST, ()), emitter.number(0.0, ())
+        limited = emitter.select(emitter.compare(_LESS, exact, largest), exact, largest)
+        return s("roundeven", emitter.select(emitter.compare(_GREATER, limited, smallest), limited, smallest)), False
 
     point = call.plan.compute(names[2], (), "f32", point_of)
 
@@ -78,11 +81,13 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
 
 
 def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp]) -> Emission:
-    """The smallest or largest of the numbers and zero."""
+    """The smallest or largest of the numbers and zero; most of ONNX Runtime's lanes forget a NaN."""
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         axes, (held, _) = tuple(range(len(data.shape))), emitter.either(data)
-        return emitter.build(op_class, held, element="f32", axes=axes, keep_dims=False, from_zero=True), False
+        return emitter.build(
+            op_class, held, element="f32", axes=axes, keep_dims=False, from_zero=True, nan_as_zero=True
+        ), False
 
     return emit
 

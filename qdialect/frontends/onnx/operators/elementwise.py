@@ -193,7 +193,7 @@ def _mean(call: Call) -> Tensor:
 def _remainder(call: Call) -> Tensor:
     """Of floats, with the sign of the dividend."""
     call.count(2)
-    require(call.attribute("fmod", 0) == 1, "fmod must be 1 where the inputs are floats, but got 0")
+    require(call.flag("fmod", 0), "fmod must be 1 where the inputs are floats, but got 0")
     lhs, rhs = call.f32(0), call.f32(1)
     return Pointwise(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), torch_activations.fmod)
 

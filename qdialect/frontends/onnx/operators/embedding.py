@@ -23,6 +23,7 @@ _EPSILON = 1e-12
 def _embedding(call: Call) -> tuple[Tensor, ...]:
     """Normalized rows [B, S, H], how many tokens the mask shows of each sequence, and the sum before."""
     call.count(7, 9)
+    call.ignore("mask_index_type")
     words = indices_of(call, 0)
     require(len(words.shape) == 2, f"input_ids must have 2 dimensions, but got {len(words.shape)}")
     total = _rows(call, 2, words)

@@ -74,11 +74,12 @@ def _reduction(call: Call) -> Computed:
     call.count(1, 2)
     shape, rank = call.f32(0).shape, len(call.f32(0).shape)
     given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
-    if not given and call.attribute("noop_with_empty_axes", 0):
+    keeps_all = call.flag("noop_with_empty_axes", 0)
+    if not given and keeps_all:
         raise UnsupportedError("axes must not be empty")
     require(all(-rank <= axis < rank for axis in given), f"axes must be in [-{rank}, {rank}), but got {given}")
     axes = tuple(sorted({axis % rank for axis in given})) or tuple(range(rank))
-    keep_dims = call.attribute("keepdims", 1) != 0
+    keep_dims = call.flag("keepdims", 1)
     after = reduced_shape(shape, axes, keep_dims)
     require(rank > 0, "input must have at least 1 dimension, but got 0")
 
@@ -106,9 +107,10 @@ def _matmul(call: Call) -> Computed:
     call.count(2)
     shapes = [call.f32(index).shape for index in range(2)]
     is_fused = call.node.kind != "MatMul"
-    turns = [is_fused and call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    turns = [is_fused and call.flag(name, 0) for name in ("transA", "transB")]
     alpha = call.attribute("alpha", 1.0) if is_fused else 1.0
-    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
+    require(not turned, "transBatchA and transBatchB must be 0")
     is_vector = [len(shape) == 1 for shape in shapes]
     lhs, rhs = (_exchanged(shape) if turn else shape for shape, turn in zip(shapes, turns, strict=True))
     if is_vector[0]:
@@ -148,7 +150,7 @@ def _gemm(call: Call) -> Computed:
     shapes = [call.f32(index).shape for index in range(2)]
     require(all(len(shape) == 2 for shape in shapes), "operands must have 2 dimensions")
     alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)
-    transposed = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    transposed = [call.flag(name, 0) for name in ("transA", "transB")]
     lhs, rhs = (shape[::-1] if swap else shape for shape, swap in zip(shapes, transposed, strict=True))
     require(lhs[1] == rhs[0], f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
     after, has_bias = (lhs[0], rhs[1]), call.optional(2) is not None

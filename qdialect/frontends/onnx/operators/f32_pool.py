@@ -63,7 +63,7 @@ def pool_of(call: Call, shape: Shape) -> Pool:
 def _counts(call: Call, pool: Pool) -> Array:
     """How many taps count, of each window: f32 of shape [..., 1]."""
     low, high = (0,) * len(pool.size), pool.size
-    if call.attribute("count_include_pad", 0):
+    if call.flag("count_include_pad", 0):
         # Not what `ceil_mode` adds to the padding.
         window = declared_window(call, pool.size, tuple(call.attribute("kernel_shape", [0])))
         low = tuple(-before for before in window.before)

@@ -61,8 +61,8 @@ def _matrix(call: Call, dimension: Dimension, coordinates: Coordinates) -> Array
     is_cubic = call.attribute("mode", "nearest") == "cubic"
     function = cubic(call.attribute("cubic_coeff_a", _COEFFICIENT)) if is_cubic else triangle
     support = _CUBIC_SUPPORT if is_cubic else _TRIANGLE_SUPPORT
-    shrinks = call.attribute("antialias", 0) != 0 and scale < 1
-    excludes = call.attribute("exclude_outside", 0) != 0
+    shrinks = call.flag("antialias", 0) and scale < 1
+    excludes = call.flag("exclude_outside", 0)
     return weight_matrix(
         function, support, found, extent, stretch=1 / scale if shrinks else 1.0, excludes_outside=excludes
     )

@@ -86,7 +86,7 @@ class _Sampling:
         own = self.part("Slice", self.call.tensor(1), _integers(axis), _integers(axis + 1), _integers(rank - 1))
         flat = self.part("Reshape", own, _integers(self.grid[0], 1, self.grid[1] * self.grid[2]))
         moved = self.part("Add", flat, 1)
-        if self.call.attribute("align_corners", 0):
+        if self.call.flag("align_corners", 0):
             return self.part("Mul", self.part("Div", moved, 2), extent - 1)
         return self.part("Div", self.part("Sub", self.part("Mul", moved, extent), 1), 2)
 

@@ -80,7 +80,7 @@ def clipped_integers(call: Call) -> Tensor:
 def _mod(call: Call) -> Tensor:
     """The remainder has the sign of the divisor, with fmod that of the dividend."""
     call.count(2)
-    values, keeps_sign = [value_of(call, 0), value_of(call, 1)], call.attribute("fmod", 0) != 0
+    values, keeps_sign = [value_of(call, 0), value_of(call, 1)], call.flag("fmod", 0)
     element = common_element(values, INTEGERS)
 
     def build(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

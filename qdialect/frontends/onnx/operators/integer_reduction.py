@@ -24,7 +24,7 @@ _OPS: dict[str, type[IntegerReduceOp]] = {
 
 @imports_integers(*_OPS)
 def _reduction(call: Call) -> Tensor:
-    value, keep_dims = _terms(call), call.attribute("keepdims", 1) != 0
+    value, keep_dims = _terms(call), call.flag("keepdims", 1)
     common_element([value], ("i32", "i64"))
     axes, op_class = axes_of(call, len(value.shape)), _OPS[call.node.kind]
     if not axes:
@@ -57,7 +57,7 @@ def _cumsum(call: Call) -> Tensor:
     element = common_element([value], ("i32", "i64", "f32"))
     require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
     (axis,) = normalized_axes(axes, len(value.shape))
-    how = {name: call.attribute(name, 0) != 0 for name in ("exclusive", "reverse")}
+    how = {name: call.flag(name, 0) for name in ("exclusive", "reverse")}
 
     def emit(emitter: Emitter) -> Emitted:
         return emitter.build(CumSumOp, emitter.to_channels_first(value), element=element, axis=axis, **how), False

@@ -21,7 +21,7 @@ from qdialect.frontends.planning.tensors import Tensor, known
 def _trilu(call: Call) -> Tensor:
     """The upper or lower triangle of each matrix, from the k-th diagonal on; zeros elsewhere."""
     call.count(1, 2)
-    value, is_upper = value_of(call, 0), call.attribute("upper", 1) != 0
+    value, is_upper = value_of(call, 0), call.flag("upper", 1)
     require(len(value.shape) >= 2, f"input must have at least 2 dimensions, but got {len(value.shape)}")
     diagonals = call.integers(1) if call.optional(1) is not None else (0,)
     require(len(diagonals) == 1, f"k must have 1 entry, but got {len(diagonals)}")

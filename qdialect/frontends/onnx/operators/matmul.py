@@ -36,7 +36,7 @@ def _gemm(call: Call) -> Tensor:
 @imports("com.microsoft.QGemm")
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
-    columns = 0 if call.attribute("transB", 0) else 1
+    columns = 0 if call.flag("transB", 0) else 1
     qdq_group = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
     if call.optional(7) is None:
         return qdq_group
@@ -55,8 +55,9 @@ def _fused_matmul(call: Call) -> Tensor:
     call.count(2)
     alpha: float = call.attribute("alpha", 1.0)
     require(alpha > 0, f"alpha must be positive, but got {alpha}")
-    turns = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
-    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    turns = [call.flag(name, 0) for name in ("transA", "transB")]
+    turned = any(call.flag(name, 0) for name in ("transBatchA", "transBatchB"))
+    require(not turned, "transBatchA and transBatchB must be 0")
     data = _scaled(data_of(call.quantized(0)), alpha)
     return _Factors(data, call.quantized(1), *turns).product(None)
 
@@ -117,7 +118,7 @@ def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta:
     for name, operand in (("input", left), ("right operand", right)):
         require(len(operand.shape) == 2, f"{name} must have 2 dimensions, but got {len(operand.shape)}")
     data = _scaled(data_of(left), alpha)
-    factors = _Factors(data, right, call.attribute("transA", 0) != 0, call.attribute("transB", 0) != 0)
+    factors = _Factors(data, right, call.flag("transA", 0), call.flag("transB", 0))
     is_product = alpha == 1 and beta == 1
     factor = None if is_product or not has_beta else beta
     return factors.product(bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))

@@ -28,7 +28,7 @@ def _pooled(call: Call, window: Window, shape: Shape) -> Tensor:
 def _max_pool(call: Call) -> Tensor:
     """Of quantized values too, that no DequantizeLinear turned into f32 values."""
     call.count(1)
-    require(call.attribute("storage_order", 0) == 0, "storage_order must be 0")
+    require(not call.flag("storage_order", 0), "storage_order must be 0")
     shape = call.tensor(0).shape
     window = pool_window(call, shape)
     for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):

@@ -44,8 +44,9 @@ def _batch_normalization(call: Call) -> Tensor:
     That is the order in which ONNX Runtime's kernel rounds.
     """
     call.count(5)
+    call.ignore("momentum")
     source = call.f32(0)
-    require(call.attribute("training_mode", 0) == 0, "training_mode must be 0")
+    require(not call.flag("training_mode", 0), "training_mode must be 0")
     require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
     scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))
     with np.errstate(all="ignore"):

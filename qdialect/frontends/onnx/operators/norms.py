@@ -57,7 +57,7 @@ _NORMS = {
 @imports_f32(*_NORMS)
 def _norm(call: Call) -> Computed:
     shape, norm = call.f32(0).shape, _NORMS[call.node.kind]
-    axes, keep_dims = axes_of(call, len(shape)), call.attribute("keepdims", 1) != 0
+    axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         s = Arithmetic(emitter)
@@ -73,7 +73,7 @@ def _norm(call: Call) -> Computed:
 def _log_sum_exp(call: Call) -> Computed:
     """``m + log(sum(e^(x - m)))`` with the largest number m, where it is finite."""
     shape = call.f32(0).shape
-    axes, keep_dims = axes_of(call, len(shape)), call.attribute("keepdims", 1) != 0
+    axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
     after = reduced_shape(shape, axes, keep_dims)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:

@@ -6,7 +6,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
-from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.narrow_weights import dequantized_blocks, widened
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.run_time_parameters import (
@@ -73,6 +73,8 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     if len(scales) == 1:
         return Quantized(value.shape, value, scales, zero_points)
     rank = len(value.shape)
+    # One dimension is the axis whatever the node says, as in a bias that ONNX Runtime fuses.
+    axis = 0 if rank == 1 else axis
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     extent = value.shape[axis % rank]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
@@ -104,6 +106,9 @@ def quantized_by(call: Call, source: F32Tensor, scale: int, element: str) -> Val
 @imports("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
+    call.ignore("axis")
+    output: int = call.attribute("output_dtype", 0)
+    require(output in (0, F32), f"output must be f32, but got {element_name(output)}")
     call = widened(call, (0, 2))
     if call.attribute("block_size", 0) != 0:
         return Constant(dequantized_blocks(call))
@@ -121,6 +126,9 @@ def _dequantize_linear(call: Call) -> Tensor:
 def _quantize_linear(call: Call) -> Tensor:
     """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
+    call.ignore("axis", "saturate")
+    precision: int = call.attribute("precision", 0)
+    require(precision in (0, F32), f"precision must be f32, but got {element_name(precision)}")
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
     default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
     if has_run_time_parameters(call):

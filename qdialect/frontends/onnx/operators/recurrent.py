@@ -94,7 +94,7 @@ class Layer:
 
     @property
     def _is_batch_first(self) -> bool:
-        return self.call.attribute("layout", 0) != 0
+        return self.call.flag("layout", 0)
 
     @property
     def _ragged(self) -> Ragged | None:
@@ -116,6 +116,8 @@ class Layer:
 
     def _check(self, weights: Array, recurrence: Array) -> None:
         count = len(self._directions)
+        hidden: int = self.call.attribute("hidden_size", recurrence.shape[-1])
+        require(hidden == recurrence.shape[-1], f"hidden_size must be {recurrence.shape[-1]}, but got {hidden}")
         inputs = self._sequence.shape[2]
         require(recurrence.ndim == 3, f"input 2 must have 3 dimensions, but got {recurrence.ndim}")
         width = len(self.kind.gates) * recurrence.shape[2]
@@ -136,7 +138,7 @@ class Layer:
         own, inner = self._bias(index, order)
         matrix = np.ascontiguousarray(recurrence[index][order].T)
         cell = self.cell(Cell(self.kind.op_class, own + inner, matrix, attributes), index, order)
-        if call.node.kind == "GRU" and call.attribute("linear_before_reset", 0):
+        if call.node.kind == "GRU" and call.flag("linear_before_reset", 0):
             last = slice(2 * hidden, None)
             gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
             cell = replace(cell, bias=gates, inner_bias=inner[last], attributes={**attributes, "reset_after": True})
@@ -158,8 +160,10 @@ class Layer:
 
     @property
     def _clip(self) -> float:
+        if "clip" not in self.call.node.attributes:
+            return 0.0
         clip: float = self.call.attribute("clip", 0.0)
-        require(0 <= clip < np.inf, f"clip must be at least 0, but got {clip}")
+        require(0 < clip < np.inf, f"clip must be more than 0, but got {clip}")
         return clip
 
     def _functions(self, index: int) -> list[CellFunction]:
@@ -171,7 +175,7 @@ class Layer:
     def _of_functions(self, cell: Cell, index: int) -> Cell:
         """`cell` with its functions, its peepholes and its coupled gates: the dialect's where that has them."""
         functions, peepholes = self._functions(index), self._peepholes(index, cell.hidden)
-        is_coupled = self.call.attribute("input_forget", 0) != 0
+        is_coupled = self.call.flag("input_forget", 0)
         known = [one.activation for one in functions]
         if None not in known and peepholes is None and not is_coupled:
             names = [name for name, _ in self.kind.functions]

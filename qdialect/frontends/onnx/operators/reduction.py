@@ -24,9 +24,9 @@ def _arg(call: Call) -> Tensor:
     call.count(1)
     values, op_class = _eight_bit(call.tensor(0)), _ARG_OPS[call.node.kind]
     rank = len(call.tensor(0).shape)
-    axis, last = call.attribute("axis", 0), call.attribute("select_last_index", 0) != 0
+    axis, last = call.attribute("axis", 0), call.flag("select_last_index", 0)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    axes, keep_dims = (axis % rank,), call.attribute("keepdims", 1) != 0
+    axes, keep_dims = (axis % rank,), call.flag("keepdims", 1)
     if values is None:
         source, is_largest = call.tensor(0), call.node.kind == "ArgMax"
         return extreme_index(call, source, axis % rank, keep_dims=keep_dims, last=last, is_largest=is_largest)
@@ -51,7 +51,7 @@ def _eight_bit(source: Tensor) -> Value | None:
 def _extreme(call: Call) -> Tensor:
     """The quantized value of the extreme number is the extreme quantized value."""
     source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
-    axes, keep_dims = axes_of(call, len(source.shape)), call.attribute("keepdims", 1) != 0
+    axes, keep_dims = axes_of(call, len(source.shape)), call.flag("keepdims", 1)
     if not axes:
         return source
     element = source.parameters.element
@@ -67,7 +67,7 @@ def _extreme(call: Call) -> Tensor:
 
 @imports(*_SUM_OPS)
 def _sum(call: Call) -> Tensor:
-    source, keep_dims = call.quantized(0), call.attribute("keepdims", 1) != 0
+    source, keep_dims = call.quantized(0), call.flag("keepdims", 1)
     axes = axes_of(call, len(source.shape))
     if not axes:
         return source
@@ -80,6 +80,8 @@ def axes_of(call: Call, rank: int) -> tuple[int, ...]:
     call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
     require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {listed}")
-    if not listed and call.attribute("noop_with_empty_axes", 0) == 0:
+    # Read where it says nothing too: an attribute that no one reads is refused.
+    keeps_all = call.flag("noop_with_empty_axes", 0)
+    if not listed and not keeps_all:
         return tuple(range(rank))
     return tuple(sorted({axis % rank for axis in listed}))

@@ -117,6 +117,17 @@ class Call:
         check_type(name, value, "INTS" if default == [] else type_name(default))
         return value
 
+    def flag(self, name: str, default: int) -> bool:
+        """An attribute that must be 0 or 1: of other integers, some kernels take 1 alone for true."""
+        value = self.attribute(name, default)
+        require(value in (0, 1), f"attribute '{name}' must be 0 or 1, but is {value}")
+        return value == 1
+
+    def ignore(self, *names: str) -> None:
+        """Attributes of these names do not change what the node gives."""
+        for name in names:
+            self.node.attributes.get(name)
+
 
 def value_of(call: Call, index: int) -> Value:
     """Input `index` as a value of its own element type; what a DequantizeLinear gives is f32."""

@@ -32,7 +32,13 @@ _COORDINATES = {
     "align_corners": Coordinates.ALIGN_CORNERS,
     "tf_half_pixel_for_nn": Coordinates.TF_HALF_PIXEL,
 }
-_MODES = ("nearest", "linear", "bilinear", "cubic")
+_IRRELEVANT = {
+    "nearest": ("antialias", "cubic_coeff_a"),
+    "linear": ("nearest_mode", "cubic_coeff_a"),
+    "bilinear": ("nearest_mode", "cubic_coeff_a"),
+    "cubic": ("nearest_mode",),
+}
+"""Attributes that a mode does not read."""
 # Of images [N, C, H, W].
 _ROWS, _COLUMNS = 2, 3
 
@@ -114,10 +120,12 @@ def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates:
 def _resize(call: Call) -> Tensor:
     """Before operator set 11, which brought a third input, coordinates were asymmetric and rounded down."""
     is_old = call.node.kind == "Upsample" or len(call.inputs) == 2
+    call.ignore("extrapolation_value")
     source = call.tensor(0)
     shape = source.shape
     mode: str = call.attribute("mode", "nearest")
-    require(mode in _MODES, f"mode must be {' or '.join(_MODES)}, but got {mode}")
+    require(mode in _IRRELEVANT, f"mode must be {' or '.join(_IRRELEVANT)}, but got {mode}")
+    call.ignore(*_IRRELEVANT[mode])
     policy: str = call.attribute("keep_aspect_ratio_policy", "stretch")
     require(policy == "stretch", f"keep_aspect_ratio_policy must be stretch, but got {policy}")
     name = "asymmetric" if is_old else call.attribute("coordinate_transformation_mode", "half_pixel")
@@ -127,7 +135,7 @@ def _resize(call: Call) -> Tensor:
     # The result is centered on the input, which makes a difference where extents are rounded down alone.
     is_sound = name != "half_pixel_symmetric" or all(dimension.is_ratio for dimension in dimensions)
     require(is_sound, "scales of half_pixel_symmetric must be the ratios of the extents")
-    if mode == "cubic" or (mode != "nearest" and call.attribute("antialias", 0) != 0):
+    if mode == "cubic" or (mode != "nearest" and call.flag("antialias", 0)):
         return filtered(call, [(one.extent, one.size, one.scale) for one in dimensions], coordinates)
     if mode == "nearest":
         return _nearest(call, source, dimensions, coordinates, is_old)

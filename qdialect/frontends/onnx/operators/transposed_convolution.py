@@ -67,6 +67,7 @@ def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shap
         before, after = explicit_padding(call, rank) if mode == NOTSET else ((0,) * rank, (0,) * rank)
         output = tuple(extent - low - high for extent, low, high in zip(whole, before, after, strict=True))
     else:
+        call.ignore("pads")
         spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
         target = tuple(wanted[-rank:]) if wanted else spread
         require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")

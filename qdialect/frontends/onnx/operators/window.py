@@ -52,7 +52,7 @@ def pool_window(call: Call, shape: Shape) -> Window:
     window = declared_window(call, size, kernel)
     if call.attribute("auto_pad", NOTSET) in (SAME_UPPER, SAME_LOWER):
         _check_same(window, size)
-    if call.attribute("ceil_mode", 0):
+    if call.flag("ceil_mode", 0):
         window = _rounded_up(window, size)
     require(min(window.output) >= 1, f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}")
     return window
@@ -95,6 +95,8 @@ def padding_mode(call: Call) -> str:
     mode: str = call.attribute("auto_pad", NOTSET)
     known = (NOTSET, VALID, SAME_UPPER, SAME_LOWER)
     require(mode in known, f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, but got {mode}")
+    if mode != NOTSET:
+        call.ignore("pads")
     return mode
 
 

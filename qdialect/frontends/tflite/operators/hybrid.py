@@ -1,7 +1,8 @@
 """FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
 
-A fully connected layer quantizes each row by itself, a convolution each image, always around a zero point.  Padding is
-zero, which a zero point stands for exactly and which every range holds, so it is added before.
+A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's delegate
+takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
+holds, so it is added before.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
+from qdialect.frontends.tflite.operators.checks import check_scales, constant, dense_options, operands
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
-from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, symmetric
+from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, quantizer_of
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.late_dataclass import dataclass
@@ -58,24 +59,16 @@ def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
 @imports_hybrid("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Emission:
     """``bias + float32(sum) * (scale * weight_scale)`` of each row."""
-
-    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool]:
-        return options.FusedActivationFunction(), options.WeightsFormat(), bool(options.AsymmetricQuantizeInputs())
-
-    activation, weights_format, is_asymmetric = read_options(operator, tflite.FullyConnectedOptions, read)
-    default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
-    require(weights_format == default, f"weights format {weights_format} is not supported")
+    activation, is_asymmetric = dense_options(operator)
     data, weight, *rest = operands(operator, 2, 3)
     matrix = _weights(weight, 2, 0)
     f32_bounds(activation)
     channels, depth = matrix.shape
-    elements = math.prod(data.shape)
-    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
-    bias, count = _bias(rest, channels), elements // depth
+    bias, count = _bias(rest, channels), math.prod(data.shape) // depth
 
     def emit(emitter: Emitter) -> ir.Value:
         rows = emitter.reshape(emitter.value(data), (count, depth))
-        row = (asymmetric if is_asymmetric else symmetric)(emitter, rows, (1,))
+        row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, rows, (1,), ())
         start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
         parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
         total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
@@ -114,15 +107,15 @@ def _depthwise_conv_2d(operator: Operator) -> Emission:
 
 
 def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
-    """Every image has a scale of its own, and a zero point unless the weights have one scale for all channels."""
+    """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
     data, weight, *rest = operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
         require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
         taps = np.moveaxis(taps, 1, 3)
     channels, depth = taps.shape[0], taps.shape[3]
-    found = len(weight.scales)
-    is_single = found == 1 and axis == 0
+    found, groups = len(weight.scales), data.shape[3] // max(depth, 1)
+    is_single = len(set(weight.scales)) == 1 and axis == 0 and groups == 1
     require(
         is_single or found == channels, f"weight must have a scale for each of {channels} channels, but got {found}"
     )
@@ -134,21 +127,34 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
     size, window = (data.shape[1], data.shape[2]), (taps.shape[1], taps.shape[2])
     top, left, bottom, right = explicit_padding(windows.padding, size, window, windows.strides, windows.dilation)
     border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
-    how: dict[str, Any] = {"strides": windows.strides, "dilation": windows.dilation, "groups": data.shape[3] // depth}
+    how: dict[str, Any] = {"strides": windows.strides, "dilation": windows.dilation, "groups": groups}
     # Depthwise kernels and those of one weight scale multiply by the product of both scales.
     how["scale_last"] = not (axis or is_single)
 
     def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
         padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
-        quantized = symmetric if is_single else asymmetric
-        found = quantized(emitter, padded, (0, 1, 2, 3))
+        # The delegate leaves depthwise convolutions.
+        found = (asymmetric if axis else quantizer_of(emitter, is_asymmetric=not is_single))(
+            emitter, padded, (0, 1, 2, 3), ((0, 0), (top, bottom), (left, right), (0, 0))
+        )
         parts = (found.values, emitter.constant(taps), found.scale, found.zero_point)
         total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", weight_scales=weight.scales, **how)
         s = F32Builder(emitter, shape_of(total.type))
         biased = total if bias is None else s("addf", total, emitter.reshape(emitter.value(bias), (channels,)))
         return s.clamp(biased, windows.activation)
 
+    def of_pixels(emitter: Emitter) -> ir.Value:
+        rows = emitter.reshape(emitter.value(data), (math.prod(data.shape[:3]), depth))
+        found = quantizer_of(emitter, is_asymmetric=True)(emitter, rows, (1,), ())
+        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
+        parts = (found.values, emitter.constant(taps.reshape(channels, depth)), found.scale, found.zero_point, start)
+        total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+        total = F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
+        return emitter.reshape(total, (*data.shape[:3], channels))
+
     def emit(emitter: Emitter) -> ir.Value:
+        if emitter.is_delegated and axis == 0 and window == windows.strides == (1, 1) and groups == 1:
+            return of_pixels(emitter)
         value = emitter.value(data)
         results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
         return results[0] if images == 1 else emitter.concatenate(results, 0)

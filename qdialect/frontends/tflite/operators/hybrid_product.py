@@ -13,9 +13,9 @@ from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
-from qdialect.frontends.tflite.operators.product import adjoint_options, transposed
+from qdialect.frontends.tflite.operators.product import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
-from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, symmetric
+from qdialect.frontends.tflite.operators.run_time_ranges import quantizer_of
 
 _MAX_MATRICES = 64
 
@@ -26,9 +26,9 @@ def _batch_matmul(operator: Operator) -> Emission:
     transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
     data, weight = operands(operator, 2)
     check_scales(weight, "right operand")
-    found = len(weight.scales)
-    require(found == 1 and weight.zero_point == 0, f"right operand must have one scale and zero point 0, has {found}")
+    require(not any(weight.zero_points), "right operand must have zero point 0")
     matrices = constant(weight, "right operand")
+    check_columns(weight, matrices.ndim, transpose_rhs)
     require(min(len(data.shape), matrices.ndim) >= 2, "operands must have at least 2 dimensions")
     # Output channels first.
     matrices = matrices if transpose_rhs else np.swapaxes(matrices, -1, -2)
@@ -42,11 +42,10 @@ def _batch_matmul(operator: Operator) -> Emission:
     count = 1 if is_one else math.prod(leading)
     require(count <= _MAX_MATRICES, f"right operand must have at most {_MAX_MATRICES} matrices, but got {count}")
     flat, height = matrices.reshape(count, channels, depth), math.prod(lhs[:-1]) // count
-    quantized = asymmetric if is_asymmetric else symmetric
 
     def of_matrix(emitter: Emitter, value: ir.Value, index: int) -> ir.Value:
         part = take_slices(emitter, value, (Slice(index * height, 1, height), Slice(0, 1, depth)))
-        row = quantized(emitter, part, (1,))
+        row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, part, (1,), ())
         parts = (row.values, emitter.constant(np.ascontiguousarray(flat[index])), row.scale, row.zero_point, None)
         return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
 

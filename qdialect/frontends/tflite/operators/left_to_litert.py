@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+_STATE = "it keeps a state between calls"
 _REASONS: dict[str, tuple[str, ...]] = {
-    "it keeps a state between calls": (
+    _STATE: (
         *("ASSIGN_VARIABLE", "CALL_ONCE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_LOOKUP"),
         *("HASHTABLE_SIZE", "READ_VARIABLE", "VAR_HANDLE"),
     ),
@@ -45,6 +46,11 @@ def reason_of(kind: str) -> str:
     """Why an operator without a planner is refused."""
     name = kind.partition(":")[0]
     return _REASON_OF.get(name, "the schema does not name it")
+
+
+def keeps_state(kind: str) -> bool:
+    """Whether an operator has to do with what lives on between calls."""
+    return kind in _REASONS[_STATE]
 
 
 def kinds_with_reasons() -> frozenset[str]:

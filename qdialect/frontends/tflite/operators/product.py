@@ -108,6 +108,13 @@ def adjoint_options(operator: Operator) -> tuple[bool, bool, bool]:
     return read_options(operator, tflite.BatchMatMulOptions, read)
 
 
+def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:
+    """A right operand has one scale, or one for each column."""
+    axis = rank - 2 if is_transposed else rank - 1
+    fits = len(weight.scales) <= 1 or weight.axis == axis
+    require(fits, f"scales of the right operand must lie along axis {axis}, but got {weight.axis}")
+
+
 def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
     """Both operands of a product, which fit, and whether each is transposed."""
     transpose_lhs, transpose_rhs, _ = adjoint_options(operator)

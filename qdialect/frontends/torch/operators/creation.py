@@ -43,6 +43,7 @@ def _fill(call: Call) -> Result:
 
 def _filled(call: Call, number: object) -> Constant:
     """A constant of the shape and type of the node's result."""
+    call.ignore("self", "stride")
     (output,) = call.node.outputs
     element = element_of_result(call)
     require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")

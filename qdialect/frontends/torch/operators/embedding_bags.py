@@ -36,7 +36,7 @@ def _embedding_bag(call: Call) -> Result:
     require(padding in (None, -1), f"padding_idx must be -1, but got {padding}")
     rows = as_f32("weight", taken(call, call.tensor("weight"), call.tensor("indices"), 0))
     width = rows.shape[-1]
-    is_weighted = call.node.arguments.get("per_sample_weights") is not None
+    is_weighted = call.given("per_sample_weights") is not None
     operands = (rows, call.f32("per_sample_weights")) if is_weighted else (rows,)
 
     def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:

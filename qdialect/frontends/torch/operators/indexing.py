@@ -54,6 +54,8 @@ def axis_of(call: Call, rank: int) -> int:
 
 @imports("embedding.default")
 def _embedding(call: Call) -> Result:
+    # Of a gradient alone.
+    call.ignore("padding_idx")
     return taken(call, call.tensor("weight"), call.tensor("indices"), 0)
 
 
@@ -66,7 +68,7 @@ def _index_select(call: Call) -> Result:
 @imports("index.Tensor", "_unsafe_index.Tensor")
 def _index(call: Call) -> Result:
     """Index tensors broadcast; their dimensions replace the indexed ones, and come first where those are apart."""
-    source, entries = call.tensor("self"), call.node.arguments["indices"]
+    source, entries = call.tensor("self"), call.given("indices")
     found = {axis: call.results[entry.name] for axis, entry in enumerate(entries) if isinstance(entry, Ref)}
     tensors = {axis: result for axis, result in found.items() if not isinstance(result, tuple)}
     for tensor in tensors.values():

@@ -51,6 +51,8 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     "squeeze.default",
 )
 def _reshape(call: Call) -> Result:
+    # The noted shape says it.
+    call.ignore("dim")
     return _reshaped(call, call.tensor("input" if "input" in call.node.arguments else "self"))
 
 
@@ -184,7 +186,7 @@ def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) ->
 @imports("as_strided.default")
 def _strided(call: Call) -> Result:
     """Elements at distances in memory, which is that of the operand where this is contiguous."""
-    source = call.node.arguments["self"]
+    source = call.given("self")
     require(isinstance(source, Ref) and call.noted[source.name].is_contiguous, "operand must be contiguous")
     tensor, shape = call.tensor("self"), call.node.outputs[0].shape
     strides, begin = call.integers("stride", len(shape)), call.argument("storage_offset") or 0

@@ -91,6 +91,7 @@ def _to(call: Call) -> Result:
 @imports("copy.default")
 def _copy(call: Call) -> Result:
     """The elements of ``src`` in the shape and type of ``self``."""
+    call.ignore("self")
     return repeated(call, as_element(call, call.tensor("src"), element_of_result(call)), call.node.outputs[0].shape)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.common import Array, Shape, check_scale, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.plain import constant_of, value_of_tensor
 from qdialect.frontends.planning.planner import Result
@@ -28,15 +27,19 @@ from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 from qdialect.frontends.torch.tensors import Quantized
+from qdialect.late_dataclass import dataclass
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import QuantParams
 from qdialect.quant_math.choices import Scaling
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
+# Bytes of an integer in which differences of quantized values do not wrap around.
+_WIDE = 4
 _SPACE = "quantized_decomposed"
 
 
-def _number(call: Call, name: str) -> float:
+def number_of(call: Call, name: str) -> float:
+    """An argument that is one known number."""
     array = call.constant(name)
     require(array.size == 1, f"argument '{name}' must have 1 entry, but got {array.size}")
     return float(array.ravel()[0])
@@ -52,16 +55,23 @@ def quantized_element(call: Call, elements: Sequence[str] = _QUANTIZED) -> str:
 
 def quantized_bounds(call: Call, element: str) -> tuple[int, int]:
     """The least and the largest quantized value of a node."""
-    minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    minimum, maximum = (int(number_of(call, f"quant_{end}")) for end in ("min", "max"))
     low, high = ELEMENT_RANGES[element]
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     return minimum, maximum
 
 
+def whole_number_of(call: Call, name: str) -> int:
+    """An argument that is one known integer, whatever its type is."""
+    value = number_of(call, name)
+    require(value == int(value), f"argument '{name}' must be a whole number, but got {value:g}")
+    return int(value)
+
+
 def _parameters(call: Call) -> QuantizedTensorType:
     element = quantized_element(call)
-    scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
+    scale, zero_point = number_of(call, "scale"), whole_number_of(call, "zero_point")
     check_scale(scale, "scale")
     minimum, maximum = quantized_bounds(call, element)
     low, high = ELEMENT_RANGES[element]
@@ -103,7 +113,7 @@ def _quantize(call: Call) -> Result:
         return quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
     wide = wide_scale_of(call.tensor("scale"))
     if wide is not None:
-        element, point = quantized_element(call, EIGHT_BIT), int(_number(call, "zero_point"))
+        element, point = quantized_element(call, EIGHT_BIT), whole_number_of(call, "zero_point")
         value = call.f32("input").f32(call.plan, call.name)
         quantized = plainly_quantized(call, value, element, wide, point, Scaling.RECIPROCAL)
         return clip(call.plan, call.name, quantized, *quantized_bounds(call, element))
@@ -112,14 +122,18 @@ def _quantize(call: Call) -> Result:
 
 @imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
+    call.ignore("quant_min", "quant_max")
     at_run_time = run_time_parameters(call, rounds_last=False)
     if at_run_time is not None:
         return dequantized(call.name, quantized_values(call), at_run_time)
     wide = wide_scale_of(call.tensor("scale"))
     if wide is not None:
-        return plainly_dequantized(call, quantized_values(call), wide, int(_number(call, "zero_point")))
+        return plainly_dequantized(call, quantized_values(call), wide, whole_number_of(call, "zero_point"))
     parameters, values = _parameters(call), quantized_values(call)
     require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
+    # PyTorch rounds an integer to float32 before it subtracts.
+    holds = parameters.zero_point == 0 or parameters.element != "i32"
+    require(holds, f"zero point of i32 must be 0, but got {parameters.zero_point}")
     return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
 
 
@@ -133,50 +147,94 @@ def quantized_values(call: Call) -> Value:
     return source
 
 
-def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Integers, int]:
-    array = call.constant("scales")
+@dataclass(frozen=True)
+class Channels:
+    """Scales and zero points along an axis, as arrays of an entry for each index, and as numbers."""
+
+    scales: Array
+    zero_points: Array
+    axis: int
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether the zero points are integers, whatever their type is."""
+        return bool(np.all(self.zero_points == np.trunc(self.zero_points)))
+
+    @property
+    def numbers(self) -> tuple[Floats, Integers]:
+        """Scales and zero points."""
+        return tuple(map(float, self.scales)), tuple(map(int, self.zero_points))
+
+
+def channels_of(
+    call: Call, shape: Shape, names: tuple[str, str] = ("scales", "zero_points"), along: str = "axis"
+) -> Channels:
+    """The parameters by their `names`; the argument `along` is their axis."""
+    scales = call.constant(names[0]).ravel()
     # With others PyTorch computes in their type.
-    require(array.dtype == np.float32, f"argument 'scales' must be float32, but got {array.dtype}")
-    scales = tuple(float(scale) for scale in array.ravel())
-    for scale in scales:
-        # A channel's own scale has no lower bound, but it is a number.
-        require(0 <= scale < math.inf, f"scale must be finite and not negative, but got {scale}")
-    missing = call.result("zero_points") is None
-    points = np.zeros(len(scales)) if missing else call.constant("zero_points").ravel()
-    zero_points = tuple(int(point) for point in points)
-    axis, rank = call.integers("axis", 1)[0], len(shape)
+    require(scales.dtype == np.float32, f"argument '{names[0]}' must be float32, but got {scales.dtype}")
+    # A channel's own scale has no lower bound, but it is a number.
+    holds = np.isfinite(scales) & (scales >= 0)
+    require(bool(np.all(holds)), f"scale must be finite and not negative, but got {scales[~holds][:1]}")
+    missing = call.result(names[1]) is None
+    points = np.zeros(scales.shape, np.int64) if missing else call.constant(names[1]).ravel()
+    require(points.dtype.kind in "iuf", f"argument '{names[1]}' must be integers or floats, but got {points.dtype}")
+    axis, rank = call.integers(along, 1)[0], len(shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    extent = shape[axis % rank]
-    for what, count in (("scales", len(scales)), ("zero_points", len(zero_points))):
-        require(count == extent, f"{what} must have {extent} entries, but got {count}")
-    return scales, zero_points, axis % rank
+    for what, array in zip(names, (scales, points), strict=True):
+        require(
+            array.size == shape[axis % rank], f"{what} must have {shape[axis % rank]} entries, but got {array.size}"
+        )
+    return Channels(scales, points, axis % rank)
 
 
 @imports(f"{_SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
+    call.ignore("quant_min", "quant_max")
     values = quantized_values(call)
     require(
         values.element == quantized_element(call), f"input must be {quantized_element(call)}, but got {values.element}"
     )
-    scales, zero_points, axis = _channel_parameters(call, values.shape)
+    channels = channels_of(call, values.shape)
+    points = channels.zero_points
+    # PyTorch subtracts integers in the wider of both types.
+    is_wide = points.dtype.kind == "f" or points.dtype.itemsize >= _WIDE or not np.any(points)
+    require(is_wide, f"argument 'zero_points' must be int32 or int64, but got {points.dtype}")
+    if not channels.are_whole:
+        return Constant(_dequantized_by_floats(call, values, channels))
+    scales, zero_points = channels.numbers
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
-    return Quantized(values.shape, values, scales, zero_points, axis)
+    return Quantized(values.shape, values, scales, zero_points, channels.axis)
+
+
+def _dequantized_by_floats(call: Call, values: Value, channels: Channels) -> Array:
+    """With zero points that are not whole, as torchao has them for embeddings."""
+    data, points = values.data, channels.zero_points
+    require(data is not None, "argument 'zero_points' must be whole numbers where the input is not constant")
+    require(points.dtype == np.float32, f"argument 'zero_points' must be float32, but got {points.dtype}")
+    assert data is not None
+    call.plan.budget.spend_constant(values.shape, 4)
+    along = [1] * len(values.shape)
+    along[channels.axis] = -1
+    return (data.astype(np.float32) - points.reshape(along)) * channels.scales.reshape(along)
 
 
 @imports(f"{_SPACE}.quantize_per_channel.default")
 def _quantize_channels(call: Call) -> Result:
     element = quantized_element(call)
-    minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    minimum, maximum = (int(number_of(call, f"quant_{end}")) for end in ("min", "max"))
     require(
         (minimum, maximum) == ELEMENT_RANGES[element],
         f"quantized values must have all of {element}, but got [{minimum}, {maximum}]",
     )
     source = call.f32("input")
-    scales, zero_points, axis = _channel_parameters(call, source.shape)
+    channels = channels_of(call, source.shape)
+    require(channels.are_whole, "argument 'zero_points' must be whole numbers where the input is not constant")
+    scales, zero_points = channels.numbers
     value = source.f32(call.plan, call.name)
     attributes = {"scales": scales, "zero_points": zero_points, **PYTORCH.quantization}
-    return quantize_along(call.plan, call.name, value, element, axis, attributes)
+    return quantize_along(call.plan, call.name, value, element, channels.axis, attributes)
 
 
 @imports("getitem")

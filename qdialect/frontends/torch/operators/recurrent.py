@@ -100,7 +100,7 @@ def _packed(_: Call) -> Result:
 
 def _initial(call: Call) -> tuple[F32Tensor, ...]:
     """The initial states, one or those of an LSTM."""
-    given = call.node.arguments["hx"]
+    given = call.given("hx")
     tensors = call.tensors("hx") if isinstance(given, tuple) else (call.tensor("hx"),)
     return tuple(as_f32("hx", tensor) for tensor in tensors)
 

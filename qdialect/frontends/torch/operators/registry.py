@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -11,10 +12,28 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
+from qdialect.frontends.torch.calls import parameters_of
 from qdialect.frontends.torch.model import Node, Output, Ref
+from qdialect.frontends.torch.schemas import schema_of
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.late_dataclass import dataclass
 from qdialect.registry import Registry
+
+OF_NO_EFFECT = frozenset(
+    [
+        *("copy", "device", "layout", "memory_format", "non_blocking", "pin_memory"),
+        *("cudnn_enable", "cudnn_enabled", "implicit", "sorted"),
+        *("dropout", "generator", "momentum", "p", "scale_grad_by_freq", "sparse", "sparse_grad"),
+    ]
+)
+"""Arguments that change no number of an inference: where results lie, who computes them, and what training needs."""
+NOTED = frozenset(
+    [
+        *("dtype", "half_to_float", "out_dtype", "output_dtype"),
+        *("chunks", "end_dim", "shape", "size", "sizes", "split_size", "split_sizes", "start_dim"),
+    ]
+)
+"""Arguments that say which type and shape results have: programs note these of every result, and both are checked."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +45,42 @@ class Call:
     results: Mapping[str, Result]
     noted: Mapping[str, Output]
     """What the program says of tensors, by their names."""
+    taken: Collection[int] | None = None
+    """Which results others read, of an operator that gives several; None where that is not known."""
+    names_read: set[str] = field(default_factory=set[str])
+    """The arguments that the planner has asked for."""
 
     @property
     def name(self) -> str:
         """The program's name of the node."""
         return self.node.label
 
+    def given(self, name: str) -> Any:
+        """An argument as the node has it, None where it is left out."""
+        self.names_read.add(name)
+        return self.node.arguments.get(name)
+
+    def ignore(self, *names: str) -> None:
+        """Arguments that the operator has and does not compute with."""
+        self.names_read.update(names)
+
+    def check_read(self) -> None:
+        """Every argument that changes the result has been asked for, or is the one that is taken where none is given.
+
+        Raises `UnsupportedError` for another, which names it.
+        """
+        if schema_of(self.node.kind) is None:
+            return
+        for parameter in parameters_of(self.node.kind):
+            value = self.node.arguments.get(parameter.name, parameter.default)
+            ignored = parameter.name in self.names_read or parameter.name in OF_NO_EFFECT or parameter.name in NOTED
+            holds = ignored or parameter.is_default(value)
+            wanted = f"be {parameter.default}" if parameter.has_default else "not be there"
+            require(holds, f"argument '{parameter.name}' must {wanted}, but got {value}")
+
     def argument(self, name: str) -> Any:
         """An argument that is no tensor, None where it is left out."""
-        value = self.node.arguments.get(name)
+        value = self.given(name)
         require(not isinstance(value, Ref), f"argument '{name}' must be constant")
         return value
 
@@ -56,12 +102,12 @@ class Call:
 
     def reads(self, name: str) -> str | None:
         """The name of the tensor that an argument is; None where it is a number or left out."""
-        value = self.node.arguments.get(name)
+        value = self.given(name)
         return value.name if isinstance(value, Ref) else None
 
     def result(self, name: str) -> Result | None:
         """What an argument stands for; None where it is left out."""
-        value = self.node.arguments.get(name)
+        value = self.given(name)
         if isinstance(value, Ref):
             return self.results[value.name]
         return None if value is None else Constant(np.asarray(value))
@@ -75,7 +121,7 @@ class Call:
 
     def tensors(self, name: str) -> tuple[Tensor, ...]:
         """An argument that is a list of tensors."""
-        given = self.node.arguments.get(name)
+        given = self.given(name)
         refs = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
         found = [self.results[ref.name] for ref in refs if isinstance(ref, Ref)]
         require(len(found) == len(refs) > 0, f"argument '{name}' must be a list of tensors")

@@ -155,7 +155,7 @@ def _quotient(element: str) -> OfTwo:
 def _index_put(call: Call) -> Result:
     """Index tensors broadcast; where one of them is a mask, its elements are chosen instead."""
     is_sum = bool(call.argument("accumulate"))
-    data, entries = call.tensor("self"), call.node.arguments["indices"]
+    data, entries = call.tensor("self"), call.given("indices")
     found = {axis: call.results[entry.name] for axis, entry in enumerate(entries) if isinstance(entry, Ref)}
     tensors = {axis: result for axis, result in found.items() if not isinstance(result, tuple)}
     elements = [element_type(tensor) for tensor in tensors.values()]

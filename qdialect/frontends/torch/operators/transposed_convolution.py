@@ -58,6 +58,7 @@ def _either(call: Call) -> Result:
     """What PyTorch makes of all convolutions."""
     if call.argument("transposed"):
         return _transposed_convolution(call)
+    call.ignore("output_padding")
     rank = len(call.tensor("weight").shape)
     return convolution_of_volumes(call) if rank == 5 else convolution(call, rank)
 

@@ -28,6 +28,8 @@ def _add(operator: Operator) -> Emission:
     activation, is_pot = read_options(
         operator, tflite.AddOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
     )
+    # LiteRT takes options that are left out as all zero, unlike the schema.
+    is_pot = is_pot and operator.options_table is not None
     return _sum(operator, activation, is_pot, "arith.addi")
 
 
@@ -36,6 +38,8 @@ def _sub(operator: Operator) -> Emission:
     activation, is_pot = read_options(
         operator, tflite.SubOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
     )
+    # LiteRT takes options that are left out as all zero, unlike the schema.
+    is_pot = is_pot and operator.options_table is not None
     return _sum(operator, activation, is_pot, "arith.subi")
 
 

@@ -1,0 +1,164 @@
+"""Attributes of ONNX operators: each is read, or refused by name unless it says what its absence says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import defs
+from onnx_graphs import CONTRIB, ModelBuilder, drawn
+
+import qdialect
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.onnx.operators import registry
+from qdialect.reference import interpreter
+
+ORT: Any = import_module("onnxruntime")
+_FIRST = 7
+"""The first operator set of which ONNX Runtime has kernels."""
+_UNNAMED = {
+    "Attention": {"left_window_size", "right_window_size"},
+    "BatchNormalization": {"spatial"},
+    "BlackmanWindow": {"output_datatype", "periodic"},
+    "ConstantOfShape": {"value"},
+    "GroupNormalization": {"stash_type"},
+    "HammingWindow": {"output_datatype", "periodic"},
+    "HannWindow": {"output_datatype", "periodic"},
+    "LayerNormalization": {"stash_type"},
+    "RMSNormalization": {"stash_type"},
+    "Range": {"stash_type"},
+    "TopK": {"sorted"},
+}
+"""What no planner names: refused, or read where constants are evaluated."""
+X = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+
+
+def _schemas() -> Iterator[tuple[str, set[str]]]:
+    """The names of the attributes of each operator that has a planner, of every operator set."""
+    planned = set(registry.supported_operators())
+    for name in planned:
+        for version in range(_FIRST, defs.onnx_opset_version() + 1):
+            if "." not in name and defs.has(name, version, ""):
+                yield name, set(defs.get_schema(name, version, "").attributes)
+    for schema in import_module("onnxruntime.capi.onnxruntime_pybind11_state").get_all_operator_schema():
+        if schema.domain == CONTRIB and f"{CONTRIB}.{schema.name}" in planned:
+            yield f"{CONTRIB}.{schema.name}", set(schema.attributes)
+
+
+def _named(kind: str) -> set[str]:
+    """All texts in the code that an operator's planners may reach."""
+    planners = (registry._PLANNERS, registry._F32_PLANNERS, registry._INTEGER_PLANNERS)  # pyright: ignore[reportPrivateUsage]
+    waiting: list[tuple[Any, dict[str, Any]]] = [(planner, {}) for held in planners if (planner := held.get(kind))]
+    seen, found = set[int](), set[str]()
+    while waiting:
+        value, names = waiting.pop()
+        if isinstance(value, str):
+            found.add(value)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        waiting += [(part, names) for part in _parts(value, names)]
+        if isinstance(value, FunctionType):
+            waiting.append((value.__code__, value.__globals__))
+    return found
+
+
+def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
+    if isinstance(value, CodeType):
+        return [*value.co_consts, *(names[name] for name in value.co_names if name in names)]
+    if isinstance(value, FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or ()]
+    if isinstance(value, type):
+        is_own = value.__module__.startswith("qdialect.frontends.onnx")
+        return [*value.__bases__, *list(vars(value).values())] if is_own else []
+    if isinstance(value, cached_property):
+        return [value.func]
+    if isinstance(value, property | classmethod | staticmethod):
+        return [value.fget if isinstance(value, property) else value.__func__]
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return list(value) if isinstance(value, tuple | list | set | frozenset) else []
+
+
+def test_every_attribute_of_every_operator_set_is_named_by_a_planner() -> None:
+    named = {kind: _named(kind) for kind in registry.supported_operators()}
+    unnamed: dict[str, set[str]] = {}
+    for kind, attributes in _schemas():
+        unnamed.setdefault(kind, set()).update(attributes - named[kind])
+    assert {kind: found for kind, found in unnamed.items() if found} == _UNNAMED
+
+
+def _model(kind: str, attributes: dict[str, Any], version: int) -> bytes:
+    """An operator of X, or of its first three numbers and what it reads beside them."""
+    model = ModelBuilder()
+    inputs = [model.input("x", X.shape)]
+    if kind == "DequantizeLinear":
+        inputs = [model.constant(drawn((2, 3), np.int8)), model.constant(0.1)]
+    elif kind == "QuantizeLinear":
+        inputs += [model.constant(0.1)]
+    elif kind == "TopK":
+        inputs += [model.constant(np.array([2]))]
+    elif kind in ("Add", "LayerNormalization"):
+        inputs += [model.constant(X[0, 0, 0])]
+    model.node_of_many(kind, inputs, ["y", "indices"] if kind == "TopK" else ["y"], **attributes)
+    return model.finish("y", dtype=np.float32, version=version)
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], int]] = {
+    "output must be f32, but got float16": ("DequantizeLinear", {"output_dtype": 10}, 23),
+    "precision must be f32, but got float16": ("QuantizeLinear", {"precision": 10}, 23),
+    "attribute 'sorted' is not supported, but is 0": ("TopK", {"sorted": 0}, 17),
+    "attribute 'stash_type' is not supported, but is 11": ("LayerNormalization", {"stash_type": 11}, 17),
+    "attribute 'keepdims' must be 0 or 1, but is 2": ("ArgMax", {"keepdims": 2}, 17),
+    "attribute 'broadcast' is not supported, but is 1": ("Add", {"broadcast": 1}, 6),
+    "attribute 'unheard_of' is not supported, but is 'yes'": ("Relu", {"unheard_of": "yes"}, 17),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_attributes_that_change_what_is_computed_are_refused(reason: str) -> None:
+    with pytest.raises(ImportModelError) as raised:
+        import_onnx(_model(*REFUSED[reason]))
+    assert reason in str(raised.value)
+
+
+READ: list[tuple[str, dict[str, Any], int]] = [
+    ("TopK", {"sorted": 1}, 17),
+    ("DequantizeLinear", {"output_dtype": 1, "axis": 0}, 23),
+    ("LayerNormalization", {"stash_type": 1}, 17),
+    ("MaxPool", {"kernel_shape": [2, 2], "auto_pad": "VALID", "pads": [0, 0, 0, 0]}, 17),
+    ("Shrink", {"lambd": -1.0, "bias": 0.5}, 17),
+    ("MeanVarianceNormalization", {"axes": [2, 3]}, 17),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "version"), READ, ids=[kind for kind, *_ in READ])
+def test_attributes_that_are_read_or_change_nothing(kind: str, attributes: dict[str, Any], version: int) -> None:
+    content, data = _model(kind, attributes, version), X.copy()
+    data[0, 1] = 1
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {one.name: data for one in session.get_inputs()})
+    found = interpreter.run(import_onnx(content), [data for _ in session.get_inputs()])[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_dequantized_to_halves_is_rounded_to_them(tmp_path: Path) -> None:
+    """By ONNX Runtime."""
+    model = ModelBuilder()
+    data = model.input("x", (2, 6), np.int8)
+    halves = model.node("DequantizeLinear", data, model.constant(0.0107), output_dtype=10)
+    content = model.finish(model.node("Cast", halves, to=1), dtype=np.float32, version=23)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    values = drawn((2, 6), np.int8)
+    executable = qdialect.compile(path, fallback="framework", cache=False)
+    assert [region.runner for region in executable.regions] == ["ONNX Runtime"]
+    wanted = (values * np.float32(0.0107)).astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(executable(values)), wanted)

@@ -1,0 +1,141 @@
+"""Every argument of an operator is read, or the call is refused: none is ignored in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_functions import Function, check, drawn
+from torch_models import dequantized, quantized
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.planning.tensors import Plan
+from qdialect.frontends.torch import import_torch
+from qdialect.frontends.torch.model import Node
+from qdialect.frontends.torch.operators import Call, supported_operators
+from qdialect.frontends.torch.operators.registry import NOTED, OF_NO_EFFECT
+from qdialect.frontends.torch.schemas import defaults_of, schema_of
+
+DECOMPOSED: Any = torch.ops.quantized_decomposed
+
+
+def _refusal(kind: str, name: str) -> str:
+    """What is said of an argument that a planner does not ask for, where it asks for all others."""
+    schema = schema_of(kind)
+    node = Node("node", kind, {**defaults_of(schema, {}), name: "another"}, (), "")
+    read = {argument.name for argument in schema.arguments if argument.name != name}
+    try:
+        Call(Plan(), node, {}, {}, names_read=read).check_read()
+    except UnsupportedError as error:
+        return str(error)
+    return ""
+
+
+def test_what_no_planner_reads_is_refused_by_its_name() -> None:
+    wrong: list[str] = []
+    kinds = [kind for kind in supported_operators() if schema_of(kind) is not None]
+    for kind in kinds:
+        for argument in schema_of(kind).arguments:
+            is_free = argument.name in OF_NO_EFFECT | NOTED
+            if (f"argument '{argument.name}' must" in _refusal(kind, argument.name)) == is_free:
+                wrong.append(f"{kind}: {argument.name}")
+    assert wrong == []
+    assert len(kinds) > 290
+
+
+def _refused(function: Callable[[Any], Any], given: Tensor) -> str:
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(Function(function), (given,)))
+    return str(caught.value)
+
+
+INTEGERS = torch.arange(-20, 20, dtype=torch.int32).reshape(2, 20) % 7
+
+
+def test_results_of_another_type_are_refused() -> None:
+    values, scales, points = INTEGERS.to(torch.int8), torch.ones(2), torch.zeros(2, dtype=torch.int64)
+    bounds = (-128, 127, torch.int8)
+
+    def halves(x: Tensor) -> list[Tensor]:
+        of_channels = DECOMPOSED.dequantize_per_channel.default
+        return [
+            DECOMPOSED.dequantize_per_tensor.default(x, 0.05, 3, *bounds, out_dtype=torch.bfloat16),
+            of_channels(x, scales, points, 0, *bounds, out_dtype=torch.float16),
+            torch.softmax(x.float(), -1, dtype=torch.float64),
+            x.float().mean(dtype=torch.float64),
+        ]
+
+    message = _refused(halves, values)
+    for node, element in (
+        ("dequantize_per_tensor", "bfloat16"),
+        ("dequantize_per_channel", "float16"),
+        ("softmax", "float64"),
+        ("mean", "float64"),
+    ):
+        assert f"node '{node}'" in message
+        assert element in message.partition(f"node '{node}'")[2].partition("\n")[0]
+
+
+def test_zero_points_that_are_floats() -> None:
+    """Whole ones are integers; others make floats of constants, as PyTorch computes them, and are refused elsewhere."""
+    weight = torch.tensor(drawn(1, 6, 8).numpy() * 50).to(torch.int8)
+    scales, whole = drawn(2, 6).abs() + 0.1, torch.tensor([3.0, -2, 0, 0, 7, 128])
+    parts, bounds = whole + drawn(3, 6), (-128, 127, torch.int8)
+    dequantize, quantize = DECOMPOSED.dequantize_per_channel.default, DECOMPOSED.quantize_per_channel.default
+
+    def rows(i: Tensor, x: Tensor) -> list[Tensor]:
+        tables = [dequantize(weight, scales, points, 0, *bounds) for points in (whole, parts)]
+        columns = dequantize(weight.T, scales, parts, 1, *bounds)
+        found = [torch.nn.functional.embedding(i, table) for table in tables]
+        return [
+            *found,
+            x @ columns,
+            dequantize(quantize(x, scales[:5], whole[:5], 0, *bounds), scales[:5], whole[:5], 0, *bounds),
+        ]
+
+    check(rows, torch.tensor([[0, 5, 2], [1, 1, 4]]), drawn(4, 5, 8))
+    assert "must be whole numbers where the input is not constant" in _refused(
+        lambda x: quantize(x, scales, parts, 0, *bounds), drawn(5, 6, 8)
+    )
+    assert "must be whole numbers where the input is not constant" in _refused(
+        lambda q: dequantize(q, scales, parts, 0, *bounds), weight
+    )
+    # In the type of both PyTorch's difference wraps around.
+    assert "must be int32 or int64, but got int8" in _refused(
+        lambda q: dequantize(q, scales, whole.to(torch.int8), 0, *bounds), weight
+    )
+
+
+def test_an_order_of_equal_numbers_that_pytorch_does_not_define() -> None:
+    """The numbers in order are the same, whatever stands where; and of floats equal ones are not expected."""
+
+    def ordered(i: Tensor, x: Tensor) -> list[Tensor]:
+        values = [torch.sort(i)[0], torch.topk(i, 3)[0], torch.kthvalue(i, 2)[0], torch.median(i, 1)[1]]
+        stable = [torch.sort(i, stable=True)[1], torch.sort(i[:, :16])[1], torch.argsort(i, stable=True)]
+        return [*values, *stable, *torch.topk(x, 3)]
+
+    check(ordered, INTEGERS, drawn(6, 3, 30))
+    unstable: list[Callable[[Any], Any]] = [
+        lambda i: torch.sort(i)[1],
+        lambda i: torch.topk(i, 3)[1],
+        lambda i: torch.kthvalue(i, 2)[1],
+        lambda i: torch.argsort(i),
+        lambda i: torch.topk(dequantized(quantized(i.float(), 0.5, 3, torch.int8), 0.5, 3, torch.int8), 2)[1],
+    ]
+    for function in unstable:
+        assert "must be stable where indices" in _refused(function, INTEGERS)
+
+
+def test_a_nan_is_the_integer_0_once_it_is_quantized() -> None:
+    x = torch.tensor([[float("nan"), 1.0, float("inf"), -float("inf")]] * 2)
+    scales, points = torch.tensor([0.5, 0.25]), torch.tensor([3, -5])
+
+    def both(x: Tensor) -> list[Tensor]:
+        channels = DECOMPOSED.quantize_per_channel.default(x, scales, points, 0, -128, 127, torch.int8)
+        return [quantized(x, 0.5, 7, dtype) for dtype in (torch.int8, torch.uint8, torch.int16)] + [channels]
+
+    check(both, x)

@@ -1,0 +1,7 @@
+"""Measures operators beside their frameworks."""
+
+import sys
+from pathlib import Path
+
+# What the tests share: recordings, tolerances.
+sys.path.append(str(Path(__file__).parents[2] / "test"))

@@ -1,0 +1,100 @@
+"""Campaigns: networks and damaged files drawn from seeds, without end where one has the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from qdialect import target
+from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
+from tools.evidence.damaged_files import outcome_of_damage
+from tools.evidence.drawn_networks import drawn, quantized
+from tools.evidence.onnx_cases import case_of_model, onnxruntime
+from tools.evidence.outcomes import Outcome, Rank
+from tools.evidence.quantized_networks import quantized_case
+
+
+def graph_case(seed: int) -> Case:
+    """A drawn network, three of four with quantized values, and what ONNX Runtime gives."""
+    rng = np.random.default_rng(seed)
+    model, inputs = drawn(rng, is_open=seed % 5 == 0)
+    is_quantized = seed % 4 > 0
+    if is_quantized:
+        model = quantized(rng, model, values_of(model, inputs))
+    return case_of_model(model.SerializeToString(), inputs, int(is_quantized))
+
+
+def values_of(model: onnx.ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:
+    """Every input and what every node gives; raises `InvalidCaseError` where ONNX Runtime refuses the model."""
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    names = [node.output[0] for node in copy.graph.node]
+    del copy.graph.output[:]
+    copy.graph.output.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names)
+    given = {one.name: value for one, value in zip(copy.graph.input, inputs, strict=True)}
+    try:
+        session = onnxruntime.InferenceSession(copy.SerializeToString(), providers=["CPUExecutionProvider"])
+        return given | dict(zip(names, session.run(None, given), strict=True))
+    except Exception as error:
+        raise InvalidCaseError(str(error)) from error
+
+
+def drawn_variants(seed: int) -> Sequence[Variant]:
+    """This CPU on one to three threads, and one more kind of code; of an open batch, calls of any batch as well."""
+    rng = np.random.default_rng(seed)
+    kinds = [kind for kind, one in target.TARGETS.items() if one.features <= target.host_features()]
+    other = str(rng.choice([*kinds, "host,portable"]))
+    batch = "dynamic" if seed % 5 == 0 else 1
+    return (
+        Variant("host", int(rng.integers(1, 4)), is_saved=bool(rng.random() < 0.2)),
+        Variant(other, int(rng.integers(1, 4)), batch=batch),
+    )
+
+
+def _outcome_of_case(make: Callable[[int], Case], seed: int) -> Outcome:
+    try:
+        case = make(seed)
+    except InvalidCaseError as error:
+        return Outcome(Rank.INVALID, str(error)[:160])
+    return outcome_of(case, drawn_variants(seed))
+
+
+def outcome_of_graph(seed: int) -> Outcome:
+    return _outcome_of_case(graph_case, seed)
+
+
+def outcome_of_model(seed: int) -> Outcome:
+    return _outcome_of_case(quantized_case, seed)
+
+
+CAMPAIGNS: Mapping[str, Callable[[int], Outcome]] = {
+    "graphs": outcome_of_graph,
+    "models": outcome_of_model,
+    "files": outcome_of_damage,
+}
+"""By name, what is made of a seed."""
+CASES: Mapping[str, Callable[[int], Case]] = {"graphs": graph_case, "models": quantized_case}
+"""The cases of the campaigns that have a model for each seed."""
+
+
+def outcome_of_seed(task: tuple[str, int]) -> Outcome:
+    """What a worker does with the name of a campaign and a seed."""
+    return CAMPAIGNS[task[0]](task[1])
+
+
+def keep(name: str, seed: int, folder: Path) -> Path | None:
+    """Write the model and the arrays of a seed, for who looks into it; none where it has no model."""
+    if name not in CASES:
+        return None
+    case = CASES[name](seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{seed}{case.suffix}"
+    path.write_bytes(case.model)
+    arrays: dict[str, Any] = {f"in_{k}": value for k, value in enumerate(case.inputs)}
+    arrays |= {f"ref_{k}": value for k, value in enumerate(case.wanted)}
+    np.savez(path.with_suffix(".npz"), **arrays)
+    return path

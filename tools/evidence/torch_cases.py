@@ -1,0 +1,107 @@
+"""PyTorch's own samples of its operators (`op_db`), exported as users export models, beside eager PyTorch."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tools.evidence.case import Array, Case, InvalidCaseError, Key, Source
+
+_DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
+_SAMPLES = 3
+_LARGEST = 1 << 16
+
+
+class TorchCases(Source):
+    """The first samples of each operator and type; the form is ``exported``."""
+
+    name = "torch"
+
+    def rows(self) -> Iterator[Key]:
+        for name, one in _operators().items():
+            for dtype in _DTYPES:
+                if dtype in one.dtypes:
+                    for number in range(_SAMPLES if dtype != torch.float16 else 1):
+                        yield Key(
+                            name.partition("#")[0], str(dtype).removeprefix("torch."), "exported", f"{name}/{number}"
+                        )
+
+    def case(self, key: Key) -> Case:
+        name, _, number = key.origin.rpartition("/")
+        torch.default_generator.manual_seed(0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _case(_operators()[name], getattr(torch, key.types), int(number))
+        except Exception as error:
+            raise InvalidCaseError(f"{type(error).__name__}: {error}") from error
+
+
+class _Call(torch.nn.Module):
+    """A call of an operator whose tensors are inputs of the module and whose other arguments are fixed."""
+
+    def __init__(self, operator: Any, leaves: list[Any], structure: Any) -> None:
+        super().__init__()
+        self.operator, self.leaves, self.structure = operator, leaves, structure
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(one, torch.Tensor) else one for one in self.leaves]
+        arguments, options = pytree.tree_unflatten(leaves, self.structure)
+        return self.operator(*arguments, **options)
+
+
+def _case(operator: Any, dtype: torch.dtype, number: int) -> Case:
+    samples = operator.sample_inputs("cpu", dtype, requires_grad=False)
+    sample = next((one for index, one in enumerate(samples) if index == number), None)
+    if sample is None:
+        raise InvalidCaseError("there are fewer samples")
+    leaves, structure = pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
+    tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
+    if sum(one.numel() for one in tensors) > _LARGEST:
+        raise InvalidCaseError("sample is large")
+    return case_of_module(_Call(operator.get_op(), leaves, structure).eval(), tensors)
+
+
+def case_of_module(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Case:
+    """What eager PyTorch gives, and the exported program; raises `InvalidCaseError` where two runs differ."""
+    copies = [tuple(one.clone() for one in tensors) for _ in range(3)]
+    with torch.no_grad():
+        first, again = (pytree.tree_leaves(module(*copy)) for copy in copies[:2])
+        program = torch.export.export(module, copies[2], strict=False)
+    wanted = [_array(one) for one in first]
+    if not all(one.tobytes() == _array(other).tobytes() for one, other in zip(wanted, again, strict=True)):
+        raise InvalidCaseError("results differ from run to run")
+    return Case(".pt2", _saved(program), tuple(_array(one) for one in tensors), tuple(wanted))
+
+
+def sample_program() -> bytes:
+    """A small exported program, as a file."""
+    module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU())
+    return _saved(torch.export.export(module.eval(), (torch.zeros(2, 8),), strict=False))
+
+
+def _saved(program: torch.export.ExportedProgram) -> bytes:
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return file.getvalue()
+
+
+def _array(value: Any) -> Array:
+    if not isinstance(value, torch.Tensor):
+        raise InvalidCaseError("a result is no tensor")
+    return value.detach().resolve_conj().resolve_neg().contiguous().numpy()
+
+
+@cache
+def _operators() -> Mapping[str, Any]:
+    """By name, with the variant where there are several."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return {one.name + (f"#{one.variant_test_name}" if one.variant_test_name else ""): one for one in op_db}

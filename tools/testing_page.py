@@ -1,0 +1,52 @@
+"""docs/testing.md: what proves that results are right, and how much of it was run."""
+
+from tools.evidence import campaign_counts
+
+TEXT = """\
+# Testing
+
+`make test` runs everything that CI checks: types, style, names, generated pages, lit and pytest. This page is about
+what looks for faults that no test names.
+
+## Evidence
+
+`make evidence` compiles models of single operators and compares each with its framework: the node cases of the package
+`onnx` beside ONNX Runtime, the samples of PyTorch's operator tests (`op_db`) beside eager PyTorch, recorded quantized
+operators beside what LiteRT and ONNX Runtime gave. Each is compiled for the CPU that runs it, and in one more way: for
+another kind of CPU, for two threads, or saved and loaded. [evidence/](evidence/) keeps the outcome, a row for each
+model, and [operators.md](operators.md) shows it as tables. `make test` measures a sample of the rows again, `.ci/slow`
+all of them; a row that became worse fails.
+
+```text
+make evidence                                       # all rows, about an hour on one core
+make evidence EVIDENCE_ARGS="onnx --operator Clip"  # the rows of an operator
+make evidence EVIDENCE_ARGS=--check                 # write nothing, fail where a row became worse
+```
+
+## Campaigns
+
+A campaign draws its cases from seeds, each in a process of its own with a limit of time. The model of a seed that ends
+in a fault is kept in `build/campaigns`.
+
+- **graphs**: ONNX networks of convolutions, products, pools, normalizations and movements, in f32 or with quantized
+  values between the nodes, of two to four dimensions, with open and with empty batches; compiled for two kinds of CPU
+  and one to three threads, and compared with ONNX Runtime with and without its optimizer.
+- **models**: drawn networks that the frameworks' own tools quantize: ONNX Runtime's static and dynamic quantizers, and
+  torchao's.
+- **files**: files of every format with bits flipped, parts removed or repeated: each ends in an error of the project,
+  or runs.
+
+`make fuzz-graphs N=20000` runs the next 20,000 seeds, `fuzz-models` and `fuzz-files` likewise. What was run so far:
+
+"""
+END = """
+## A smaller model
+
+`qdialect-reduce model.onnx --test ./is_wrong.sh -o small.onnx` makes a `.mlir` or `.onnx` file smaller while a command
+exits with 0 for it, in the manner of `mlir-reduce` and `llvm-reduce`.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    return "\n".join([TEXT.rstrip(), "", *campaign_counts.table(), END.rstrip(), ""])
