@@ -74,7 +74,8 @@ class Groups:
         None where something else is in between.
         """
         has_moved, giver = False, self._readers.giver(node.inputs[index])
-        if giver is not None and node.kind in _PADDED and self._is_border(giver):
+        is_padded = node.kind in _PADDED and node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+        if giver is not None and is_padded and self._is_border(giver):
             giver = self._readers.giver(giver.inputs[0])
         while giver is not None and giver.kind in (*NOTHING, *MOVEMENTS):
             has_moved |= giver.kind in MOVEMENTS
