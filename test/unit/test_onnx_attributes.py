@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -80,11 +80,14 @@ def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
         return [*value.__bases__, *list(vars(value).values())] if is_own else []
     if isinstance(value, cached_property):
         return [value.func]
-    if isinstance(value, property | classmethod | staticmethod):
-        return [value.fget if isinstance(value, property) else value.__func__]
+    if isinstance(value, property):
+        return [value.fget]
+    if isinstance(value, classmethod | staticmethod):
+        return [getattr(value, "__func__", None)]
     if isinstance(value, dict):
-        return [*value.keys(), *value.values()]
-    return list(value) if isinstance(value, tuple | list | set | frozenset) else []
+        entries = cast("dict[Any, Any]", value)
+        return [*entries.keys(), *entries.values()]
+    return [*cast("list[Any]", value)] if isinstance(value, tuple | list | set | frozenset) else []
 
 
 def test_every_attribute_of_every_operator_set_is_named_by_a_planner() -> None:
