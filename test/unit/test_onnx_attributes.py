@@ -83,7 +83,7 @@ def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
     if isinstance(value, property):
         return [value.fget]
     if isinstance(value, classmethod | staticmethod):
-        return [getattr(value, "__func__", None)]
+        return [cast("Any", value).__func__]
     if isinstance(value, dict):
         entries = cast("dict[Any, Any]", value)
         return [*entries.keys(), *entries.values()]
