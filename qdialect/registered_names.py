@@ -141,8 +141,8 @@ REGISTERED: Mapping[str, str] = {
             TANH
     """,
     "qdialect.frontends.tflite.operators integer importer": """
-        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN REDUCE_PROD
-            SQUARED_DIFFERENCE SUB SUM
+        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MEAN MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN
+            REDUCE_PROD SIGN SQUARED_DIFFERENCE SUB SUM
         scattering: SCATTER_ND
         sparse_to_dense: SPARSE_TO_DENSE
     """,
