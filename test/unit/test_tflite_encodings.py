@@ -190,7 +190,7 @@ def test_every_option_is_read() -> None:
     text = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
     unread: set[str] = set()
     for name in vars(tflite.BuiltinOptions):
-        table = getattr(tflite, name, None)
+        table: type | None = getattr(tflite, name, None)
         if not name.endswith("Options") or table is None or name in _LEFT:
             continue
         fields = {
