@@ -26,6 +26,7 @@ from qdialect.frontends.planning.plain import (
 )
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.torch.calls import widened
 from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
 
 # In the order of PyTorch's promotion, within a kind by width.
@@ -44,7 +45,7 @@ def as_element(call: Call, tensor: Tensor, element: str) -> Tensor:
         return tensor
     require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")
     if isinstance(tensor, Constant):
-        return Constant(cast_array(tensor.array, element))
+        return Constant(cast_array(widened(tensor.array), element))
     value = value_of_tensor(call, tensor)
     return tensor_of(unary(call, value, element, lambda s, x: converted(s, x, found, element)))
 
