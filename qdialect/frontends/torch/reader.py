@@ -224,6 +224,10 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _array(tensor: Any) -> Array:
+    if not _is_tensor(tensor):
+        raise ImportModelError(
+            f"constants must be tensors, but got a {type(tensor).__name__}, as of a branch or a loop"
+        )
     if not _is_readable(tensor):
         raise ImportModelError(f"constants must be of a type of NumPy, but got {tensor.dtype}")
     return np.array(tensor.contiguous().numpy(force=True))
