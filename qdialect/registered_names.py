@@ -141,8 +141,8 @@ REGISTERED: Mapping[str, str] = {
             TANH
     """,
     "qdialect.frontends.tflite.operators integer importer": """
-        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN REDUCE_PROD
-            SQUARED_DIFFERENCE SUB SUM
+        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MEAN MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN
+            REDUCE_PROD SIGN SQUARED_DIFFERENCE SUB SUM
         scattering: SCATTER_ND
         sparse_to_dense: SPARSE_TO_DENSE
     """,
@@ -284,7 +284,7 @@ REGISTERED: Mapping[str, str] = {
         reshape: qnn.reshape
         resize: qnn.resize_bilinear qnn.resize_nearest
         row_group: row_group
-        scan: qnn.cumsum qnn.rank
+        scan: qnn.cumsum qnn.top_k
         slice: qnn.slice
         softmax: qnn.softmax
         tables: qnn.abs qnn.clip qnn.elu qnn.erf qnn.exp qnn.gelu qnn.hardswish qnn.leaky_relu qnn.log qnn.lut qnn.relu
@@ -319,6 +319,6 @@ REGISTERED: Mapping[str, str] = {
         recurrent_evaluators: qnn.dynamic_lstm qnn.f32_gru qnn.f32_lstm qnn.f32_rnn
         reduction_evaluators: qnn.arg_max qnn.arg_min qnn.l2_normalize qnn.reduce_max qnn.reduce_min qnn.sum
         resize_evaluators: qnn.resize_bilinear qnn.resize_nearest
-        scan_evaluators: qnn.cumsum qnn.rank
+        scan_evaluators: qnn.cumsum qnn.top_k
     """,
 }

@@ -272,18 +272,31 @@ def _parts(x: Tensor) -> tuple[Tensor, ...]:
     return y[::2, ::3], y[:, :1].expand(3, 4), (x + 1)[:, 1:], y.unfold(1, 3, 1)
 
 
-def test_results_that_leave_room_or_repeat() -> None:
+def test_results_with_gaps_or_repetitions() -> None:
     found, wanted = compiled(_parts)(rows()), _parts(rows())
     assert list(map(values, found)) == list(map(values, wanted))
     assert [one.stride() for one in found] == [one.stride() for one in wanted]
 
 
+def _doubled(row: Tensor) -> Tensor:
+    return row * 2 + row.sum()
+
+
 def _mapped(x: Tensor) -> Any:
-    return import_module("torch.func").vmap(lambda row: row * 2 + row.sum())(x)
+    return import_module("torch.func").vmap(_doubled)(x)
+
+
+def _raised(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def _lowered(x: Tensor) -> Tensor:
+    return x - 1
 
 
 def _chosen(x: Tensor) -> Any:
-    return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
+    choose: Any = vars(torch)["cond"]
+    return choose(x.sum() > 0, _raised, _lowered, (x,))
 
 
 @pytest.mark.parametrize("model", [_mapped, _chosen])
@@ -413,7 +426,7 @@ def test_numbers_that_change() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fallback": "no"}, "option 'fallback' must be 'framework' or 'none', but got 'no'"),
+        ({"fallback": "no"}, "'fallback' must be one of 'framework', 'none', but got 'no'"),
         ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
     ],
 )
