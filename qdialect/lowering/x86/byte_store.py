@@ -25,6 +25,7 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.views import may_meet
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
@@ -33,7 +34,7 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.packs import ADD_WORDS, PACK_BYTES, PACK_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
-from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
+from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import Tile
 from qdialect.lowering.x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure
@@ -192,7 +193,7 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
     if found is None or isinstance(found, MatchFailure):
         return found or MatchFailure("table must have 256 bytes")
     # It is read where bytes are stored, and after the first of them.
-    if not is_unwritten(gather, op) or root(found.table) == root(op.operands[1]):
+    if not is_unwritten(gather, op) or may_meet(found.table, op.operands[1]):
         return MatchFailure("table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
 
