@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     )
     from qdialect.dialect import build
     from qdialect.externals.function import ExternalFunction
-    from qdialect.fallback import Fallback, FallbackWarning
+    from qdialect.fallback import FallbackWarning
     from qdialect.full_contexts import make_context, parse, read_model
+    from qdialect.options import Fallback
     from qdialect.passes.pass_base import CompositePass, Pass
     from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
     from qdialect.passes.registry import register as register_pass
@@ -108,17 +109,32 @@ def compile(
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
+      InputError: an option is unknown, or nothing would use it.
       CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or
         `externals` lacks a function.
       LoadError: a library of `externals` cannot be loaded.
     """
-    if cache and not tune and isinstance(model, str | Path) and isinstance(batch, int) and not externals:
+    with LATE_IMPORTS:
+        from qdialect.options import CompileOptions
+
+    options = CompileOptions(
+        target=target,
+        threads=threads,
+        batch=batch,
+        dims=dims,
+        profile=profile,
+        signature=signature,
+        trust=trust,
+        fallback=fallback,
+        workspaces=workspaces,
+        cache=cache,
+        tune=tune,
+    )
+    if cache and not tune and isinstance(model, str | Path) and not options.is_dynamic and not externals:
         with LATE_IMPORTS:
-            from qdialect.cache.keys import Request
             from qdialect.compiled_before import compiled_before
 
-        request = Request(target, threads, batch, {}, profile, signature, trust, fallback)
-        found = compiled_before(Path(model), request, dims, workspaces)
+        found = compiled_before(Path(model), options)
         if found is not None:
             return found
     # Not a decorator: a warning names the caller's line.
@@ -128,21 +144,7 @@ def compile(
             from qdialect.jobs import using
 
         with using(jobs):
-            return compile_model(
-                model,
-                target=target,
-                threads=threads,
-                batch=batch,
-                dims=dims,
-                profile=profile,
-                trust=trust,
-                signature=signature,
-                fallback=fallback,
-                externals=externals,
-                workspaces=workspaces,
-                cache=cache,
-                tune=tune,
-            )
+            return compile_model(model, options, externals)
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:

@@ -11,7 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from qdialect.late_imports import UNINTERRUPTED
+from qdialect.limits import check_stack
 
+# What the libraries do when they are loaded takes more than a thread may have.
+check_stack()
 with UNINTERRUPTED:
     from torch_mlir import ir, passmanager, rewrite
     from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation

@@ -13,7 +13,8 @@ from qdialect.batching.sizes import SIZES
 from qdialect.diagnostics import CompileError, ImportModelError, QDialectError
 from qdialect.fallback import is_unsupported
 from qdialect.late_dataclass import dataclass
-from qdialect.model_files import ImportOptions, OpenShapes, open_shapes
+from qdialect.model_files import OpenShapes, open_shapes
+from qdialect.options import ImportOptions
 from qdialect.runtime.base import Executable
 from qdialect.shaped import BatchShapedExecutable
 

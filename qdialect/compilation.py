@@ -12,85 +12,95 @@ from typing import TYPE_CHECKING
 from qdialect._mlir import ir
 from qdialect.cache import model_files
 from qdialect.cache.executable import CachedExecutable
-from qdialect.cache.keys import Request
 from qdialect.cache.store import Store, open_store
 from qdialect.diagnostics import InputError
-from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
+from qdialect.fallback import FallbackWarning, compile_file, summary
 from qdialect.files import noted_files
 from qdialect.jobs import active, using
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.model_files import ImportOptions, OpenShapes, open_shapes, read_model
+from qdialect.log import LOG, tell_float32
+from qdialect.model_files import OpenShapes, open_shapes, read_model
+from qdialect.options import DYNAMIC, CompileOptions, ImportOptions
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.external_bindings import External
-from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
+from qdialect.shaped import ShapedExecutable
 from qdialect.tuning.compilation import compile_tuned
 
 if TYPE_CHECKING:
     from qdialect.batching.network import BatchNetwork
 
-DYNAMIC = "dynamic"
-"""A batch of any size."""
-
 
 def compile_model(
-    model: str | Path | ir.Module,
-    *,
-    target: str,
-    threads: int,
-    batch: int | str,
-    dims: Mapping[str, Extent],
-    profile: str,
-    trust: bool,
-    signature: str,
-    fallback: Fallback | None,
-    externals: Mapping[str, External],
-    workspaces: int | None,
-    cache: bool,
-    tune: bool,
+    model: str | Path | ir.Module, options: CompileOptions, externals: Mapping[str, External]
 ) -> Executable:
-    """A model file or a module as an executable; the arguments are those of `qdialect.compile`.
+    """A model file or a module as an executable.
 
     What is compiled later, for other extents, is compiled with as many jobs.
     """
-    is_dynamic = _is_dynamic(batch)
-    if tune and (is_dynamic or externals):
-        other = f"batch='{DYNAMIC}'" if is_dynamic else "externals"
+    if options.tune and (options.is_dynamic or externals):
+        other = f"batch='{DYNAMIC}'" if options.is_dynamic else "externals"
         raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
-    if isinstance(model, ir.Module) and is_dynamic:
-        return _batched(_fixed_batch(model), target=target, threads=threads, workspaces=workspaces, externals=externals)
-    ranges, fixed = ranges_of(dims), fixed_extents(dims)
-    options = ImportOptions(1 if isinstance(batch, str) else batch, fixed, profile, trust, signature)
-    if externals and not is_dynamic:
-        module = model if isinstance(model, ir.Module) else read_model(model, options)
-        return compile_module(module, target=target, threads=threads, externals=externals, workspaces=workspaces)
-    store = open_store() if cache else None
     if isinstance(model, ir.Module):
-        return compile_tuned(model, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
+        return _of_module(model, options, externals)
+    path, importing, jobs = Path(model), options.importing, active()
+    if externals and not options.is_dynamic:
+        return _whole(read_model(path, importing), options, externals)
+    store = open_store() if options.cache else None
 
-    path, jobs = Path(model), active()
-
-    def compiled(options: ImportOptions) -> Executable:
-        request = Request(target, threads, options.batch, options.dims, profile, signature, trust, fallback, tune)
+    def compiled(one: ImportOptions) -> Executable:
         with using(jobs):
-            return compile_shape(path, request, store, workspaces)
+            return compile_shape(path, replace(options, batch=one.batch, dims=one.dims), store)
 
     compile_ = compiled
-    if is_dynamic:
-        any_size = partial(_batched, target=target, threads=threads, workspaces=workspaces, externals=externals)
+    if options.is_dynamic:
+        any_size = partial(_batched, options=options, externals=externals)
         compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
-    executable = compile_(options)
-    told = summary(executable) if fallback is None else ""
+    executable = compile_(importing)
+    if executable.is_float32:
+        tell_float32(path)
+    told = summary(executable)
     if told:
+        LOG.info("%s", told)
+    if told and options.fallback is None:
         # At the line that calls `qdialect.compile`.
         warnings.warn(told, FallbackWarning, stacklevel=3)
 
     def compiled_for(dims: Mapping[str, int]) -> Executable:
+        told_again(path, dims)
         with using(jobs):
-            return compile_(replace(options, dims=dims))
+            # The extents of the batch are among them.
+            return compile_(replace(importing, batch=1, dims=dims))
 
-    shapes = _without_batch(open_shapes(path, options), executable)
+    shapes = _without_batch(open_shapes(path, importing), executable)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
-    return ShapedExecutable(executable, shapes, compiled_for, ranges) if is_open else executable
+    return ShapedExecutable(executable, shapes, compiled_for, options.ranges) if is_open else executable
+
+
+def told_again(path: Path, dims: Mapping[str, int]) -> None:
+    """Say for which extents a model is compiled beside those that it was compiled for first."""
+    LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
+
+
+def _of_module(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+    options.check_module()
+    if options.is_dynamic:
+        return _batched(_fixed_batch(module), options=options, externals=externals)
+    if externals:
+        return _whole(module, options, externals)
+    return compile_tuned(
+        module,
+        target=options.target,
+        threads=options.threads,
+        store=open_store() if options.cache else None,
+        workspaces=options.workspaces,
+        tune=options.tune,
+    )
+
+
+def _whole(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+    return compile_module(
+        module, target=options.target, threads=options.threads, externals=externals, workspaces=options.workspaces
+    )
 
 
 def _fixed_batch(module: ir.Module) -> BatchNetwork:
@@ -100,13 +110,13 @@ def _fixed_batch(module: ir.Module) -> BatchNetwork:
     return fixed_batch(module)
 
 
-def _batched(
-    network: BatchNetwork, *, target: str, threads: int, workspaces: int | None, externals: Mapping[str, External]
-) -> Executable:
+def _batched(network: BatchNetwork, *, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
     with LATE_IMPORTS:
         from qdialect.runtime.batched_compiled import compile_batched
 
-    return compile_batched(network, target=target, threads=threads, workspaces=workspaces, externals=externals)
+    return compile_batched(
+        network, target=options.target, threads=options.threads, workspaces=options.workspaces, externals=externals
+    )
 
 
 def _compiler_of_batches(
@@ -124,13 +134,6 @@ def _compiler_of_batches(
     return BatchCompiler(path, any_size, one_size).executable
 
 
-def _is_dynamic(batch: object) -> bool:
-    """Whether a batch of any size is asked for; raises `InputError` for what is no batch."""
-    if batch != DYNAMIC and (not isinstance(batch, int) or isinstance(batch, bool)):
-        raise InputError(f"batch must be an integer or '{DYNAMIC}', but got {batch!r}")
-    return batch == DYNAMIC
-
-
 def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
     """`shapes` with -1 for extents that `executable` takes as they come."""
     taken = {port.name: port.shape for port in executable.inputs}
@@ -140,21 +143,11 @@ def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
     }
 
 
-def compile_shape(path: Path, request: Request, store: Store | None, workspaces: int | None = None) -> Executable:
+def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> Executable:
     """A model file for one shape of its inputs; the network goes into `store`, and which one the file gives."""
-    options = ImportOptions(request.batch, request.dims, request.profile, request.trust, request.signature)
-    key = model_files.model_key(path, request) if store else None
+    key = model_files.model_key(path, options) if store else None
     with noted_files() as read:
-        executable = compile_file(
-            path,
-            options,
-            target=request.target,
-            threads=request.threads,
-            fallback=request.fallback,
-            workspaces=workspaces,
-            store=store,
-            tune=request.tune,
-        )
+        executable = compile_file(path, options, store)
     if store and key and isinstance(executable, CachedExecutable):
-        model_files.keep(store, key, executable.key, open_shapes(path, options), read)
+        model_files.keep(store, key, executable, open_shapes(path, options.importing), read)
     return executable

@@ -10,44 +10,49 @@ from dataclasses import replace
 from pathlib import Path
 
 from qdialect.cache import model_files
-from qdialect.cache.keys import Request
 from qdialect.cache.store import open_store
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.log import tell_float32
+from qdialect.options import CompileOptions
 from qdialect.runtime.base import Executable
 from qdialect.runtime.workspace_pool import checked
-from qdialect.shaped import Extent, ShapedExecutable, fixed_extents, ranges_of
+from qdialect.shaped import ShapedExecutable
 
 
-def compiled_before(path: Path, request: Request, dims: Mapping[str, Extent], limit: int | None) -> Executable | None:
-    """The executable of a model file from the cache, with so many workspaces; None where it is not there.
+def compiled_before(path: Path, options: CompileOptions) -> Executable | None:
+    """The executable of a model file from the cache; None where it is not there.
 
-    `dims` are extents or ranges of them, by name. Raises `InputError` for an invalid range, and `CompileError`
-    where there is no memory, or no OpenMP runtime.
+    Raises `CompileError` where there is no memory, or no OpenMP runtime.
     """
-    checked(limit)
-    ranges = ranges_of(dims)
-    found = _found(path, replace(request, dims=fixed_extents(dims)), limit)
-    if found is None or not found.open_shapes:
-        return found.executable if found else None
+    checked(options.workspaces)
+    found = _found(path, replace(options, dims=options.importing.dims))
+    if found is None:
+        return None
+    if found.executable.is_float32:
+        tell_float32(path)
+    if not found.open_shapes:
+        return found.executable
 
     def compiled(extents: Mapping[str, int]) -> Executable:
-        return _compiled(path, replace(request, dims=extents), limit)
+        # The extents of the batch are among them.
+        return _compiled(path, replace(options, batch=1, dims=extents))
 
-    return ShapedExecutable(found.executable, found.open_shapes, compiled, ranges)
+    return ShapedExecutable(found.executable, found.open_shapes, compiled, options.ranges)
 
 
-def _found(path: Path, request: Request, limit: int | None) -> model_files.FoundNetwork | None:
+def _found(path: Path, options: CompileOptions) -> model_files.FoundNetwork | None:
     store = open_store(create=False)
-    model = model_files.model_key(path, request) if store else None
-    return model_files.find(store, model, limit) if store and model else None
+    model = model_files.model_key(path, options) if store else None
+    return model_files.find(store, model, options.workspaces) if store and model else None
 
 
-def _compiled(path: Path, request: Request, limit: int | None) -> Executable:
+def _compiled(path: Path, options: CompileOptions) -> Executable:
     """The network of another shape, which may have been compiled before too."""
-    found = _found(path, request, limit)
+    found = _found(path, options)
     if found:
         return found.executable
     with LATE_IMPORTS:
-        from qdialect.compilation import compile_shape
+        from qdialect.compilation import compile_shape, told_again
 
-    return compile_shape(path, request, open_store(), limit)
+    told_again(path, options.importing.dims)
+    return compile_shape(path, options, open_store())

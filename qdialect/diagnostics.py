@@ -105,6 +105,10 @@ class ImportModelError(QDialectError):
     tells_all = True
 
 
+class UnusedBatchError(ImportModelError):
+    """A size of the batch was given, and no input of the model leaves its first extent open."""
+
+
 class CompileError(QDialectError):
     """A module cannot be lowered; the unsupported ops are notes."""
 

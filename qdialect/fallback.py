@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDi
 from qdialect.files import is_regular
 from qdialect.interface import Port
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.model_files import ImportOptions, format_of
+from qdialect.model_files import format_of, is_float32
+from qdialect.options import CompileOptions, Fallback, ImportOptions
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import check_machine
 from qdialect.tuning.compilation import compile_tuned
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from qdialect.frontends.planning.partition import Part, Partition
     from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
-Fallback = Literal["framework", "none"]
-FALLBACKS: tuple[Fallback, ...] = get_args(Fallback)
 _SHOWN_NODES = 5
 
 
@@ -34,96 +33,64 @@ class FallbackWarning(UserWarning):
     """The framework of a model runs a part of it."""
 
 
-def compile_file(
-    path: Path,
-    options: ImportOptions,
-    *,
-    target: str = "host",
-    threads: int = 1,
-    fallback: Fallback | None = None,
-    workspaces: int | None = None,
-    store: Store | None = None,
-    tune: bool = False,
-) -> Executable:
+def compile_file(path: Path, options: CompileOptions, store: Store | None = None) -> Executable:
     """A model file compiled as a whole or, where that is impossible, in parts.
 
-    `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
-    where it is installed.  `store` is where compiled networks are kept.  With `tune` their kernels are measured.
-    Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and `ImportModelError` for a
-    part that the framework does not take either.
+    ``options.fallback`` says who runs the rest; by default the framework where it is installed.  `store` is where
+    compiled networks are kept.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then,
+    and `ImportModelError` for a part that the framework does not take either.
     """
     kind = format_of(path)
     # What is wrong with the request is wrong for every part of the model.
-    check_machine(target, threads)
+    check_machine(options.target, options.threads)
     try:
-        module = kind.read(path, options)
-        return compile_tuned(
-            module,
-            target=target,
-            threads=threads,
-            store=store,
-            workspaces=workspaces,
-            tune=tune,
-            is_verified=True,
-        )
+        module = kind.read(path, options.importing)
+        found = _compiled(module, options, store)
+        found.is_float32 = is_float32(module)
+        return found
     except (ImportModelError, CompileError) as error:
-        return compile_refused(
-            path,
-            options,
-            error,
-            target=target,
-            threads=threads,
-            fallback=fallback,
-            workspaces=workspaces,
-            store=store,
-            tune=tune,
-        )
+        return compile_refused(path, options, error, store)
+
+
+def _compiled(module: ir.Module, options: CompileOptions, store: Store | None) -> Executable:
+    return compile_tuned(
+        module,
+        target=options.target,
+        threads=options.threads,
+        store=store,
+        workspaces=options.workspaces,
+        tune=options.tune,
+        is_verified=True,
+    )
 
 
 def compile_refused(
-    path: Path,
-    options: ImportOptions,
-    error: ImportModelError | CompileError,
-    *,
-    target: str = "host",
-    threads: int = 1,
-    fallback: Fallback | None = None,
-    workspaces: int | None = None,
-    store: Store | None = None,
-    tune: bool = False,
+    path: Path, options: CompileOptions, error: ImportModelError | CompileError, store: Store | None = None
 ) -> PartitionedExecutable:
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
-    division = division_of(path, options, error, fallback)
+    division = division_of(path, options.importing, error, options.fallback)
     try:
-        return compile_parts(division, target=target, threads=threads, workspaces=workspaces, store=store, tune=tune)
+        return compile_parts(division, options, store)
     except ImportModelError as other:
         raise with_note(error, other.message) from other
 
 
 def compile_parts(
-    division: Division,
-    *,
-    target: str = "host",
-    threads: int = 1,
-    workspaces: int | None = None,
-    store: Store | None = None,
-    tune: bool = False,
+    division: Division, options: CompileOptions | None = None, store: Store | None = None
 ) -> PartitionedExecutable:
     """A divided model; raises `ImportModelError` for a part that the framework does not take."""
     with LATE_IMPORTS:
         from qdialect.frontends.planning.division import divide
         from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
 
-    def compiled_part(module: ir.Module) -> Executable:
-        return compile_tuned(module, target=target, threads=threads, store=store, workspaces=workspaces, tune=tune)
-
-    found, compiled = divide(division, compiled_part)
+    wanted = options or CompileOptions()
+    found, compiled = divide(division, lambda module: _compiled(module, wanted, store))
     calls: list[RegionCall] = []
     for part, executable in zip(found.parts, compiled, strict=True):
-        runner = None if executable is not None else division.runner(part, threads)
+        runner = None if executable is not None else division.runner(part, wanted.threads)
         calls.append(RegionCall(region_of(division, found, part), executable, runner))
     inputs, outputs = (tuple(map(_port, tensors)) for tensors in (division.inputs, division.outputs))
-    return PartitionedExecutable(calls, inputs, outputs, division.constants, threads)
+    return PartitionedExecutable(calls, inputs, outputs, division.constants, wanted.threads)
 
 
 def region_of(division: Division, found: Partition, part: Part) -> Region:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from qdialect.frameworks.framework import Framework
 from qdialect.heap import return_free_memory
 from qdialect.late_dataclass import dataclass
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.options import ImportOptions
 from qdialect.profiles import TFLITE_PROFILES
 
 if TYPE_CHECKING:
@@ -25,21 +27,8 @@ if TYPE_CHECKING:
 OpenShapes = Mapping[str, Sequence[int | str]]
 """Extents of inputs that are known, and names of those that are not; a name may be empty."""
 
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """What a user may say about an import; a format ignores what it does not use."""
-
-    batch: int = 1
-    """First extent of inputs that leave it open."""
-    dims: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Other extents that inputs leave open, by their name or as ``INPUT:AXIS``."""
-    profile: str = ""
-    """Whose arithmetic the module has, by name; empty for the format's own."""
-    trust: bool = False
-    """Whether a .pt2 archive may run code: PyTorch itself then loads it, pickles and all."""
-    signature: str = ""
-    """Which of a .tflite file's signatures is imported; empty for its first subgraph."""
+_ELEMENT = re.compile(r"[x<]([a-z]+[0-9]+)>$")
+_QUANTIZED = {f"{sign}i{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16)}
 
 
 @dataclass(frozen=True)
@@ -63,7 +52,12 @@ class Format:
     divide: Callable[[Path, ImportOptions], Division] | None = None
 
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
-        """The module of a file; raises `ImportModelError` also for a profile that the format lacks."""
+        """The module of a file.
+
+        Raises `ImportModelError` also for a profile that the format lacks, `InputError` for options that it does not
+        use.
+        """
+        options.check_used(self.suffix, has_extents=self.open_shapes is not None)
         known = self.profiles()
         profile = options.profile or known[0]
         if profile not in known:
@@ -277,3 +271,15 @@ def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
     shapes: OpenShapes = kind.open_shapes(path, options) if kind.open_shapes and is_regular(path) else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}
+
+
+def is_float32(module: ir.Module) -> bool:
+    """Whether a graph computes in float32 and nothing of it is quantized: no op gives integers of 16 bits or less."""
+    elements: set[str] = set()
+    for function in module.body.operations:
+        for op in (op for block in function.operation.regions[0] for op in block):
+            found = (_ELEMENT.search(str(result.type)) for result in op.operation.results)
+            elements.update(match[1] for match in found if match)
+            if not elements.isdisjoint(_QUANTIZED):
+                return False
+    return "f32" in elements

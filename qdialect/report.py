@@ -9,14 +9,15 @@ from pathlib import Path
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.fallback import Fallback, division_of, region_of
+from qdialect.fallback import division_of, region_of
 from qdialect.frontends.common import GraphNode
 from qdialect.frontends.planning.division import divide
 from qdialect.late_dataclass import dataclass
 from qdialect.locations import names_of
 from qdialect.lowering.pipeline import Lowered, Phase, lower
 from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.model_files import ImportOptions, format_of
+from qdialect.model_files import format_of
+from qdialect.options import Fallback, ImportOptions, check_fallback
 from qdialect.runtime.base import Region
 from qdialect.target import Target
 
@@ -63,6 +64,7 @@ def report(
     are in regions of the framework instead.  Raises `ImportModelError` for a file that cannot be imported for another
     reason, and `CompileError` for ops without a lowering.
     """
+    check_fallback(fallback)
     path, options = Path(path), options or ImportOptions()
     kind = format_of(path)
     nodes = kind.nodes(path, options)

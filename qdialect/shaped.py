@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -22,26 +22,6 @@ Compile = Callable[[Mapping[str, int]], Executable]
 
 Ranges = Mapping[str, tuple[int, int]]
 """The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
-
-
-Extent = int | tuple[int, int]
-"""An extent, or its minimum and its maximum."""
-
-
-def fixed_extents(dims: Mapping[str, Extent]) -> dict[str, int]:
-    """What the first network of an input is compiled for: of a range its largest extent."""
-    return {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
-
-
-def ranges_of(dims: Mapping[str, Extent]) -> Ranges:
-    """Those of `dims` that are ranges; raises `InputError` for one that is empty or of other values."""
-    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
-    for name, found in ranges.items():
-        is_pair = isinstance(cast("object", found), tuple) and len(found) == 2
-        if not is_pair or not all(type(extent) is int for extent in found) or not 1 <= found[0] <= found[1]:
-            wanted = "an integer or a range (minimum, maximum) of extents from 1 on"
-            raise InputError(f"dims['{name}'] must be {wanted}, but got {found!r}")
-    return ranges
 
 
 class ShapedExecutable(Executable):

@@ -8,16 +8,17 @@ from typing import Any, Literal
 
 from qdialect.diagnostics import InputError
 from qdialect.late_dataclass import dataclass
+from qdialect.options import Fallback, check_choice, check_fallback
 from qdialect.threads import checked
 
-_FALLBACKS, _CACHES = ("framework", "none"), ("on", "off")
+_CACHES = ("on", "off")
 
 
 @dataclass(frozen=True)
 class TorchOptions:
     """What the backend is asked for beside the model."""
 
-    fallback: Literal["framework", "none"] | None = None
+    fallback: Fallback | None = None
     """Who runs nodes that cannot be compiled; by default PyTorch, with a warning."""
     threads: int = 1
     """Among how many threads each call is divided."""
@@ -31,8 +32,7 @@ class TorchOptions:
         unknown = sorted(options.keys() - set(names))
         if unknown:
             raise InputError(f"options of torch.compile must be {', '.join(names)}, but got {', '.join(unknown)}")
-        for name, values in (("fallback", (None, *_FALLBACKS)), ("cache", _CACHES)):
-            if name in options and options[name] not in values:
-                wanted = " or ".join(repr(value) for value in values if value)
-                raise InputError(f"option '{name}' must be {wanted}, but got {options[name]!r}")
-        return cls(options.get("fallback"), checked(options.get("threads", 1)), options.get("cache", "on"))
+        found = cls(options.get("fallback"), checked(options.get("threads", 1)), options.get("cache", "on"))
+        check_fallback(found.fallback)
+        check_choice("cache", found.cache, _CACHES)
+        return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qdialect._mlir import ir
 from qdialect.batching.network import BatchNetwork, check_alike, fixed_batch
-from qdialect.diagnostics import CompileError, ImportModelError
+from qdialect.diagnostics import CompileError, ImportModelError, UnusedBatchError
 from qdialect.interface import Port
 from qdialect.lowering.lowered import ports
 from qdialect.lowering.qnn_to_linalg import main_function
@@ -35,11 +35,12 @@ def read_batched(path: Path, options: ImportOptions, sizes: Sequence[int] = ()) 
     kind = format_of(path)
     if kind.open_shapes is None:
         return fixed_batch(kind.read(path, options))
-    modules = [kind.read(path, replace(options, batch=size)) for size in _SIZES]
+    try:
+        modules = [kind.read(path, replace(options, batch=size)) for size in _SIZES]
+    except UnusedBatchError:
+        return fixed_batch(kind.read(path, options))
     found = [_ports(module) for module in modules]
     has_batch = tuple(one.shape != other.shape for one, other in zip(*found, strict=True))
-    if not any(has_batch):
-        return fixed_batch(modules[0])
     for one, other, has in zip(*found, has_batch, strict=True):
         if has and (one.shape[1:] != other.shape[1:] or one.shape[0] * _SIZES[1] != other.shape[0] * _SIZES[0]):
             shapes = f"{list(one.shape)} and {list(other.shape)}"

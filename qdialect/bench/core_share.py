@@ -13,7 +13,8 @@ from qdialect.bench.model_process import Fields, measured_apart, print_measured
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.lowered import ports
 from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.model_files import read_model
+from qdialect.options import ImportOptions
 from qdialect.runtime.profile import profile_ops
 from qdialect.runtime.random_inputs import random_inputs
 

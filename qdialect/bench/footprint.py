@@ -15,7 +15,8 @@ from qdialect.bench.model_process import Fields, measured_apart, print_measured
 from qdialect.dialect.constants import constants_of
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.model_files import read_model
+from qdialect.options import ImportOptions
 from qdialect.runtime.executable import CompiledExecutable
 
 

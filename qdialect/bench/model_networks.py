@@ -12,7 +12,8 @@ from qdialect import models
 from qdialect._mlir import ir
 from qdialect.bench.cases import Array, Case, Form, Source, save
 from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.model_files import open_shapes, read_model
+from qdialect.options import ImportOptions
 from qdialect.reference import interpreter
 from qdialect.runtime.workload import multiply_accumulates
 
@@ -47,7 +48,8 @@ def _prepare(name: str, path: Path, folder: Path) -> Case:
     recorded = _recorded(name, path)
     inputs = recorded[0] if recorded else []
     batch = inputs[0].shape[0] if inputs and inputs[0].ndim else 1
-    module = read_model(path, ImportOptions(batch))
+    is_open = any(isinstance(shape[0], str) for shape in open_shapes(path, ImportOptions()).values() if shape)
+    module = read_model(path, ImportOptions(batch) if is_open else None)
     if recorded is None:
         inputs = _random_inputs(module)
     outputs = recorded[1] if recorded else interpreter.run(module, inputs)

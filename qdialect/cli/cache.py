@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from qdialect.cache import folder
+from qdialect.cache.fingerprint import cpu, own_files, unknown
 from qdialect.cache.store import Store, opened
 from qdialect.cli import terminal
 from qdialect.cli.command_parser import CommandParser
+from qdialect.diagnostics import InputError
 
 PROGRAM = "qdialect-cache"
 _EXAMPLES = f"""\
@@ -35,7 +37,13 @@ class Arguments(argparse.Namespace):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    return terminal.run(PROGRAM, lambda: _COMMANDS[options.command](options))
+    return terminal.run(PROGRAM, lambda: _run(options))
+
+
+def _run(options: Arguments) -> int:
+    if options.size is not None and options.command != "prune":
+        raise InputError(f"--size must be given with prune, but got {options.command}")
+    return _COMMANDS[options.command](options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +65,9 @@ def _info(_: Arguments) -> int:
     files = store.files() if store else []
     entries = [file for file in files if not file.is_draft]
     size = sum(file.size for file in entries)
+    _, reason = unknown(cpu(), own_files())
+    if reason:
+        print(f"nothing is kept: {reason}")
     print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")
     return 0
 

@@ -21,16 +21,18 @@ from qdialect.batching.sizes import SIZES, lowered_sizes
 from qdialect.cache.store import open_store
 from qdialect.cli import terminal, tuning_table
 from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import DYNAMIC, add_import_arguments, import_options
+from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import is_device, is_regular, is_same_file, write_files
 from qdialect.jobs import using
+from qdialect.log import tell_float32
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
-from qdialect.model_files import FORMATS, read_model
+from qdialect.model_files import FORMATS, is_float32, read_model
+from qdialect.options import DYNAMIC
 from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
 
@@ -135,6 +137,8 @@ def _artifact(options: Arguments, name: str) -> Artifact:
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)
     module = read_model(options.model, import_options(options))
+    if is_float32(module):
+        tell_float32(Path(options.model))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from qdialect.model_files import FORMATS, ImportOptions
-
-DYNAMIC = "dynamic"
-"""A batch of any size."""
+from qdialect.model_files import FORMATS
+from qdialect.options import DYNAMIC, FALLBACKS, ImportOptions
 
 
 def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bool = False) -> None:
@@ -49,7 +47,7 @@ def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None
     """Add the option to `parser`; `default` is what its help says of the default."""
     parser.add_argument(
         "--fallback",
-        choices=("framework", "none"),
+        choices=FALLBACKS,
         help=f"who runs what cannot be compiled: the model's own framework or nobody (default: {default})",
     )
 

@@ -123,12 +123,28 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise UsageError("--input must be given with --compare-phases")
     if found.compare_phases and (found.phase or found.emit_bytecode):
         raise UsageError("--compare-phases must be given without --compile-to and --emit-bytecode")
+    _check_lowering(found)
     inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
     found.input = inputs[0] if inputs else "-"
     found.passes = _passes(found, [argument for argument in rest if argument not in inputs])
+    if found.jobs is not None and not (found.phase or found.compare_phases or found.tune or found.passes):
+        raise UsageError("--jobs must be given with passes, --compile-to, --compare-phases or --tune")
     return found
+
+
+def _check_lowering(arguments: Arguments) -> None:
+    """Raise `UsageError` for what says how a module is lowered where none is."""
+    is_lowered = bool(arguments.phase or arguments.compare_phases)
+    given = {
+        "--target": arguments.target != "host" and not (is_lowered or arguments.tune),
+        "--mattr": arguments.mattr is not None and not (is_lowered or arguments.tune),
+        "--threads": arguments.threads != 1 and not is_lowered,
+    }
+    for option, is_unused in given.items():
+        if is_unused:
+            raise UsageError(f"{option} must be given with --compile-to or --compare-phases; passes have their own")
 
 
 def _explanation(arguments: Arguments) -> str:

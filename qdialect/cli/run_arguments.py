@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from qdialect.cli import profile_chart
 from qdialect.cli.command_parser import CommandParser
-from qdialect.cli.import_arguments import DYNAMIC, add_fallback_argument, add_import_arguments
+from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
 from qdialect.cli.jobs_argument import add_jobs_argument
 from qdialect.cli.target_arguments import add_target_arguments
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.model_files import FORMATS
+from qdialect.options import DYNAMIC
 
 if TYPE_CHECKING:
-    from qdialect.fallback import Fallback
+    from qdialect.options import Fallback
 
 PROGRAM = "qdialect-run"
 LIBRARY = ".so"
@@ -161,6 +162,7 @@ def _check_library(options: Arguments) -> None:
         "--target": options.target != "host",
         "--mattr": options.mattr is not None,
         "--threads": options.threads != 1,
+        "--jobs": options.jobs is not None,
         "--batch": options.batch != 1,
         "--dim": options.dim,
         "--profile": options.profile,

@@ -11,7 +11,7 @@ from qdialect import resources
 from qdialect._mlir import ir
 from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
-from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ANY_OR_EMPTY, NUMPY_DTYPES, dtype_of, shape_of
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
 
@@ -54,7 +54,7 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in CONSTANT_OPS:
         return None
     attr = owner.attributes["value"]
-    if not isinstance(attr, ir.DenseElementsAttr) or ANY.problem(value.type):
+    if not isinstance(attr, ir.DenseElementsAttr) or ANY_OR_EMPTY.problem(value.type):
         return None
     return elements_array(attr, dtype_of(value.type), shape_of(value.type))
 

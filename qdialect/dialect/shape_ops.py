@@ -11,7 +11,7 @@ from qdialect.dialect.attribute_kinds import ELEMENTS, I64, INTEGERS
 from qdialect.dialect.constraints import check_axis, check_positive
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import ANY, ELEMENT_RANGES, element_of
+from qdialect.dialect.type_constraints import ANY, ANY_OR_EMPTY, ELEMENT_RANGES, element_of
 
 
 class ConstantOp(QnnOp, name="constant"):
@@ -22,7 +22,7 @@ class ConstantOp(QnnOp, name="constant"):
     """
 
     value = attribute(ELEMENTS)
-    output = result(ANY)
+    output = result(ANY_OR_EMPTY)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

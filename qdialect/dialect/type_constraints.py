@@ -66,11 +66,12 @@ def range_of(type_: ir.Type) -> tuple[int, int]:
 class TypeConstraint:
     """A statically shaped ranked tensor of one of `elements`, of `rank` where that is fixed.
 
-    It has at least one element, at most `MAX_ELEMENTS`, and no encoding.
+    It has at least one element unless it `may_be_empty`, at most `MAX_ELEMENTS`, and no encoding.
     """
 
     elements: tuple[str, ...]
     rank: int | None = None
+    may_be_empty: bool = False
 
     def problem(self, type_: ir.Type) -> str | None:
         """What the type must be, or None where it is right."""
@@ -83,11 +84,13 @@ class TypeConstraint:
     def _holds(self, type_: ir.RankedTensorType) -> bool:
         rank_holds = self.rank is None or type_.rank == self.rank
         in_elements = element_name(type_.element_type) in self.elements
-        return rank_holds and in_elements and type_.has_static_shape and 0 not in type_.shape
+        is_static = type_.has_static_shape and (self.may_be_empty or 0 not in type_.shape)
+        return rank_holds and in_elements and is_static
 
     def __str__(self) -> str:
         rank = "" if self.rank is None else f"{self.rank}-d "
-        return f"a {rank}non-empty static tensor of {' or '.join(self.elements)}"
+        non_empty = "" if self.may_be_empty else "non-empty "
+        return f"a {rank}{non_empty}static tensor of {' or '.join(self.elements)}"
 
 
 EIGHT_BIT = TypeConstraint(("i8", "ui8"))
@@ -107,3 +110,4 @@ FLOAT_VECTOR = TypeConstraint(("f32",), rank=1)
 INDEX = TypeConstraint(("i32", "i64"))
 INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))
+ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)

@@ -143,14 +143,16 @@ def interface_attributes(tensors: Sequence[Interface]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([tensor.attributes() for tensor in tensors])
 
 
-def unsupported_interfaces(what: str, tensors: Sequence[Interface], elements: Sequence[str]) -> list[str]:
+def unsupported_interfaces(
+    what: str, tensors: Sequence[Interface], elements: Sequence[str], *, may_be_empty: bool = False
+) -> list[str]:
     """Why `tensors` cannot be arguments or results of a function: their types, or shapes of nothing or too much."""
     wanted = f"{', '.join(elements[:-1])} or {elements[-1]}"
     unsupported: list[str] = []
     for tensor in tensors:
         if tensor.element not in elements:
             unsupported.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
-        if 0 in tensor.shape:
+        if 0 in tensor.shape and not may_be_empty:
             unsupported.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
         if math.prod(tensor.shape) > MAX_ELEMENTS:
             maximum = f"{what} '{tensor.name}': shape must have at most {MAX_ELEMENTS} elements"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.frontends.common import Shape
 from qdialect.late_dataclass import dataclass
 
@@ -20,7 +20,7 @@ class Extents:
 
     `batch` is that of a first one that has none, and of others that have its name.
 
-    Raises `ImportModelError` for sizes below 1.
+    Raises `ImportModelError` for a batch below 1 and sizes below 0.
     """
 
     batch: int = 1
@@ -35,9 +35,10 @@ class Extents:
     """Names of first extents that nothing says: they are the batch wherever they stand."""
 
     def __post_init__(self) -> None:
-        for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
-            if extent < 1:
-                raise ImportModelError(f"{name} must be at least 1, but got {extent}")
+        least = [("batch", self.batch, 1), *((f"dim '{name}'", size, 0) for name, size in self.dims.items())]
+        for name, extent, minimum in least:
+            if extent < minimum:
+                raise ImportModelError(f"{name} must be at least {minimum}, but got {extent}")
 
     def share(self, inputs: Mapping[str, OpenShape]) -> None:
         """Let what is said of an extent of one of `inputs` hold for all that have its name.
@@ -95,6 +96,9 @@ class Extents:
         unused = sorted(set(self.dims) - self._used)
         if unused:
             raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
+        if self.batch != 1 and not self.assumed:
+            wanted = "batch must be 1 where inputs leave no first extent open, or dims say what it is"
+            raise UnusedBatchError(f"{wanted}, but got {self.batch}")
 
     def hints(self) -> list[str]:
         """What a user may want to know of a model that was refused."""

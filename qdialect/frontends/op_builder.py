@@ -112,7 +112,10 @@ class OpBuilder:
         return ir.Operation.create(name, results=[type_], operands=[value], loc=self._location).results[0]
 
     def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
-        """Values of one element type side by side along `axis`."""
+        """Values of one element type side by side along `axis`, at most all but one of them without elements."""
+        values = [value for value in values if shape_of(value.type)[axis]]
+        if len(values) == 1:
+            return values[0]
         shape = list(shape_of(values[0].type))
         shape[axis] = sum(shape_of(value.type)[axis] for value in values)
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)

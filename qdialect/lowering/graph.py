@@ -288,6 +288,8 @@ class GraphLowering:
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
         array = self._array("input", index, argument)
+        if 0 in shape_of(argument.type):
+            return
         if argument not in self._paddings and self.can_be_array(argument):
             self._slots[argument] = array
             return
@@ -315,6 +317,8 @@ class GraphLowering:
         return self._paddings[value].halo if value in self._paddings else NO_HALO
 
     def _return(self, index: int, value: ir.Value) -> None:
+        if 0 in shape_of(value.type):
+            return
         slot = self.slot(value)
         if slot.kind == "output" and slot.index == index:
             return

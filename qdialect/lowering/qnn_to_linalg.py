@@ -21,7 +21,7 @@ from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target
 
-_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
+_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
 
 __all__ = ["main_function", "qnn_to_linalg"]
 

@@ -97,7 +97,6 @@ def test_upstreams_constant_is_read() -> None:
         "%0 = arith.constant dense<[1, 2]> : tensor<2xindex>",
         "%0 = arith.constant dense_resource<blob> : tensor<4xi8>",
         "%0 = arith.constant sparse<[[0]], 1> : tensor<4xi8>",
-        "%0 = arith.constant dense<[]> : tensor<0xi8>",
         "%0 = arith.constant dense<0> : tensor<4294967296x4294967296xi8>",
         "%0 = tensor.empty() : tensor<4xi8>",
     ],

@@ -174,11 +174,14 @@ def rotated(x: Array, angles: Array, is_interleaved: bool) -> Array:
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("positions", [[3], [[0, 1, 2, 3, 4], [5, 4, 3, 2, 1]]])
 @pytest.mark.parametrize("turned", [8, 4])
-def test_rotary_embeddings(turned: int, positions: list[Any], interleaved: int) -> None:
+@pytest.mark.parametrize("is_known", [False, True])
+def test_rotary_embeddings(turned: int, positions: list[Any], interleaved: int, is_known: bool) -> None:
     x, table = numbers(BATCH, STEPS, 3 * 8), np.random.default_rng(1).uniform(0, 3, (9, turned // 2)).astype(np.float32)
     ids = np.array(positions)
     b = ModelBuilder()
-    names = [b.input("x", x.shape), b.constant(ids), b.constant(np.cos(table)), b.constant(np.sin(table))]
+    places = b.constant(ids) if is_known else b.input("ids", ids.shape, np.int64)
+    names = ["x", places, b.constant(np.cos(table)), b.constant(np.sin(table))]
+    b.input("x", x.shape)
     attributes = {"num_heads": 3, "rotary_embedding_dim": turned, "interleaved": interleaved}
     content = b.finish(b.node(f"{CONTRIB}.RotaryEmbedding", *names, **attributes), dtype=np.float32)
     rows = (
@@ -188,7 +191,8 @@ def test_rotary_embeddings(turned: int, positions: list[Any], interleaved: int) 
     )
     heads = x.reshape(BATCH, STEPS, 3, 8).transpose(0, 2, 1, 3)
     wanted = rotated(heads, table[rows][:, None].astype(np.float64), bool(interleaved))
-    assert_floats_within(run_both(content, x), wanted.transpose(0, 2, 1, 3).reshape(x.shape), "formula")
+    given = [x] if is_known else [ids, x]
+    assert_floats_within(run_both(content, *given), wanted.transpose(0, 2, 1, 3).reshape(x.shape), "formula")
 
 
 def test_rotary_embeddings_with_angles_for_each_row() -> None:

@@ -124,6 +124,22 @@ def test_rows_of_a_table_in_blocks(has_points: bool) -> None:
     check(f"{CONTRIB}.GatherBlockQuantized", [None, ids, None, None], constants, **how)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize(
+    ("shape", "gathers", "blocks"), [((5, 33), 0, 1), ((5, 16), 1, -1), ((4, 20), 1, 0), ((3, 17, 4), 0, 1)]
+)
+def test_elements_of_a_table_of_four_bits(dtype: str, shape: tuple[int, ...], gathers: int, blocks: int) -> None:
+    """The zero points count, one for each block along any dimension."""
+    low = -8 if dtype == "int4" else 0
+    counts = list(shape)
+    counts[blocks] = -(-shape[blocks] // 16)
+    random, four_bits = np.random.default_rng(0), np.dtype(getattr(import_module("ml_dtypes"), dtype))
+    table, points = (random.integers(low, low + 16, one).astype(four_bits) for one in (shape, counts))
+    constants = {0: table, 2: np.abs(numbers(*counts)), 3: points}
+    how: dict[str, Any] = {"gather_axis": gathers, "quantize_axis": blocks, "block_size": 16}
+    check(f"{CONTRIB}.GatherBlockQuantized", [None, np.array([[2, 0]]), None, None], constants, **how)
+
+
 EMBEDDINGS = {2: numbers(20, 8), 3: numbers(10, 8, seed=1), 5: numbers(8, seed=3), 6: numbers(8, seed=4)}
 IDS = np.random.default_rng(3).integers(0, 20, (2, 6), np.int32)
 KINDS = np.array([[0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 0, 0]], np.int32)
@@ -179,6 +195,7 @@ QUERY_CASES: dict[str, dict[str, Any]] = {
     "interleaved": {"do_rotary": 1, "rotary_interleaved": 1},
     "window": {"local_window_size": 3},
     "softcap": {"softcap": 2.5, "scale": 0.5},
+    "window of scores with a bound": {"softcap": 2.5, "local_window_size": 1},
     "packed": {"do_rotary": 1, "is_packed": True},
 }
 
@@ -191,14 +208,33 @@ def test_queries_that_share_keys(name: str, earlier: int) -> None:
     lengths = np.array([earlier + STEPS - 1], np.int32)
     inputs, constants = query_attention(1, earlier, lengths, **how)
     how.pop("is_packed", None)
+    inputs[5] = None
+    check(f"{CONTRIB}.GroupQueryAttention", inputs, {**constants, 5: lengths}, ["y", "keys", "values"], **how)
+
+
+@variants_together
+@pytest.mark.parametrize("name", [*QUERY_CASES, "all keys"])
+@pytest.mark.parametrize(("earlier", "lengths"), [(0, [2, 1, 0]), (5, [4])])
+def test_sequences_of_other_lengths(name: str, earlier: int, lengths: list[int]) -> None:
+    """Known when the network runs: padding behind a sequence, and caches longer than what they hold."""
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, **QUERY_CASES.get(name, {"causal": 0})}
+    inputs, constants = query_attention(len(lengths), earlier, np.array(lengths, np.int32), **how)
+    how.pop("is_packed", None)
     check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
 
 
-def test_lengths_of_several_sequences_must_be_one() -> None:
-    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
-    inputs, constants = query_attention(2, 5, np.array([7, 6], np.int32))
-    with pytest.raises(ImportModelError, match="input 5, seqlens_k, must be constant and 7 for each of 2 sequences"):
-        check(f"{CONTRIB}.GroupQueryAttention", inputs, constants, ["y", "keys", "values"], **how)
+def test_a_window_of_no_token_is_refused() -> None:
+    how = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS, "local_window_size": 0}
+    inputs, constants = query_attention(1, 0, np.array([STEPS - 1], np.int32))
+    inputs[5] = None
+    with pytest.raises(ImportModelError, match="local_window_size must not be 0"):
+        check(
+            f"{CONTRIB}.GroupQueryAttention",
+            inputs,
+            {**constants, 5: np.array([STEPS - 1], np.int32)},
+            ["y", "keys", "values"],
+            **how,
+        )
 
 
 @variants_together

@@ -1,5 +1,6 @@
 """Constant f32 weights between quantizations, which ONNX Runtime's optimizer quantizes itself."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,120 @@ def test_products_are_those_of_integers(kind: str) -> None:
     data = b.dequantize(b.input("x", shape, np.uint8), (0.02, 3))
     result = b.node(kind, data, *map(b.constant, weights_of(kind)), **attributes)
     assert INTEGER_OPS[kind] in str(import_onnx(b.finish(b.quantize(result, (0.013, 3)))))
+
+
+# Powers of two: sums are exact in float32 in any order.
+X, Y, W = (2.0**-5, 128), (2.0**-3, 7), 2.0**-6
+EXACT: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    **KINDS,
+    "Conv, one dimension": ((1, 3, 6), (4, 3, 3), {}),
+    "Conv, by depth": ((1, 4, 4, 4), (4, 1, 3, 3), {"group": 4}),
+    "Conv, three dimensions": ((1, 2, 3, 3, 3), (4, 2, 2, 2, 2), {}),
+}
+LARGE = np.array([2**31 - 1, -(2**31), 2**30, 7], np.int32)
+
+
+def contraction(b: ModelBuilder, case: str, weights: str, bias: str, x: str = "") -> str:
+    kind, (shape, _, attributes) = case.partition(",")[0], EXACT[case]
+    return b.node(kind, b.dequantize(x or b.input("x", shape, np.uint8), X), weights, bias, **attributes)
+
+
+def quantized_weights(case: str, channels: int, *, has_many: bool) -> tuple[Array, Any, int]:
+    """Quantized weights, their scales, and the axis of these."""
+    shape, axis = EXACT[case][1], 0 if case.startswith("Conv") and not case.startswith("ConvT") else 1
+    scales = W * 2.0 ** (np.arange(channels) % 3) if has_many else W
+    return drawn(shape, np.int8, seed=2), scales, axis
+
+
+@variants_together
+@pytest.mark.parametrize("case", EXACT)
+@pytest.mark.parametrize("end", ["", "Relu", "floats"])
+@pytest.mark.parametrize(
+    ("factor", "has_many", "values", "point"),
+    [
+        *((1.0, False, None, 0), (1 + 2.0**-7, False, None, 0), (3.0, False, None, 0), (1.0, True, None, 0)),
+        *((0.25, True, None, 0), (1.0, False, None, 9), (1.0, False, LARGE, 0), ("one off", True, None, 0)),
+    ],
+)
+def test_the_scale_of_a_bias_counts(
+    point: int, values: Array | None, has_many: bool, factor: Any, end: str, case: str
+) -> None:
+    """But for integer kernels: that of a Conv reads a bias near the accumulators' scale, that of a Gemm any."""
+    b, channels = ModelBuilder(), EXACT[case][1][1 if case in ("ConvTranspose", "Gemm") else 0]
+    weights, scales, axis = quantized_weights(case, channels, has_many=has_many)
+    bias = drawn((channels,), np.int16).astype(np.int32) if values is None else np.resize(values, channels)
+    own = X[0] * np.broadcast_to(scales, channels) * (1.0 if factor == "one off" else factor)
+    own[0] *= 4.0 if factor == "one off" else 1.0
+    names = b.weight(weights, scales, axis), b.weight(bias, own.tolist() if has_many else float(own[0]), 0, point)
+    result = contraction(b, case, *names)
+    result = b.node("Relu", result) if end == "Relu" else result
+    content = b.finish(result, dtype=np.float32) if end == "floats" else b.finish(b.quantize(result, Y))
+    agreed(content, drawn(EXACT[case][0], np.uint8))
+
+
+def test_two_convolutions_share_a_bias() -> None:
+    b, case = ModelBuilder(), "Conv, one dimension"
+    weights, bias = b.weight(drawn((4, 3, 3), np.int8), W), b.weight(np.array([-900, -450, 0, 450], np.int32), X[0] * W)
+    first = b.quantize(contraction(b, case, weights, bias), Y)
+    other = b.dequantize(b.input("z", (1, 3, 6), np.uint8), (4 * X[0], 128))
+    second = b.quantize(b.node("Conv", other, weights, bias), Y)
+    both = b.node("Concat", *(b.dequantize(one, Y) for one in (first, second)), axis=0)
+    agreed(b.finish(both, dtype=np.float32), *(drawn((1, 3, 6), np.uint8, seed) for seed in (0, 1)))
+
+
+def ints(b: ModelBuilder, *values: int) -> str:
+    return b.constant(np.array(values, np.int64))
+
+
+def first_of(b: ModelBuilder, value: str, count: int, axis: int) -> str:
+    """The first `count` elements along `axis`."""
+    return b.node("Slice", value, ints(b, 0), ints(b, count), ints(b, axis))
+
+
+def halves_exchanged(b: ModelBuilder, value: str, count: int, axis: int) -> str:
+    b.node_of_many("Split", [value, ints(b, 1, count - 1)], ["one", "rest"], axis=axis)
+    return b.node("Concat", "rest", "one", axis=axis)
+
+
+def padded(b: ModelBuilder, value: str, rank: int, count: int, axis: int) -> str:
+    amounts = np.zeros(2 * rank, np.int64)
+    amounts[rank + axis] = 2
+    return first_of(b, b.node("Pad", value, b.constant(amounts)), count, axis)
+
+
+# From the f32 values of quantized weights, their shape and the axis of their scales.
+Rewrite = Callable[[ModelBuilder, str, tuple[int, ...], int], str]
+FACTORS = 2.0 ** -(np.arange(1152) % 5).astype(np.float32)
+REWRITES: dict[str, Rewrite] = {
+    "Mul": lambda b, w, shape, _: b.node("Mul", w, b.constant(FACTORS[: np.prod(shape)].reshape(shape))),
+    "Div": lambda b, w, shape, _: b.node("Div", w, b.constant(FACTORS[: shape[-1]])),
+    "Add": lambda b, w, shape, _: b.node("Add", w, b.constant(FACTORS[: shape[-1]])),
+    "Where": lambda b, w, shape, _: b.node("Where", b.constant(np.arange(shape[-1]) % 2 == 0), w, b.constant(0.25)),
+    "Cast": lambda b, w, _, __: b.node("Cast", w, to=1),
+    "Identity": lambda b, w, _, __: b.node("Identity", w),
+    "Reshape": lambda b, w, shape, _: b.node("Reshape", b.node("Reshape", w, ints(b, -1)), ints(b, *shape)),
+    "Flatten": lambda b, w, shape, _: b.node("Reshape", b.node("Flatten", w), ints(b, *shape)),
+    "Squeeze": lambda b, w, _, __: b.node("Squeeze", b.node("Unsqueeze", w, ints(b, 0)), ints(b, 0)),
+    "Transpose": lambda b, w, _, __: b.node("Transpose", b.node("Transpose", w)),
+    "Gather": lambda b, w, shape, axis: b.node("Gather", w, ints(b, *range(shape[axis])[::-1]), axis=axis),
+    "Split": lambda b, w, shape, axis: halves_exchanged(b, w, shape[axis], axis),
+    "Concat": lambda b, w, shape, axis: first_of(b, b.node("Concat", w, w, axis=axis), shape[axis], axis),
+    "Tile": lambda b, w, shape, axis: first_of(
+        b, b.node("Tile", w, ints(b, *np.eye(len(shape), dtype=np.int64)[axis] + 1)), shape[axis], axis
+    ),
+    "Pad": lambda b, w, shape, axis: padded(b, w, len(shape), shape[axis], axis),
+    "Expand": lambda b, w, shape, _: b.node("Gather", b.node("Expand", w, ints(b, 2, *shape)), b.constant(np.array(1))),
+}
+
+
+@variants_together
+@pytest.mark.parametrize("case", [*KINDS, "Conv, one dimension"])
+@pytest.mark.parametrize("has_many", [False, True])
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_weights_computed_from_quantized_ones_are_floats(rewrite: str, *, has_many: bool, case: str) -> None:
+    b, (shape, weight_shape, _) = ModelBuilder(), EXACT[case]
+    axis = 1 if case in ("ConvTranspose", "Gemm") else 0
+    weights, scales, _ = quantized_weights(case, weight_shape[axis], has_many=has_many)
+    computed = REWRITES[rewrite](b, b.weight(weights, scales, axis, 0 if has_many else 3), weight_shape, axis)
+    bias = b.weight(drawn((weight_shape[axis],), np.int16).astype(np.int32), 2 * X[0] * W)
+    agreed(b.finish(b.quantize(contraction(b, case, computed, bias), Y)), drawn(shape, np.uint8))

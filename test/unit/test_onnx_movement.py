@@ -53,7 +53,6 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("number of outputs must be in [1, 6], but got 0", "Split", [], {"num_outputs": 0}),
     ("starts and ends must be given", "Slice", [LONG([1])], {}),
     ("step must not be 0", "Slice", [LONG([1]), LONG([2]), LONG([0]), LONG([0])], {}),
-    ("result must not be empty, but takes [2, 2) of 6", "Slice", [LONG([2]), LONG([2])], {}),
     ("axes must name a dimension once, but got [1, 1]", "Slice", [LONG([0, 0]), LONG([1, 1]), LONG([1, -1])], {}),
     (
         "starts, ends, axes and steps must have as many entries, but got [1, 2, 1, 1]",
@@ -62,9 +61,7 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         {},
     ),
     ("indices must be in [-6, 6)", "Gather", [LONG([6])], {}),
-    ("indices must be integers, at least one", "Gather", [np.zeros(0, np.int64)], {}),
     ("repeats must be 2 integers of at least 1, but got [2]", "Tile", [LONG([2])], {}),
-    ("repeats must be 2 integers of at least 1, but got [2, 0]", "Tile", [LONG([2, 0])], {}),
     ("shape must be one that [6, 4] broadcasts with, but got [3, 4]", "Expand", [LONG([3, 4])], {}),
     ("mode must be constant or reflect or edge or wrap, but got fold", "Pad", [LONG([0, 0, 0, 0])], {"mode": "fold"}),
     ("pads must be at most 5 in mode reflect, but got 6", "Pad", [LONG([6, 0, 0, 0])], {"mode": "reflect"}),
@@ -75,7 +72,6 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         [LONG([2**21, 0, 0, 0])],
         {"mode": "wrap"},
     ),
-    ("pads must not cut away all of [6, 4]", "Pad", [LONG([-3, 0, -3, 0])], {}),
     ("pads must be 2 integers, but got (1,)", "Pad", [LONG([1]), np.float32(0), LONG([1])], {}),
     ("input must have 4 dimensions, but got 2", "DepthToSpace", [], {"blocksize": 2}),
     ("mode must be DCR or CRD, but got X", "DepthToSpace", [], {"blocksize": 2, "mode": "X"}),
@@ -137,7 +133,6 @@ RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ),
     ("scales or sizes must have 4 entries, but got (8, 8)", [NONE, NONE, LONG([8, 8])], {}),
     ("scales or sizes must have 4 entries, but got None", [NONE, NONE], {}),
-    ("result must not be empty, but got 0 along dimension 2", [NONE, np.array([1, 1, 0.1, 1], np.float32)], {}),
     ("scales must be finite", [NONE, np.array([1, 1, np.nan, 1], np.float32)], {}),
 ]
 

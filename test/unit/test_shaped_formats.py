@@ -93,7 +93,7 @@ def test_a_size_that_stays_open_is_named(program: Path) -> None:
         ({"x:1": 700}, r"extent 's\d+' must be in \[\d+, 512\], but got 700"),
         ({"x:1": 4, "y:1": 5}, r"extent 's\d+' must be one for all inputs, but got 4 and 5"),
         ({"x:1": 4, "width": 5}, "dims must name open extents of inputs, but got width"),
-        ({"x:1": 0}, "dim 'x:1' must be at least 1, but got 0"),
+        ({"x:1": -1}, "dim 'x:1' must be at least 0, but got -1"),
     ],
 )
 def test_sizes_that_a_program_cannot_have(program: Path, dims: Mapping[str, int], message: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 from flatbuffers import Builder
 from litert import reference
 from tflite_graphs import small_network
 
 from qdialect.diagnostics import ImportModelError
+from qdialect.frontends import tflite as frontend
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.submodel import extract
@@ -111,3 +115,88 @@ def test_a_part_for_litert_takes_in_what_lies_behind() -> None:
     inputs, outputs = ([tensor.index for tensor in tensors] for tensors in (graph.inputs, graph.outputs))
     part = extract(other, [0, 1, 2], inputs, outputs, {}, {})
     np.testing.assert_array_equal(reference(part, [IMAGE]), reference(small_network(), [IMAGE]))
+
+
+def network(kind: str, table: str, shapes: Sequence[Sequence[int]], element: str = "FLOAT32", **fields: Any) -> bytes:
+    """One operator on tensors of ones, of which the first is an input and the last the result."""
+    model, graph = SCHEMA.ModelT(), SCHEMA.SubGraphT()
+    model.version, model.subgraphs, model.buffers = 3, [graph], [SCHEMA.BufferT()]
+    graph.tensors = [SCHEMA.TensorT() for _ in shapes]
+    for index, (tensor, shape) in enumerate(zip(graph.tensors, shapes, strict=True)):
+        is_last, is_axis = index == len(shapes) - 1, len(shape) == 0
+        tensor.name, tensor.shape, tensor.buffer = f"t{index}", list(shape), 0
+        tensor.type = getattr(SCHEMA.TensorType, element if is_last else "INT32" if is_axis else "FLOAT32")
+        if 0 < index < len(shapes) - 1:
+            tensor.buffer, held = len(model.buffers), SCHEMA.BufferT()
+            held.data = memoryview(np.ones(shape, np.int32 if is_axis else np.float32).tobytes())
+            model.buffers.append(held)
+    code, operator = SCHEMA.OperatorCodeT(), SCHEMA.OperatorT()
+    code.builtinCode, code.version = getattr(SCHEMA.BuiltinOperator, kind), 1
+    operator.inputs, operator.outputs = list(range(len(shapes) - 1)), [len(shapes) - 1]
+    operator.builtinOptionsType = getattr(SCHEMA.BuiltinOptions, table)
+    operator.builtinOptions = getattr(SCHEMA, f"{table}T")()
+    for name, value in fields.items():
+        assert hasattr(operator.builtinOptions, name)
+        setattr(operator.builtinOptions, name, value)
+    model.operatorCodes, graph.operators, graph.inputs, graph.outputs = [code], [operator], [0], operator.outputs
+    return packed(model)
+
+
+DENSE = ("FULLY_CONNECTED", "FullyConnectedOptions")
+INT64 = SCHEMA.TensorType.INT64
+REFUSED = {
+    "output must have the shape [6, 4], but got [2, 3, 4]": network(*DENSE, [(2, 3, 5), (4, 5), (2, 3, 4)]),
+    "output must have the shape [2, 3, 4], but got [6, 4]": network(
+        *DENSE, [(2, 3, 5), (4, 5), (6, 4)], keepNumDims=True
+    ),
+    "weights format 1 is not supported": network(*DENSE, [(3, 5), (4, 5), (3, 4)], weightsFormat=1),
+    "FullyConnectedOptions has a field that this version does not know": network(
+        *DENSE, [(3, 5), (4, 5), (3, 4)], quantSpec=[1, 2]
+    ),
+    "output must be i64, but got i32": network(
+        "ARG_MAX", "ArgMaxOptions", [(3, 5), (), (3,)], "INT32", outputType=INT64
+    ),
+    "its result must be known": network("SHAPE", "ShapeOptions", [(3, 5), (2,)], "INT32", outType=INT64),
+}
+
+
+@pytest.mark.parametrize("wanted", REFUSED)
+def test_options_that_say_something_else(wanted: str) -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(REFUSED[wanted])
+    assert wanted in caught.value.render()
+
+
+# LiteRT finds these in tensors, or has no use for them.
+_WITHOUT_USE = frozenset(
+    (
+        *("CastOptions.InDataType", "CastOptions.OutDataType", "DepthwiseConv2DOptions.DepthMultiplier"),
+        "SparseToDenseOptions.ValidateIndices",
+    )
+)
+# Of operators that are left to LiteRT.
+_LEFT = frozenset(
+    f"{name}Options"
+    for name in (
+        *("Bucketize", "Call", "CallOnce", "ConcatEmbeddings", "EmbeddingLookupSparse", "FakeQuant", "Hashtable", "If"),
+        *("LSHProjection", "LSTM", "Random", "SkipGram", "Unique", "VarHandle"),
+    )
+)
+
+
+def test_every_option_is_read() -> None:
+    """By a front end that names all fields of the schema."""
+    folder = Path(frontend.__file__).parent
+    text = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
+    unread: set[str] = set()
+    for name in vars(tflite.BuiltinOptions):
+        table = getattr(tflite, name, None)
+        if not name.endswith("Options") or table is None or name in _LEFT:
+            continue
+        fields = {
+            field.removesuffix("AsNumpy").removesuffix("Length").removesuffix("IsNone")
+            for field in vars(table)
+            if field[0].isupper() and field != "Init" and not field.startswith(("GetRoot", name))
+        }
+        unread |= {f"{name}.{field}" for field in fields if not re.search(rf"\.{field}(Length)?\(", text)}
+    assert unread == _WITHOUT_USE

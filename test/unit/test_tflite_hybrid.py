@@ -254,3 +254,21 @@ def test_the_delegate(index: int) -> None:
     (wanted,) = litert.load(content, 1, is_reference=False)([x])
     found = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), [x])[0]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+
+
+@variants_together
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_weights_alone(axis: int | None, dtype: Any) -> None:
+    """Float products with constants that a node makes of 8-bit ones, with a scale or one along an axis."""
+    writer, random = ModelWriter("weights alone"), np.random.default_rng(7)
+    count = 1 if axis is None else (5, 37)[axis]
+    low, zero_points = (-127, (0,) * count) if dtype is np.int8 else (0, (128,) * count)
+    scales = tuple(random.uniform(0.01, 0.05, count).tolist())
+    held = random.integers(low, low + 255, (5, 37)).astype(dtype)
+    narrow = writer.constant("narrow", held, Quantization(scales, zero_points, axis or 0))
+    x, y = writer.tensor("x", (3, 37), np.float32), writer.tensor("y", (3, 5), np.float32)
+    weight = writer.tensor("w", (5, 37), np.float32)
+    writer.operator(KIND.DEQUANTIZE, [narrow], weight)
+    writer.operator(KIND.FULLY_CONNECTED, [x, weight, -1], y, OPTIONS.FullyConnectedOptions, dense_options(False))
+    check(writer.finish([x], [y]), drawn(8, 3, 37))

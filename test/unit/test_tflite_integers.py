@@ -70,6 +70,28 @@ def test_reductions(kind: int) -> None:
     check(kind, inputs, np.int32, (3, 5), OPTIONS.ReducerOptions, options(0), known=1)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("axes", [[1], [0, 2]])
+def test_means(axes: list[int], dtype: Any) -> None:
+    """Cut towards zero, of sums that 32 bits do not hold."""
+    values = drawn(0, dtype, 3, 7, 5)
+    values[:, 0] = values[:, 1] = np.iinfo(np.int32).max
+    kept = [extent for axis, extent in enumerate(values.shape) if axis not in axes]
+    check(KIND.MEAN, [values, np.array(axes, np.int32)], dtype, kept, OPTIONS.ReducerOptions, options(0), known=1)
+
+
+def test_signs() -> None:
+    check(KIND.SIGN, [drawn(0, np.int32, 3, 19)], np.int32, (3, 19))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.bool_])
+def test_concatenations(dtype: Any) -> None:
+    inputs = [drawn(0, dtype, 2, 3, 5), drawn(1, dtype, 2, 4, 5), drawn(2, dtype, 2, 1, 5)]
+    option = OPTIONS.ConcatenationOptions, options(-2)
+    check(KIND.CONCATENATION, inputs, dtype, (2, 8, 5), *option)
+    check(KIND.CONCATENATION, inputs, dtype, (2, 8, 5), *option, known=1)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
 @pytest.mark.parametrize(
     "kind", [KIND.EQUAL, KIND.NOT_EQUAL, KIND.LESS, KIND.LESS_EQUAL, KIND.GREATER, KIND.GREATER_EQUAL]

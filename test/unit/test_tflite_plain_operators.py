@@ -148,10 +148,10 @@ def test_ranges(dtype: Any, numbers: tuple[float, float, float], count: int) -> 
 
 
 @variants_together
-@pytest.mark.parametrize("table_type", [np.float32, np.int8])
-def test_embeddings(table_type: Any) -> None:
-    """Rows of floats, and floats that rows of i8 stand for."""
-    held = Quantization((0.03,), (0,)) if table_type is np.int8 else None
+@pytest.mark.parametrize(("table_type", "scales"), [(np.float32, 0), (np.int8, 1), (np.int8, 9)])
+def test_embeddings(table_type: Any, scales: int) -> None:
+    """Rows of floats, and floats that rows of i8 stand for, with one scale or one for each row."""
+    held = Quantization(tuple(0.03 + 0.01 * i for i in range(scales)), (0,) * scales) if scales else None
     rows = Given(drawn(table_type, 9, 5), is_constant=True, quantization=held)
     where = Given(np.array([3, 0, 8, 3], np.int32))
     check_operator(KIND.EMBEDDING_LOOKUP, [where, rows], [Result((4, 5), np.float32)])

@@ -80,6 +80,16 @@ FOLDED: dict[str, tuple[int, Sequence[NDArray[Any]], Any, tuple[Any, ...]]] = {
     "mul": (KIND.MUL, (A, C), A * C, (OPTIONS.MulOptions, options(0))),
     "div": (KIND.DIV, (A, C), [[3, 2], [1, 0]], (OPTIONS.DivOptions, options(0))),
     "floor_div": (KIND.FLOOR_DIV, (A, C), A // C, ()),
+    "floor_mod": (KIND.FLOOR_MOD, (A, C), np.mod(A, C), ()),
+    "abs": (KIND.ABS, (A,), np.abs(A), ()),
+    "neg": (KIND.NEG, (A,), -A, ()),
+    "sign": (KIND.SIGN, (A,), np.sign(A), ()),
+    "slice": (KIND.SLICE, (A, i32([0, 1]), i32([-1, 1])), A[:, 1:], ()),
+    "select": (KIND.SELECT, (A > 0, A, -A), np.abs(A), ()),
+    "select_v2": (KIND.SELECT_V2, (A > 0, A, C), np.where(A > 0, A, C), ()),
+    "sum": (KIND.SUM, (A, i32([1])), A.sum(1), (OPTIONS.ReducerOptions, options(0))),
+    "reduce_max": (KIND.REDUCE_MAX, (A, i32([0])), A.max(0), (OPTIONS.ReducerOptions, options(0))),
+    "reduce_min": (KIND.REDUCE_MIN, (A, i32([0, 1])), A.min(), (OPTIONS.ReducerOptions, options(0))),
     "maximum": (KIND.MAXIMUM, (A, C), np.maximum(A, C), ()),
     "minimum": (KIND.MINIMUM, (A, C), np.minimum(A, C), ()),
     "cast": (KIND.CAST, (A.astype(np.int64),), A, ()),
@@ -116,6 +126,8 @@ def test_arithmetic_on_known_integers(case: str) -> None:
 LEFT: dict[str, bytes] = {
     "division by zero": arithmetic(KIND.DIV, (A, i32([1, 0])), A.shape, OPTIONS.DivOptions, options(0)),
     "floor division by zero": arithmetic(KIND.FLOOR_DIV, (A, i32([1, 0])), A.shape),
+    "a remainder by zero": arithmetic(KIND.FLOOR_MOD, (A, i32([1, 0])), A.shape),
+    "a slice that ends outside": arithmetic(KIND.SLICE, (A, i32([0, 1]), i32([2, 2])), A.shape),
     "another shape": arithmetic(KIND.FLOOR_DIV, (A, C), (4,)),
     "shapes that do not broadcast": arithmetic(KIND.MAXIMUM, (A, i32([1, 2, 3])), A.shape),
     "an operand too few": arithmetic(KIND.MAXIMUM, (A,), A.shape),
@@ -154,6 +166,20 @@ def test_extents_that_the_file_leaves_open_are_those_of_the_operators() -> None:
     x = np.arange(30, dtype=np.float32).reshape(5, 6)
     (found,) = interpreter.run(import_tflite(with_open_extents()), [x])
     np.testing.assert_array_equal(found, np.concatenate([np.square(x[1:4]), x[1:4]], axis=1))
+
+
+def test_an_extent_below_zero_is_told() -> None:
+    """Windows that do not fit into an image whose extents the file leaves open."""
+    writer = ModelWriter("windows")
+    x = writer.tensor("x", (1, 1, 1, 2), np.float32)
+    weight = writer.constant("weight", np.ones((2, 3, 3, 2), np.float32))
+    y = writer.tensor("y", (1, 1, 1, 2), np.float32, signature=(1, -1, -1, 2))
+    z = writer.tensor("z", (1, 1, 1, 2), np.float32, signature=(1, -1, -1, 2))
+    bias = writer.constant("bias", np.zeros(2, np.float32))
+    writer.operator(KIND.CONV_2D, [x, weight, bias], y, OPTIONS.Conv2DOptions, options(1, 1, 1))
+    writer.operator(KIND.SQUARE, [y], z)
+    with pytest.raises(ImportModelError):
+        import_tflite(writer.finish([x], [z]))
 
 
 def test_shapes_of_many_nodes_are_found_in_one_context(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,6 @@ def test_other_loops_run_in_litert(model: Loop, tmp_path: Path) -> None:
         import_tflite(content)
     path = tmp_path / "loop.tflite"
     path.write_bytes(content)
-    executable = qdialect.compile(path, fallback="framework")
+    executable = qdialect.compile(path, profile="tflite", fallback="framework")
     (wanted,) = reference(content, inputs)
     np.testing.assert_array_equal(executable(*inputs), wanted)

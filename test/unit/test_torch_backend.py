@@ -231,7 +231,7 @@ def test_threads_are_an_option() -> None:
     [
         ({"threads": 0}, "threads must be an integer from 1 to 256, but got 0"),
         ({"threads": "2"}, "threads must be an integer from 1 to 256, but got '2'"),
-        ({"fallback": "eager"}, "option 'fallback' must be 'framework' or 'none', but got 'eager'"),
+        ({"fallback": "eager"}, "'fallback' must be one of 'framework', 'none', but got 'eager'"),
         ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
     ],
 )

@@ -374,7 +374,7 @@ def test_numbers_that_change() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fallback": "no"}, "option 'fallback' must be 'framework' or 'none', but got 'no'"),
+        ({"fallback": "no"}, "'fallback' must be one of 'framework', 'none', but got 'no'"),
         ({"thread": 2}, "options of torch.compile must be fallback, threads, cache, but got thread"),
     ],
 )

@@ -16,12 +16,16 @@ import numpy as np
 
 from qdialect.frontends.common import Array
 from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, is_operator
-from qdialect.frontends.onnx.model import Graph, Node
+from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
 
 _KINDS = ("Add", "Mul", "Softmax", "AveragePool", "GlobalAveragePool")
-_BOUNDS = ("Relu", "Clip")
+BOUNDS = ("Relu", "Clip")
+"""Operators that a quantization can make superfluous."""
 # How much less than the quantized range a Clip may leave (ONNX Runtime's ClipQuantFusion).
 _TOLERANCE = 2.0**-23
+_EIGHT_BIT = {"int8": "i8", "uint8": "ui8"}
+# The type of quantized values where a QuantizeLinear names none.
+_UNSIGNED = 2
 
 
 class GroupKernel(Enum):
@@ -34,36 +38,44 @@ class GroupKernel(Enum):
 
 def group_kernels(graph: Graph) -> Mapping[int, GroupKernel]:
     """The kernel of each node of a kind that has an integer kernel, by the nodes' indices."""
-    groups = _Groups(graph)
+    groups = Groups(graph)
     return {node.index: groups.kernel(node) for node in graph.nodes if node.kind in _KINDS}
 
 
-class _Groups:
+class Groups:
     """The QDQ groups of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._constants = graph.constants
         self._readers = Readers(graph)
+        self._inputs = {tensor.name: tensor.element for tensor in graph.inputs}
 
     def kernel(self, node: Node) -> GroupKernel:
         """What a node's group is computed with, as far as its end and i8 tensors say."""
-        after = self._end(node)
-        if after is None:
+        end = self.end(node)
+        if end is None:
             return GroupKernel.F32
         before = (self._readers.giver(name) for name in node.inputs)
-        sources = [one.inputs[0] for one in before if one is not None and self._is_signed(one)]
-        results = [after.outputs[0]] if self._is_signed(after) else []
-        become_unsigned = {self._becomes_unsigned(name) for name in (*sources, *results)}
+        sides = [(one, False) for one in before if one is not None] + [end]
+        become_unsigned = {self._becomes_unsigned(*side) for side in sides if self._is_signed(side[0])}
         if become_unsigned == {True}:
             return GroupKernel.UNSIGNED
         return GroupKernel.F32 if len(become_unsigned) > 1 else GroupKernel.OF_TYPE
 
-    def _end(self, node: Node) -> Node | None:
-        """The one QuantizeLinear that ends a node's group, None where something else is in between."""
+    def element(self, node: Node, *, is_moved: bool) -> str | None:
+        """The type of a QuantizeLinear's or DequantizeLinear's tensor, once i8 that becomes ui8 is so."""
+        found = self._declared(node)
+        return "ui8" if found == "i8" and self._becomes_unsigned(node, is_moved) else found
+
+    def end(self, node: Node) -> tuple[Node, bool] | None:
+        """The one QuantizeLinear that ends a node's group, and whether it is moved up to it.
+
+        None where something else is in between.
+        """
         bounds: list[Node] = []
         has_moved, reader = False, self._readers.only_reader(node)
-        while reader is not None and reader.kind in (*NOTHING, *_BOUNDS, *MOVEMENTS):
-            if reader.kind in _BOUNDS:
+        while reader is not None and reader.kind in (*NOTHING, *BOUNDS, *MOVEMENTS):
+            if reader.kind in BOUNDS:
                 if has_moved:
                     return None
                 bounds.append(reader)
@@ -71,7 +83,7 @@ class _Groups:
             reader = self._readers.only_reader(reader)
         if reader is None or not is_operator(reader, "QuantizeLinear"):
             return None
-        return reader if all(self._is_superfluous(bound, reader) for bound in bounds) else None
+        return (reader, has_moved) if all(self._is_superfluous(bound, reader) for bound in bounds) else None
 
     def _is_superfluous(self, bound: Node, quantize: Node) -> bool:
         """Whether a Relu or Clip bounds no more than a quantization does."""
@@ -94,18 +106,34 @@ class _Groups:
             found.append(_number(value))
         return found[0], found[1]
 
-    def _becomes_unsigned(self, name: str) -> bool:
-        source = self._readers.giver(name)
-        if source is None or not is_operator(source, "QuantizeLinear"):
-            return False
+    def _becomes_unsigned(self, node: Node, is_moved: bool) -> bool:
+        """Whether the i8 tensor of a quantization or dequantization goes from one to the other and nowhere else.
+
+        One that is moved to the group leaves such a pair behind.
+        """
+        is_end = is_operator(node, "QuantizeLinear")
+        source = node if is_end else self._readers.giver(node.inputs[0])
+        if is_moved or source is None or not is_operator(source, "QuantizeLinear"):
+            return is_moved
         reader = self._readers.only_reader(source)
         return reader is not None and is_operator(reader, "DequantizeLinear")
 
     def _is_signed(self, node: Node) -> bool:
         """Whether a node quantizes to i8, or dequantizes it."""
         is_quantization = is_operator(node, "QuantizeLinear") or is_operator(node, "DequantizeLinear")
-        point = self._zero_point(node) if is_quantization else None
-        return point is not None and point.dtype == np.int8
+        return is_quantization and self._declared(node) == "i8"
+
+    def _declared(self, node: Node) -> str | None:
+        """The type of a QuantizeLinear's or DequantizeLinear's tensor, which need not have a zero point."""
+        held = self._zero_point(node)
+        if held is None and is_operator(node, "QuantizeLinear"):
+            return ELEMENTS.get(node.attributes.get("output_dtype", 0) or _UNSIGNED)
+        held = self._constants.get(node.inputs[0]) if held is None else held
+        if held is not None:
+            return _EIGHT_BIT.get(held.dtype.name)
+        giver = self._readers.giver(node.inputs[0])
+        is_given = giver is not None and is_operator(giver, "QuantizeLinear")
+        return self._declared(giver) if giver is not None and is_given else self._inputs.get(node.inputs[0])
 
     def _zero_point(self, node: Node) -> Array | None:
         return self._constants.get(node.inputs[2]) if len(node.inputs) > 2 else None

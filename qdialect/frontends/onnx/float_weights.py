@@ -1,32 +1,141 @@
-"""Constant f32 weights that ONNX Runtime's default optimization quantizes.
+"""Constant weights and biases of contractions, as ONNX Runtime's default optimization reads them.
 
-They are those of a Conv, ConvTranspose or Gemm that reads what a DequantizeLinear gives, and whose result, or a Relu or
-Clip of it, one QuantizeLinear reads.  The weights become i8, with one scale and one zero point for the range of all of
-them and 0.
+Where a Conv, ConvTranspose or Gemm reads what a DequantizeLinear gives, and one QuantizeLinear reads its result, or a
+Relu or Clip of it, f32 weights become i8, with one scale and one zero point for the range of all of them and 0, and a
+f32 bias becomes i32 of the accumulators' scale.  What is computed from dequantized weights is no constant there: such
+weights stay f32.
+
+An i32 bias has a scale of its own.  Only an integer kernel reads it as a number of accumulators' units.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from qdialect.frontends.common import Array
+from qdialect.frontends.onnx.float_groups import BOUNDS, Groups
 from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, is_operator
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.onnx.tensors import AccumulatorBias, Quantized
+from qdialect.frontends.planning.contraction import accumulator_scales
 from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.planning.weight import LARGEST_BIAS
 
 _KINDS = ("Conv", "ConvTranspose", "Gemm")
-_BOUNDS = ("Relu", "Clip")
+# Between a DequantizeLinear and weights: a Cast of f32 is one to f32, and constants are transposed themselves.
+_DROPPED = ("Cast", "Transpose")
 _LOW, _HIGH = -128, 127
+_BIAS = 2
+# How far the scale of a bias may be from that of the accumulators, for the integer kernel of a Conv.
+_RELATIVE, _ABSOLUTE = 1e-2, 1e-6
 
 
-def nodes_with_quantized_weights(graph: Graph) -> frozenset[int]:
-    """The indices of the nodes whose f32 weights, if they are constant, are quantized."""
-    readers = Readers(graph)
-    return frozenset(node.index for node in graph.nodes if _is_quantized(node, readers))
+class ContractionConstants:
+    """What becomes of the weights and biases of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._readers = Readers(graph)
+        self._groups = Groups(graph)
+        self._computed = _computed_from_quantized(graph)
+        nodes = [node for node in graph.nodes if node.kind in _KINDS and len(node.inputs) > 1]
+        self._is_quantized = frozenset(node.index for node in nodes if self._are_constants_quantized(node))
+        self._is_integer = frozenset(node.index for node in nodes if self._has_integer_kernel(node))
+
+    def read(self, call: Call) -> Call:
+        """The same node, its constants quantized and its bias in the accumulators' unit where they are so."""
+        node = call.node
+        if node.index in self._is_quantized:
+            call = _with_quantized_bias(_with_quantized_weights(call))
+        return _with_fused_bias(call) if node.index in self._is_integer else call
+
+    def _are_constants_quantized(self, node: Node) -> bool:
+        is_plain = node.inputs[1] not in self._computed or self._weight_dequantization(node) is not None
+        return is_plain and self._has_plain_bias(node) and self._is_dequantized(node) and self._ends_quantized(node)
+
+    def _has_plain_bias(self, node: Node) -> bool:
+        name = _bias_name(node)
+        bias = self._readers.constant(name)
+        return not name or (bias is not None and bias.ndim == 1)
+
+    def _weight_dequantization(self, node: Node) -> Node | None:
+        """The DequantizeLinear of the weights, perhaps behind what is dropped."""
+        giver = self._readers.giver(node.inputs[1])
+        while giver is not None and giver.kind in (*NOTHING, *_DROPPED):
+            giver = self._readers.giver(giver.inputs[0])
+        return giver if giver is not None and is_operator(giver, "DequantizeLinear") else None
+
+    def _dequantization(self, node: Node) -> tuple[Node, bool] | None:
+        """The DequantizeLinear of the data, and whether it is moved behind what moves elements."""
+        has_moved, giver = False, self._readers.giver(node.inputs[0])
+        while giver is not None and giver.kind in (*NOTHING, *MOVEMENTS):
+            has_moved |= giver.kind in MOVEMENTS
+            giver = self._readers.giver(giver.inputs[0]) if giver.inputs else None
+        return None if giver is None or not is_operator(giver, "DequantizeLinear") else (giver, has_moved)
+
+    def _is_dequantized(self, node: Node) -> bool:
+        """Whether the data is dequantized by one scale."""
+        found = self._dequantization(node)
+        scale = None if found is None else self._readers.constant(found[0].inputs[1])
+        return scale is not None and scale.size == 1
+
+    def _ends_quantized(self, node: Node) -> bool:
+        """Whether one QuantizeLinear reads the result, perhaps behind bounds and then movements."""
+        reader = self._readers.only_reader(node)
+        has_moved = False
+        while reader is not None and reader.kind in (*NOTHING, *BOUNDS, *MOVEMENTS):
+            if has_moved and reader.kind in BOUNDS:
+                return False
+            has_moved |= reader.kind in MOVEMENTS
+            reader = self._readers.only_reader(reader)
+        return reader is not None and is_operator(reader, "QuantizeLinear")
+
+    def _has_integer_kernel(self, node: Node) -> bool:
+        """Whether the node becomes a QLinearConv or QGemm, as far as the types of its tensors and its readers say.
+
+        The first takes ui8 data alone, the second needs zero points, and weights of the data's type where that is i8.
+        """
+        if node.kind == "ConvTranspose" or any(node.attributes.get(name, 1) != 1 for name in ("alpha", "beta")):
+            return False
+        start, end, weight = self._dequantization(node), self._groups.end(node), self._weight_dequantization(node)
+        if start is None or (weight is None and node.index not in self._is_quantized):
+            return False
+        before = self._groups.element(start[0], is_moved=start[1])
+        is_same = end is not None and before == self._groups.element(end[0], is_moved=end[1])
+        if node.kind == "Conv":
+            return is_same and before == "ui8"
+        kinds = ("ui8", "i8" if weight is None else self._groups.element(weight, is_moved=False))
+        have_points = all(one is None or _has_zero_point(one) for one in (start[0], weight))
+        return have_points and before in kinds and (is_same if end is not None else self._gives_floats(node))
+
+    def _gives_floats(self, node: Node) -> bool:
+        """Whether no QuantizeLinear reads the result of a Gemm, nor bounds that have one reader."""
+        readers = self._readers.all_readers(node)
+        if any(is_operator(reader, "QuantizeLinear") for reader in readers):
+            return False
+        first = self._readers.only_reader(node)
+        return first is None or first.kind not in BOUNDS or self._readers.only_reader(first) is None
 
 
-def with_quantized_weights(call: Call) -> Call:
+def _has_zero_point(node: Node) -> bool:
+    return len(node.inputs) > 2 and bool(node.inputs[2])
+
+
+def _bias_name(node: Node) -> str:
+    return node.inputs[_BIAS] if len(node.inputs) > _BIAS else ""
+
+
+def _computed_from_quantized(graph: Graph) -> frozenset[str]:
+    """The names of what is computed from dequantized tensors."""
+    found = set[str]()
+    for node in graph.nodes:
+        is_shape = node.kind in ("Shape", "Size")
+        if is_operator(node, "DequantizeLinear") or (not is_shape and not found.isdisjoint(node.inputs)):
+            found.update(node.outputs)
+    return frozenset(found)
+
+
+def _with_quantized_weights(call: Call) -> Call:
     """The same node with input 1 as ``round(w / s + z)``, where that is f32 weights.
 
     ``s = (high - low) / 255`` and ``z = round(-128 - low / s)`` in float32, both rounded to even.
@@ -43,39 +152,49 @@ def with_quantized_weights(call: Call) -> Call:
     return call.with_input(1, found)
 
 
-def _is_quantized(node: Node, readers: Readers) -> bool:
-    if node.kind not in _KINDS or len(node.inputs) < 2:
-        return False
-    weights = readers.giver(node.inputs[1])
-    if weights is not None and is_operator(weights, "DequantizeLinear"):
-        return False
-    return _has_plain_bias(node, readers) and _is_dequantized(node, readers) and _ends_quantized(node, readers)
+def _with_quantized_bias(call: Call) -> Call:
+    """The same node with input 2 as ``round(b / (s_x * s_w))`` in float32, where that is f32 and fits into i32."""
+    bias, scales = call.optional(_BIAS), _accumulator_scales(call)
+    if not isinstance(bias, Constant) or bias.array.dtype != np.float32 or scales is None:
+        return call
+    if scales.size not in (1, bias.array.size):
+        return call
+    with np.errstate(all="ignore"):
+        counted = np.rint(bias.array / scales)
+    if not bool(np.all(np.abs(counted) <= LARGEST_BIAS)):
+        return call
+    return call.with_input(_BIAS, _of_scales(call, Quantized, counted.astype(np.int32), scales))
 
 
-def _has_plain_bias(node: Node, readers: Readers) -> bool:
-    name = node.inputs[2] if len(node.inputs) > 2 else ""
-    bias = readers.constant(name)
-    return not name or (bias is not None and bias.ndim == 1)
+def _with_fused_bias(call: Call) -> Call:
+    """The same node with a bias in the accumulators' unit where ONNX Runtime takes it for that.
+
+    QGemm does not read the scale of its bias; a convolution is fused where it is near the accumulators'.
+    """
+    bias, scales = call.optional(_BIAS), _accumulator_scales(call)
+    if not isinstance(bias, Quantized) or bias.values.element != "i32" or scales is None:
+        return call
+    values = bias.values.data
+    if values is None or not values.size:
+        return call
+    if call.node.kind == "Conv":
+        own = np.array(bias.scales, np.float64)
+        fits = own.size in (1, scales.size) or scales.size == 1
+        is_near = fits and np.allclose(own, scales.astype(np.float64), _RELATIVE, _ABSOLUTE)
+        if any(bias.zero_points) or not is_near:
+            return call
+    return call.with_input(_BIAS, _of_scales(call, AccumulatorBias, values, scales))
 
 
-def _is_dequantized(node: Node, readers: Readers) -> bool:
-    """Whether the data is dequantized by one scale, perhaps before it is moved."""
-    giver = readers.giver(node.inputs[0])
-    while giver is not None and giver.kind in (*NOTHING, *MOVEMENTS):
-        giver = readers.giver(giver.inputs[0]) if giver.inputs else None
-    if giver is None or not is_operator(giver, "DequantizeLinear"):
-        return False
-    scale = readers.constant(giver.inputs[1])
-    return scale is not None and scale.size == 1
+def _accumulator_scales(call: Call) -> Array | None:
+    """Those of a contraction of two dequantized tensors."""
+    data, weights = call.optional(0), call.optional(1)
+    if not isinstance(data, Quantized) or not isinstance(weights, Quantized) or len(data.scales) > 1:
+        return None
+    return accumulator_scales(data, weights.scales)
 
 
-def _ends_quantized(node: Node, readers: Readers) -> bool:
-    """Whether one QuantizeLinear reads the result, perhaps behind bounds and then movements."""
-    reader = readers.only_reader(node)
-    has_moved = False
-    while reader is not None and reader.kind in (*NOTHING, *_BOUNDS, *MOVEMENTS):
-        if has_moved and reader.kind in _BOUNDS:
-            return False
-        has_moved |= reader.kind in MOVEMENTS
-        reader = readers.only_reader(reader)
-    return reader is not None and is_operator(reader, "QuantizeLinear")
+def _of_scales(call: Call, kind: type[Quantized], values: Array, scales: Array) -> Quantized:
+    """i32 values whose scales, if they are several, lie along the last dimension."""
+    value = known(call.name, values)
+    return kind(values.shape, value, tuple(map(float, scales)), (0,) * scales.size, max(values.ndim - 1, 0))

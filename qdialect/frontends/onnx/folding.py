@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.common import Array, Interface, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
 
@@ -171,6 +172,23 @@ def folded_shape(node: Node, shape: Shape) -> Array:
         return np.array(math.prod(shape), dtype=np.int64)
     start, end = integer_attribute(node, "start", 0), integer_attribute(node, "end", len(shape))
     return np.array(shape[start:end], dtype=np.int64)
+
+
+_SUMS_OF_NOTHING = {
+    **dict.fromkeys(("MatMul", "MatMulInteger", "ReduceMean", "ReduceSum"), 0.0),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), 0.0),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), -math.inf),
+}
+"""What ONNX Runtime gives for sums without terms: means are 0, and so are products of matrices."""
+
+
+def sum_of_nothing(node: Node, result: Interface) -> Array | None:
+    """What a node gives that sums up terms of which there are none; None for other operators."""
+    if node.kind not in _SUMS_OF_NOTHING:
+        return None
+    value, dtype = _SUMS_OF_NOTHING[node.kind], NUMPY_DTYPES[result.element]
+    is_float = dtype.kind == "f" or math.isfinite(value)
+    return np.full(result.shape, value if is_float else np.iinfo(dtype.name).min, dtype)
 
 
 def _count(arity: range) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from qdialect.frontends.common import Array
 from qdialect.frontends.onnx.model import Graph, Node
@@ -20,7 +21,10 @@ class Readers:
     def __init__(self, graph: Graph) -> None:
         self._constants = graph.constants
         self._giver = {name: node for node in graph.nodes for name in node.outputs}
-        self._reader = {name: node for node in graph.nodes for name in node.inputs}
+        self._reading = defaultdict[str, list[Node]](list)
+        for node in graph.nodes:
+            for name in dict.fromkeys(node.inputs):
+                self._reading[name].append(node)
         direct = Counter(name for node in graph.nodes for name in node.inputs)
         direct.update(name for node in graph.nodes for name in node.captured)
         direct.update(graph.outputs)
@@ -36,7 +40,12 @@ class Readers:
     def only_reader(self, node: Node) -> Node | None:
         """The one node that reads the first result of another, None where there are more or less."""
         result = next(iter(node.outputs), "")
-        return self._reader.get(result) if self._count[result] == 1 else None
+        readers = self._reading.get(result, [])
+        return readers[-1] if readers and self._count[result] == 1 else None
+
+    def all_readers(self, node: Node) -> Sequence[Node]:
+        """The nodes that read the first result of another."""
+        return self._reading.get(next(iter(node.outputs), ""), [])
 
     def constant(self, name: str) -> Array | None:
         """A constant of the graph."""

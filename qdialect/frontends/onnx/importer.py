@@ -8,13 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import (
     Array,
     GraphNode,
     Interface,
+    UnsupportedError,
     content_of,
     refuse,
     require,
@@ -22,8 +26,8 @@ from qdialect.frontends.common import (
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.branches import known_conditions, take_branches
 from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
-from qdialect.frontends.onnx.float_weights import nodes_with_quantized_weights, with_quantized_weights
-from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated
+from qdialect.frontends.onnx.float_weights import ContractionConstants
+from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
@@ -37,7 +41,12 @@ from qdialect.late_dataclass import dataclass
 if TYPE_CHECKING:
     import onnx
 
+_F32 = 1
+"""The number of the type in the schema."""
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+
+_TAKES_NOTHING = ("Expand", "Gather", "Pad", "Resize", "Slice", "Tile", "TopK", "Upsample")
+"""Operators that may give no elements of a tensor that has some."""
 
 
 def import_onnx(
@@ -104,7 +113,7 @@ def _read(source: str | Path | bytes, extents: Extents) -> ReadModel:
             proto = take_branches(proto, conditions)
             graph = read_graph(proto, folder, extents)
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
     return ReadModel(proto, graph, name, len(content) + sum(array.nbytes for array in graph.constants.values()))
 
 
@@ -119,11 +128,13 @@ def _constants(graph: Graph, names: Sequence[str], size: int) -> dict[str, Array
 class OnnxPlanner(Planner[Node]):
     """Plans a graph of ONNX operators; `size` is that of the file, which bounds the constants that are made."""
 
+    takes_empty = True
+
     def __init__(self, graph: Graph, name: str, size: int) -> None:
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
         self._graph = graph
         self._kernels: Mapping[int, GroupKernel] = {}
-        self._quantizes_weights = frozenset[int]()
+        self._constants: ContractionConstants | None = None
 
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
@@ -136,7 +147,7 @@ class OnnxPlanner(Planner[Node]):
         graph = self._graph
         self._check_names()
         self._kernels = group_kernels(graph)
-        self._quantizes_weights = nodes_with_quantized_weights(graph)
+        self._constants = ContractionConstants(graph)
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
@@ -161,37 +172,73 @@ class OnnxPlanner(Planner[Node]):
         return [*found.values(), *(declared[name] for name in node.outputs if name in declared.keys() - found.keys())]
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
-        result = self._result_of(node)
+        inputs = tuple(self._tensor(name) for name in node.inputs)
+        known = self._results_of_nothing(node, inputs) if any(map(is_empty, inputs)) else None
+        if known is not None:
+            return known
+        try:
+            result = self._result_of(node, inputs)
+        except UnsupportedError:
+            known = self._empty_results(node) if node.kind in _TAKES_NOTHING else None
+            if known is None:
+                raise
+            return known
         given = result if isinstance(result, tuple) else (result,)
         asked = max(index for index, name in enumerate(node.outputs) if name) + 1
         plural = "" if len(given) == 1 else "s"
         require(asked <= len(given), f"must have {len(given)} output{plural}, but got {asked}")
         return {name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name}
 
-    def _result_of(self, node: Node) -> Result:
+    def _results_of_nothing(self, node: Node, inputs: Sequence[Tensor | None]) -> Mapping[str, Result] | None:
+        """What a node gives whose inputs have no elements, or some of them; None where that is to be planned."""
+        known = self._empty_results(node)
+        if known is not None or len(node.outputs) != 1:
+            return known
+        (output,) = node.outputs
+        rest = [(name, tensor) for name, tensor in zip(node.inputs, inputs, strict=True) if not is_empty(tensor)]
+        if node.kind in ("ScatterElements", "ScatterND") and inputs[0] is not None and not is_empty(inputs[0]):
+            return {output: inputs[0]}
+        if node.kind == "Concat" and rest and inferred(node, inputs):
+            joined = replace(node, inputs=tuple(name for name, _ in rest))
+            return {output: rest[0][1] or () if len(rest) == 1 else self._result_of(joined, [one for _, one in rest])}
+        types = self.types_of(node)
+        array = sum_of_nothing(node, types[0]) if types and is_empty(inputs[0]) else None
+        return None if array is None else {output: Constant(array)}
+
+    def _empty_results(self, node: Node) -> Mapping[str, Result] | None:
+        """The results of a node, where none of them has elements."""
+        types = {tensor.name: tensor for tensor in self.types_of(node)}
+        found = [types.get(name) for name in node.outputs if name]
+        empty = [tensor for tensor in found if tensor is not None and 0 in tensor.shape]
+        if not found or len(empty) < len(found):
+            return None
+        check_attributes(node)
+        return {tensor.name: Constant(np.empty(tensor.shape, NUMPY_DTYPES[tensor.element])) for tensor in empty}
+
+    def _result_of(self, node: Node, inputs: Sequence[Tensor | None]) -> Result:
         require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
         attributes = Attributes(node.attributes)
-        result = self._planned(replace(node, attributes=attributes))
+        result = self._planned(replace(node, attributes=attributes), inputs)
         check_read(node, attributes)
         return result
 
-    def _planned(self, node: Node) -> Result:
-        inputs = tuple(self._tensor(name) for name in node.inputs)
+    def _planned(self, node: Node, inputs: Sequence[Tensor | None]) -> Result:
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))
         array = folded(node, self._known_arrays(node, inputs), self.plan.budget)
         if array is not None:
             return Constant(array)
-        call = Call(self.plan, node, inputs, self._kernels.get(node.index, GroupKernel.OF_TYPE))
-        return planner_of(node.kind)(with_quantized_weights(call) if node.index in self._quantizes_weights else call)
+        call = Call(self.plan, node, tuple(inputs), self._kernels.get(node.index, GroupKernel.OF_TYPE))
+        return planner_of(node.kind)(call if self._constants is None else self._constants.read(call))
 
     def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
-        """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them.
+        """What each input is known to hold; dequantized weights that are moved or kept are left to their readers.
 
         Weights become f32 where the node is evaluated alone: they are four times as large then.
         """
-        if not is_evaluated(node.kind) or node.kind in MOVEMENTS or not all(map(is_known, inputs)):
+        keeps = node.kind in MOVEMENTS or (node.kind == "Cast" and node.attributes.get("to") == _F32)
+        if not is_evaluated(node.kind) or keeps or not all(map(is_known, inputs)):
             return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
         return [known_array(tensor) for tensor in inputs]
 
@@ -215,6 +262,11 @@ class OnnxPlanner(Planner[Node]):
     def _check(self, holds: bool, what: str) -> None:
         if not holds:
             raise ImportModelError(f"'{self.name}': file is damaged: {what}")
+
+
+def is_empty(tensor: Tensor | None) -> bool:
+    """Whether a tensor has no elements."""
+    return tensor is not None and 0 in tensor.shape
 
 
 def _asks_for_shape(node: Node) -> bool:

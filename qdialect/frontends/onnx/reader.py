@@ -143,7 +143,8 @@ def _input(value: onnx.ValueInfoProto, extents: Extents) -> Interface:
 
 def _open_shape(value: onnx.ValueInfoProto) -> OpenShape:
     dims = value.type.tensor_type.shape.dim
-    return [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in dims]
+    known = [entry.HasField("dim_value") and entry.dim_value >= 0 for entry in dims]
+    return [entry.dim_value if one else str(entry.dim_param) for entry, one in zip(dims, known, strict=True)]
 
 
 def _domain(domain: str) -> str:

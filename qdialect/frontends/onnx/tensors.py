@@ -15,6 +15,10 @@ class Quantized(planning.Quantized):
     profile = ORT
 
 
+class AccumulatorBias(Quantized):
+    """An i32 bias that an integer kernel adds to its accumulators as it is."""
+
+
 def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum: float) -> Value:
     """8-bit integers between two bounds."""
     low, high = ELEMENT_RANGES[source.element]

@@ -49,7 +49,8 @@ class Contraction(F32Tensor):
         with np.errstate(all="ignore"):
             counted = self.bias.astype(np.float64) / self._accumulator_scales.astype(np.float64)
         rounded = np.rint(counted)
-        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS))
+        # The other half of the range is for the sums.
+        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS // 2))
         return rounded.astype(np.int32) if holds else None
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:

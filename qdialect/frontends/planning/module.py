@@ -36,14 +36,21 @@ class Planned:
     """Of the constants that ops are built with; without one they are as large as they are."""
 
 
-def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str]) -> tuple[Value, ...]:
+def arguments_of(
+    inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
+) -> tuple[Value, ...]:
     """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
-    unsupported += unsupported_interfaces("input", inputs, elements)
+    unsupported += unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
     return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
 
 
 def result_of(
-    name: str, plan: Callable[[], Value], elements: Sequence[str], unsupported: list[str]
+    name: str,
+    plan: Callable[[], Value],
+    elements: Sequence[str],
+    unsupported: list[str],
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[tuple[str, Value], ...]:
     """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
     try:
@@ -51,7 +58,7 @@ def result_of(
     except UnsupportedError as error:
         unsupported.append(f"output '{name}': {error}")
         return ()
-    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements)
+    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements, may_be_empty=may_be_empty)
     return ((name, value),)
 
 

@@ -54,6 +54,11 @@ class Movement(ABC):
         """The same movement of a tensor with its dimensions in this order; None where that is impossible."""
         return None
 
+    def in_quantized(self, to: QuantizedTensorType | None) -> Movement:
+        """The same movement of integers; `to` says what quantized values mean."""
+        del to
+        return self
+
     def axis(self, axis: int, before: Shape) -> int:
         """Where dimension `axis` of a tensor of shape `before`, which has parameters of its own, comes to lie."""
         raise UnsupportedError("tensor with a scale for each channel must not be moved")
@@ -118,6 +123,9 @@ class Padding(Movement):
 
     def array(self, array: Array) -> Array:
         return np.pad(array, list(zip(self.low, self.high, strict=True)), constant_values=self.fill)
+
+    def in_quantized(self, to: QuantizedTensorType | None) -> Movement:
+        return replace(self, fill=int(self.fill) if to is None else to.quantize_scalar(self.fill))
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         quantized = int(self.fill) if to is None else to.quantize_scalar(self.fill)
@@ -234,8 +242,21 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         return _moved_constant(plan, name, source, movement)
     if isinstance(source, Value):
         return move_value(plan, name, source, movement, None)
-    if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_exact_in(source)):
+    if not isinstance(source, Quantized):
         return Moved(movement.shape, source, movement)
+    try:
+        return _moved_quantized(plan, name, source, movement)
+    except UnsupportedError:
+        values = source.f32_values() if movement.is_known else None
+        if values is None:
+            return Moved(movement.shape, source, movement)
+        return Constant(_moved(plan, values, movement))
+
+
+def _moved_quantized(plan: Plan, name: str, source: Quantized, movement: Movement) -> Quantized:
+    """Raises `UnsupportedError` where the scales cannot follow, or the filling is no quantized value."""
+    if isinstance(movement, Padding):
+        require(movement.is_exact_in(source), "filling must be the f32 value of a quantized value")
     per_tensor = len(source.scales) == 1
     to = source.parameters if per_tensor else None
     axis = source.axis if per_tensor else movement.axis(source.axis, source.shape)
@@ -272,8 +293,8 @@ def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: Quan
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
         require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
-    elif value.data is not None and movement.is_known and not isinstance(movement, Padding):
-        return known(name, _moved(plan, value.data, movement))
+    elif value.data is not None and movement.is_known:
+        return known(name, _moved(plan, value.data, movement.in_quantized(to)))
 
     def emit(emitter: Emitter) -> Emitted:
         if movement.wants_channels_last:

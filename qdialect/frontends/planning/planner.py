@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from functools import partial
+from typing import ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
+
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.budget import is_shape
 from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse, unsupported_interfaces
 from qdialect.frontends.planning.emitter import Value
@@ -31,6 +35,9 @@ class Planner(ABC, Generic[N]):
 
     `name` is what messages call the model, `elements` are the types that arguments and results may have.
     """
+
+    takes_empty: ClassVar[bool] = False
+    """Whether arguments and results may have no elements."""
 
     def __init__(self, name: str, elements: Sequence[str], plan: Plan) -> None:
         self.name = name
@@ -125,15 +132,18 @@ class Planner(ABC, Generic[N]):
                 types = self.types_of(node)
         except UnsupportedError:
             return {}
-        unsupported = {tensor.name: unsupported_interfaces("", [tensor], self._elements) for tensor in types}
+        unsupported = {tensor.name: self._unsupported_type(tensor) for tensor in types}
         self._other_types.update((name, found[0].partition(": ")[2]) for name, found in unsupported.items() if found)
         known = (tensor for tensor in types if not unsupported[tensor.name])
         values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 
+    def _unsupported_type(self, tensor: Interface) -> list[str]:
+        return unsupported_interfaces("", [tensor], self._elements, may_be_empty=self.takes_empty)
+
     def _input(self, tensor: Interface) -> tuple[Value, ...]:
         unsupported: list[str] = []
-        values = arguments_of([tensor], self._elements, unsupported)
+        values = arguments_of([tensor], self._elements, unsupported, may_be_empty=self.takes_empty)
         self._refuse_interface(tensor.name, unsupported)
         return values
 
@@ -142,7 +152,8 @@ class Planner(ABC, Generic[N]):
         if result is None:
             return ()
         unsupported: list[str] = []
-        found = result_of(name, lambda: self._value(name, result), self._elements, unsupported)
+        value, may_be_empty = partial(self._value, name, result), self.takes_empty
+        found = result_of(name, value, self._elements, unsupported, may_be_empty=may_be_empty)
         self._refuse_interface(name, unsupported)
         return found
 
@@ -160,7 +171,12 @@ class Planner(ABC, Generic[N]):
 
 
 def _argument(value: Value) -> Tensor | None:
-    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found."""
+    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found.
+
+    Of a tensor without elements all are known.
+    """
+    if 0 in value.shape and is_shape(value.shape):
+        return Constant(np.empty(value.shape, NUMPY_DTYPES[value.element]))
     if value.element != "f32":
         return value
     return Computed(value.shape, value) if is_shape(value.shape) else None

@@ -25,6 +25,7 @@ from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_mode
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.operators.activation_range import f32_bounds
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT
 from qdialect.frontends.tflite.operators.left_to_litert import keeps_state
 from qdialect.frontends.tflite.products import products
 from qdialect.frontends.tflite.reader import read_options
@@ -112,8 +113,9 @@ class TfliteDivision(Division):
         numbers = [operator.index for operator in operators]
         content = extract(self._content, numbers, inputs, outputs, folded, shapes, self._graph.subgraph)
         for operator in operators:
-            if _overruns(operator):
-                raise ImportModelError(f"{operator.title}: LiteRT writes outside of its memory")
+            reason = _death(operator)
+            if reason:
+                raise ImportModelError(f"{operator.title}: {reason}")
         divided = [operator for operator in operators if any(t is not None and t.block for t in operator.inputs)]
         for operator in divided:
             self._check_blocks(operator)
@@ -162,7 +164,7 @@ class TfliteDivision(Division):
                     reason,
                     is_copied=is_copied,
                     is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
-                    is_kept=not reason and _overruns(operator),
+                    is_kept=not reason and bool(_death(operator)),
                 )
             )
         return found
@@ -181,7 +183,18 @@ class TfliteDivision(Division):
         return OpenInterface(self._names[tensor.index], tensor.shape, dtype, scale, zero_point)
 
 
-def _overruns(operator: Operator) -> bool:
-    """Whether LiteRT's kernel writes outside of its memory: that of SVDF with float data and 8-bit time weights."""
+_NEEDS_SCALES = (
+    *("ADD", "SUB", "SQUARED_DIFFERENCE", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"),
+    *("LOG", "SOFTMAX", "SQRT"),
+)
+
+
+def _death(operator: Operator) -> str:
+    """Why LiteRT would write or read outside of its memory; empty where it would not."""
     elements = [tensor.element for tensor in operator.inputs[:3] if tensor is not None]
-    return operator.kind == "SVDF" and elements[:1] == ["f32"] and elements[2:] == ["i8"]
+    if operator.kind == "SVDF" and elements[:1] == ["f32"] and elements[2:] == ["i8"]:
+        return "LiteRT writes outside of its memory for float32 data with i8 time weights"
+    narrow = (tensor for tensor in operator.inputs if tensor is not None and tensor.element in (*EIGHT_BIT, "i16"))
+    if operator.kind in _NEEDS_SCALES and any(not tensor.scales for tensor in narrow):
+        return "LiteRT reads outside of its memory where an input of few bits is not quantized"
+    return ""

@@ -18,6 +18,7 @@ from qdialect.context import make_context
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.composites import inline
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT
 from qdialect.frontends.tflite.reader import LOOP, read_options
 from qdialect.frontends.tflite.row_slices import RowSlices
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
@@ -95,9 +96,9 @@ class Folding:
 
 
 def _folded(operator: Operator) -> Array | None:
-    half = _half_floats(operator)
-    if half is not None:
-        return half
+    numbers = _narrow_numbers(operator)
+    if numbers is not None:
+        return numbers
     folder = _FOLDERS.get(operator.kind)
     if folder is None or len(operator.outputs) != 1 or None in operator.inputs or not operator.inputs:
         return None
@@ -115,11 +116,12 @@ def _folded(operator: Operator) -> Array | None:
     return result if is_open(output) or result.shape == output.shape else None
 
 
-def _half_floats(operator: Operator) -> Array | None:
-    """Weights that the file holds as float16, as the float32 numbers that a node makes of them."""
+def _narrow_numbers(operator: Operator) -> Array | None:
+    """Weights that the file holds as float16 or in 8 bits, as the float32 numbers that a node makes of them."""
     source = operator.inputs[0] if operator.inputs else None
-    is_half = operator.kind == "DEQUANTIZE" and source is not None and source.element == "f16"
-    if not is_half or source is None or source.data is None or len(operator.outputs) != 1:
+    if operator.kind != "DEQUANTIZE" or source is None or source.data is None or len(operator.outputs) != 1:
+        return None
+    if source.element != "f16" and (source.element not in EIGHT_BIT or not source.scales):
         return None
     if (operator.outputs[0].element, operator.outputs[0].shape) != ("f32", source.shape):
         return None
@@ -127,7 +129,11 @@ def _half_floats(operator: Operator) -> Array | None:
         operator.budget.spend_constant(source.shape, 4)
     except UnsupportedError:
         return None
-    return source.data.astype(np.float32)
+    if source.element == "f16":
+        return source.data.astype(np.float32)
+    along = [-1 if axis == source.axis and len(source.scales) > 1 else 1 for axis in range(source.data.ndim)]
+    scales, zero_points = (np.array(values).reshape(along) for values in (source.scales, source.zero_points))
+    return ((source.data.astype(np.float64) - zero_points) * scales).astype(np.float32)
 
 
 def _array(kind: str, tensor: Tensor) -> Array | None:
@@ -161,9 +167,41 @@ def _gather(operator: Operator, arrays: Sequence[Array]) -> Array:
     return np.take(arrays[0], arrays[1], axis=axis)
 
 
-def _reduce_prod(operator: Operator, arrays: Sequence[Array]) -> Array:
-    keep = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
-    return np.prod(arrays[0], axis=tuple(int(axis) for axis in arrays[1].ravel()), keepdims=bool(keep))
+def _reduced(function: Callable[..., Array]) -> Folder:
+    def fold(operator: Operator, arrays: Sequence[Array]) -> Array:
+        keep = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+        return function(arrays[0], axis=tuple(int(axis) for axis in arrays[1].ravel()), keepdims=bool(keep))
+
+    return fold
+
+
+def _shape(operator: Operator, arrays: Sequence[Array]) -> Array:
+    """Its type is that of the option, whatever the file says of the tensor."""
+    kind = read_options(operator, tflite.ShapeOptions, lambda options: options.OutType())
+    if kind != {"i32": tflite.TensorType.INT32, "i64": tflite.TensorType.INT64}.get(operator.outputs[0].element):
+        raise TypeError
+    return arrays[0]
+
+
+def _slice(_: Operator, arrays: Sequence[Array]) -> Array:
+    """A size of -1 reaches to the end."""
+    data, begins, sizes = arrays
+    ends = np.where(sizes.ravel() == -1, data.shape, begins.ravel() + sizes.ravel())
+    if (begins < 0).any() or (ends > data.shape).any() or (ends < begins.ravel()).any():
+        raise IndexError
+    return data[tuple(slice(int(begin), int(end)) for begin, end in zip(begins.ravel(), ends, strict=True))]
+
+
+def _select(_: Operator, arrays: Sequence[Array]) -> Array:
+    """A condition for each row is left."""
+    condition, *sides = arrays
+    if condition.size != 1 and any(side.shape != condition.shape for side in sides):
+        raise ValueError
+    return np.where(condition, *sides)
+
+
+def _of_integers(function: Callable[[Array], Array]) -> Folder:
+    return lambda _, arrays: function(arrays[0].astype(np.int64))
 
 
 def _reshape(operator: Operator, arrays: Sequence[Array]) -> Array:
@@ -204,7 +242,15 @@ def _floor_divide(lhs: Array, rhs: Array) -> Array:
     return lhs // rhs
 
 
+def _floor_modulo(lhs: Array, rhs: Array) -> Array:
+    """With the sign of the divisor."""
+    if not rhs.all():
+        raise ZeroDivisionError
+    return lhs % rhs
+
+
 _FOLDERS: dict[str, Folder] = {
+    "ABS": _of_integers(np.abs),
     "EQUAL": _pointwise(np.equal),
     "GREATER": _pointwise(np.greater),
     "GREATER_EQUAL": _pointwise(np.greater_equal),
@@ -221,16 +267,25 @@ _FOLDERS: dict[str, Folder] = {
     "DIV": _pointwise(_divide, tflite.DivOptions),
     "EXPAND_DIMS": _reshape,
     "FLOOR_DIV": _pointwise(_floor_divide),
+    "FLOOR_MOD": _pointwise(_floor_modulo),
     "GATHER": _gather,
     "MAXIMUM": _pointwise(np.maximum),
     "MINIMUM": _pointwise(np.minimum),
+    "NEG": _of_integers(np.negative),
     "MUL": _pointwise(np.multiply, tflite.MulOptions),
     "PACK": _pack,
     "RANGE": lambda _, arrays: np.arange(*(int(array.reshape(())) for array in arrays)),
     "RANK": lambda _, arrays: np.array(arrays[0].size),
-    "REDUCE_PROD": _reduce_prod,
+    "REDUCE_MAX": _reduced(np.max),
+    "REDUCE_MIN": _reduced(np.min),
+    "REDUCE_PROD": _reduced(np.prod),
     "RESHAPE": _reshape,
-    "SHAPE": lambda _, arrays: arrays[0],
+    "SELECT": _select,
+    "SELECT_V2": lambda _, arrays: np.where(*arrays),
+    "SIGN": _of_integers(np.sign),
+    "SLICE": _slice,
+    "SUM": _reduced(np.sum),
+    "SHAPE": _shape,
     "SQUEEZE": _reshape,
     "STRIDED_SLICE": _strided_slice,
     "SUB": _pointwise(np.subtract, tflite.SubOptions),

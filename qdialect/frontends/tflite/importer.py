@@ -91,6 +91,8 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
             raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
             raise ImportModelError(f"'{name}': {error.message}") from error
+        except ir.MLIRError as error:
+            raise ImportModelError(f"'{name}': {' '.join(str(error).split())}") from error
     return module
 
 
@@ -113,7 +115,7 @@ def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> 
     try:
         return with_extents(read_graph(content, signature), extents), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error.message}") from error
+        raise type(error)(f"'{name}': {error.message}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:

@@ -17,11 +17,13 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import tflite
+from flatbuffers import Table
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.budget import Budget, is_shape
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
 _NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
 _BUILTIN_CODE, _BLOCK_SIZE = 10, 8
+_FIRST_SLOT = 4
 # Of quantization details, newer than the schema's classes here.
 _BLOCKWISE = 2
 # Where the schema's classes keep what they read.
@@ -79,7 +82,8 @@ def reading(what: str) -> Generator[None]:
 def read_options(operator: Operator, table_class: type[Options], read: Callable[[Options], T]) -> T:
     """What `read` takes from the options of `operator`; all have their default where it has no options.
 
-    Raises `ImportModelError` where the operator's options are of another kind or damaged.
+    Raises `ImportModelError` where the operator's options are of another kind or damaged, and `UnsupportedError` where
+    they say more than `table_class` knows.
     """
     expected = getattr(tflite.BuiltinOptions, table_class.__name__)
     table = operator.options_table
@@ -87,9 +91,29 @@ def read_options(operator: Operator, table_class: type[Options], read: Callable[
     if not is_absent and operator.options_type != expected:
         raise ImportModelError(f"file is damaged: {operator.title} must have {table_class.__name__}")
     with reading(f"{table_class.__name__} of {operator.title}"):
+        if table is not None and not is_absent:
+            _check_fields(table, table_class.__name__)
         options = table_class()
         options.Init(*(_NO_FIELDS if is_absent or table is None else (table.Bytes, table.Pos)))
         return read(options)
+
+
+class _Fields:
+    """Counts the fields of a table, as a builder is told them."""
+
+    def StartObject(self, count: int) -> None:  # noqa: N802
+        self.count = count
+
+
+def _check_fields(table: Table, name: str) -> None:
+    """No field of a table is newer than the schema here."""
+    fields = _Fields()
+    getattr(tflite, f"{name}Start")(fields)
+    begin = table.Pos - int(struct.unpack_from("<i", table.Bytes, table.Pos)[0])
+    slots = (int(struct.unpack_from("<H", table.Bytes, begin)[0]) - _FIRST_SLOT) // 2
+    for slot in range(fields.count, slots):
+        is_set = struct.unpack_from("<H", table.Bytes, begin + _FIRST_SLOT + 2 * slot)[0] != 0
+        require(not is_set, f"{name} has a field that this version does not know, its number {slot + 1}")
 
 
 def read_graph(content: bytes, signature: str = "") -> Graph:

@@ -54,6 +54,7 @@ def with_shapes(operator: Operator, context: ir.Context) -> Operator:
     try:
         with converting():
             shapes = rule(operator) if rule else _built(operator, context)
+            require(all(extent >= 0 for shape in shapes for extent in shape), "extents must be at least 0")
     except (UnsupportedError, ConstraintError, BuildError, ImportModelError):
         # The node is refused with the others, or by the type of what it computes.
         return operator

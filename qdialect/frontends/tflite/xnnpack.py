@@ -153,7 +153,7 @@ class _Rescale(_Tabulated):
     def check(self, op: RequantizeOp) -> tuple[np.float32, np.float32] | None:
         # QUANTIZE forms its factor in float64; the clamps, whose factor is a float32, are not the delegate's.
         is_quantize = op.multiplier is Multiplier.F64 and len(op.input_zero_points) == 1
-        is_same_type = element_of(op.input.type) == element_of(op.output.type) != "i32"
+        is_same_type = element_of(op.input.type) == element_of(op.output.type) and is_eight_bit(op.input)
         factor = _ratio(op.input_scale, op.output_scale)
         return (factor, factor) if is_quantize and is_same_type and _within([factor], _TABLES) else None
 

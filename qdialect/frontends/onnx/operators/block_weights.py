@@ -5,11 +5,15 @@ Constant weights become f32 when the model is read, ``(quantized value - zero po
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from qdialect.frontends.common import Array, require
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.elementwise import binary
 from qdialect.frontends.onnx.operators.indexing import indices_of
+from qdialect.frontends.onnx.operators.narrow_weights import spread, widened
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Value
@@ -33,30 +37,44 @@ def _product(call: Call) -> Tensor:
     values = _unpacked(call, 1, bits, (rows, blocks * size), size)
     scales = _f32_constant(call, 2, (rows, blocks))
     points = _points(call, 3, bits, (rows, blocks))
-    matrix = _widened(call, values, scales, points, size)[:, :depth]
+    matrix = _widened(call, values, scales, points, size, 1)[:, :depth]
     result = product(source, np.ascontiguousarray(matrix.T))
     return result if call.optional(5) is None else binary("Add", result, call.f32(5))
 
 
 @imports("com.microsoft.GatherBlockQuantized")
 def _gather(call: Call) -> Tensor:
-    """Rows of a table whose blocks lie along its last dimension."""
+    """Elements of a table along one dimension, in blocks along any; rows of bytes hold blocks along their last."""
     call.count(3, 4)
     bits, size = _form(call)
-    table = call.constant(0)
+    is_packed = call.constant(0).dtype == np.uint8
+    table = call.constant(0) if is_packed else widened(call, (0,)).constant(0)
     rank = table.ndim
-    axes = [call.attribute(name, default) % rank for name, default in (("gather_axis", 0), ("quantize_axis", 1))]
-    require(rank == 2 and axes == [0, 1], f"table must be a matrix in blocks along its rows, but got axes {axes}")
-    columns = table.shape[1] * (8 // bits if table.dtype == np.uint8 else 1)
-    blocks = -(-columns // size)
-    shape = (table.shape[0], columns)
-    values = _unpacked(call, 0, bits, shape, size) if table.dtype == np.uint8 else table
-    scales = _f32_constant(call, 2, (shape[0], blocks))
-    # Integers of 4 bits count from 0, bytes from the middle of their range.
-    points = _points(call, 3, bits, scales.shape) if table.dtype == np.uint8 else np.zeros(scales.shape)
-    array = _widened(call, values, scales, points, size)
+    gathers, blocks = normalized_axes([call.attribute("gather_axis", 0), call.attribute("quantize_axis", 1)], rank)
+    if is_packed:
+        fits = gathers == 0 < blocks == rank - 1
+        require(fits, f"table of bytes must be in blocks along its rows, but got axes {gathers} and {blocks}")
+        call.plan.budget.spend_constant((*table.shape[:-1], table.shape[-1] * 8 // bits), 4)
+        table = _bits_of(table, bits)
+    else:
+        holds = bits == 4 and table.dtype != call.constant(0).dtype
+        require(holds, f"table must be integers of 4 bits or bytes, but got {call.constant(0).dtype} and bits {bits}")
+    along, extent = table.shape[:blocks], table.shape[blocks]
+    scales = _f32_constant(call, 2, (*along, -(-extent // size), *table.shape[blocks + 1 :]))
+    points = _points(call, 3, bits, scales.shape) if is_packed else _integer_points(call, scales.shape)
+    array = _widened(call, table, scales, points, size, blocks)
     held = Computed(array.shape, Value(call.name, array.shape, "f32", data=array))
-    return gathered(call.plan, call.name, held, indices_of(call, 1), 0)
+    return gathered(call.plan, call.name, held, indices_of(call, 1), gathers)
+
+
+def _integer_points(call: Call, shape: Shape) -> Array:
+    """Zero points of the table's own integers of 4 bits, one for each block; zeros where they are omitted."""
+    if call.optional(3) is None:
+        return np.zeros(shape)
+    points = call.constant(3)
+    holds = points.dtype == call.constant(0).dtype and points.shape == shape
+    require(holds, f"input 3 must be {call.constant(0).dtype} of {list(shape)}, but got {list(points.shape)}")
+    return points.astype(np.int8)
 
 
 def _form(call: Call) -> tuple[int, int]:
@@ -83,27 +101,28 @@ def _bits_of(packed: Array, bits: int) -> Array:
     return ((packed[..., None] >> shifts) & (2**bits - 1)).reshape(*packed.shape[:-1], -1)
 
 
-def _f32_constant(call: Call, index: int, shape: tuple[int, ...]) -> Array:
+def _f32_constant(call: Call, index: int, shape: Shape) -> Array:
     array = call.constant(index)
-    holds = array.dtype == np.float32 and array.size == shape[0] * shape[1]
+    holds = array.dtype == np.float32 and array.size == math.prod(shape)
     require(holds, f"input {index} must be f32 of {list(shape)}, but got {list(array.shape)} of {array.dtype}")
     return array.reshape(shape)
 
 
-def _points(call: Call, index: int, bits: int, shape: tuple[int, ...]) -> Array:
+def _points(call: Call, index: int, bits: int, shape: Shape) -> Array:
     """Zero points by block: floats, bytes in which each row begins anew, or the middle of the range."""
     if call.optional(index) is None:
         return np.full(shape, 2 ** (bits - 1))
     array = call.constant(index)
     if array.dtype == np.float32:
         return _f32_constant(call, index, shape)
-    wanted = (shape[0], -(-shape[1] * bits // 8))
-    holds = array.dtype == np.uint8 and array.size == wanted[0] * wanted[1]
+    wanted = (*shape[:-1], -(-shape[-1] * bits // 8))
+    holds = array.dtype == np.uint8 and array.size == math.prod(wanted)
     require(holds, f"input {index} must be bytes of {list(wanted)}, but got {list(array.shape)} of {array.dtype}")
-    return _bits_of(array.reshape(wanted), bits)[:, : shape[1]]
+    return _bits_of(array.reshape(wanted), bits)[..., : shape[-1]]
 
 
-def _widened(call: Call, values: Array, scales: Array, points: Array, size: int) -> Array:
+def _widened(call: Call, values: Array, scales: Array, points: Array, size: int, axis: int) -> Array:
+    """f32 values of blocks of `size` along `axis`."""
     call.plan.budget.spend_constant(values.shape, 4)
-    by_weight = [np.repeat(one, size, axis=1)[:, : values.shape[1]] for one in (points, scales)]
-    return (values.astype(np.float32) - by_weight[0].astype(np.float32)) * by_weight[1]
+    by_weight = [spread(one, size, axis, values.shape[axis]).astype(np.float32) for one in (points, scales)]
+    return (values.astype(np.float32) - by_weight[0]) * by_weight[1]

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.joined import concatenation, joined, joined_shape
 from qdialect.frontends.planning.plain import INTEGERS, common_element
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor, is_known, known
 
 
 @imports("Concat")
 def _concat(call: Call) -> Tensor:
+    """What is known stays known, and quantized where the parts agree in their parameters."""
     parts = [call.f32(index) for index in range(len(call.inputs))]
-    return concatenation(call.plan, call.name, joined(parts, _axis(call, 0)))
+    axis = _axis(call, 0)
+    whole = joined(parts, axis)
+    if not all(map(is_known, call.inputs)):
+        return concatenation(call.plan, call.name, whole)
+    call.plan.budget.spend_constant(whole.shape, 4)
+    quantized = [part for part in parts if isinstance(part, Quantized)]
+    kinds = {(part.values.element, part.scales, part.zero_points, part.axis) for part in quantized}
+    if len(quantized) < len(parts) or len(kinds) > 1 or (len(quantized[0].scales) > 1 and quantized[0].axis == axis):
+        return Constant(np.concatenate([call.constant(index) for index in range(len(parts))], axis))
+    values = np.concatenate([part.values.data for part in quantized if part.values.data is not None], axis)
+    return quantized[0].with_values(known(call.name, values))
 
 
 @imports("com.microsoft.QLinearConcat")

@@ -112,6 +112,7 @@ def _expand(call: Call) -> Tensor:
     except ValueError:
         shape = None
     require(shape is not None, f"shape must be one that {list(found)} broadcasts with, but got {list(wanted)}")
+    require(0 not in (shape or ()), f"result must have elements, but has the shape {list(shape or ())}")
     return moved(call, Broadcasting(shape or ()))
 
 

@@ -74,7 +74,8 @@ def _reduction(call: Call) -> Computed:
     call.count(1, 2)
     shape, rank = call.f32(0).shape, len(call.f32(0).shape)
     given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
-    if not given and call.flag("noop_with_empty_axes", 0):
+    keeps_all = call.flag("noop_with_empty_axes", 0)
+    if not given and keeps_all:
         raise UnsupportedError("axes must not be empty")
     require(all(-rank <= axis < rank for axis in given), f"axes must be in [-{rank}, {rank}), but got {given}")
     axes = tuple(sorted({axis % rank for axis in given})) or tuple(range(rank))

@@ -47,8 +47,8 @@ def dequantized_blocks(call: Call) -> Array:
     call.plan.budget.spend_constant(values.shape, 4)
     centred = values.astype(np.int64)
     if points is not None:
-        centred = centred - _spread(points, size, axis, values.shape[axis]).astype(np.int64)
-    return centred.astype(np.float32) * _spread(scales, size, axis, values.shape[axis])
+        centred = centred - spread(points, size, axis, values.shape[axis]).astype(np.int64)
+    return centred.astype(np.float32) * spread(scales, size, axis, values.shape[axis])
 
 
 def _array(call: Call, index: int) -> Array:
@@ -58,5 +58,6 @@ def _array(call: Call, index: int) -> Array:
     return tensor.array
 
 
-def _spread(blocks: Array, size: int, axis: int, extent: int) -> Array:
+def spread(blocks: Array, size: int, axis: int, extent: int) -> Array:
+    """Each entry for `size` elements along `axis`, of which there are `extent`."""
     return np.take(np.repeat(blocks, size, axis), np.arange(extent), axis)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.indexing import INDICES
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import joined_heads, split_heads
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
-from qdialect.frontends.planning.tensors import Computed, Tensor
+from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
+from qdialect.frontends.planning.plain import binary, constant_of, value_of_tensor
+from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.frontends.slices import Slice, gather, take_slices
 
 
@@ -69,18 +74,27 @@ def _angles(call: Call, index: int, positions: int, wanted: Shape) -> Value:
         tensor = call.f32(index)
         require(tensor.shape == wanted, f"input {index} must hold {list(wanted)}, but got {list(tensor.shape)}")
         return tensor.f32(call.plan, call.name)
-    return angles_at(call, index, call.constant(positions), wanted)
+    return angles_at(call, index, positions_of(call, positions), wanted)
 
 
-def angles_at(call: Call, index: int, ids: Array, wanted: Shape) -> Value:
+def positions_of(call: Call, index: int) -> Array | Value:
+    """Input `index`, known or not."""
+    known_ids = known_array(call.tensor(index))
+    return value_of(call, index) if known_ids is None else known_ids
+
+
+def angles_at(call: Call, index: int, ids: Array | Value, wanted: Shape) -> Value:
     """Rows of the constant input `index` at positions [B, S], at those from one number on, or at [S] for every example.
 
-    Raises `UnsupportedError` for positions that the input lacks.
+    Those that are known at run time only are [B, S], or one number.  Raises `UnsupportedError` for positions that the
+    input lacks.
     """
     batch, steps, half = wanted
     cache = call.constant(index)
     holds = cache.dtype == np.float32 and cache.ndim == 2 and cache.shape[1] == half
     require(holds, f"input {index} must be f32 with rows of {half}, but got {list(cache.shape)} of {cache.dtype}")
+    if isinstance(ids, Value):
+        return _angles_at_run_time(call, cache, ids, wanted)
     require(ids.dtype.kind in "iu", f"position_ids must be integers, but got {ids.dtype}")
     rows = ids + np.arange(steps) if ids.size == 1 and steps > 1 else ids
     fits = rows.size in (steps, batch * steps) and rows.min(initial=0) >= 0 and rows.max(initial=0) < cache.shape[0]
@@ -88,6 +102,17 @@ def angles_at(call: Call, index: int, ids: Array, wanted: Shape) -> Value:
     array = cache[rows.reshape(-1, steps)]
     call.plan.budget.spend_constant(array.shape, array.itemsize)
     return Value(call.name, array.shape, "f32", data=array)
+
+
+def _angles_at_run_time(call: Call, cache: Array, ids: Value, wanted: Shape) -> Value:
+    batch, steps, _ = wanted
+    holds = ids.element in INDICES and ids.shape in ((batch, steps), (1,))
+    require(holds, f"position_ids must be integers of {[batch, steps]}, but got {ids.element} of {list(ids.shape)}")
+    if ids.shape == (1,) and steps > 1:
+        after = constant_of(call, np.arange(steps).astype(NUMPY_DTYPES[ids.element]))
+        ids = binary(call, [ids, after], ids.element, lambda s, x, y: s.op("arith.addi", x, y))
+    rows = move_value(call.plan, call.name, ids, Reshaping((math.prod(ids.shape) // steps, steps)), None)
+    return value_of_tensor(call, gathered(call.plan, call.name, Constant(cache), rows, 0))
 
 
 def rotate(emitter: Emitter, value: ir.Value, cos: ir.Value, sin: ir.Value, is_interleaved: bool) -> ir.Value:

@@ -80,21 +80,23 @@ class NoShares(F32Tensor):
 def _softmax(call: Call) -> Tensor:
     call.count(1)
     source = call.tensor(0)
+    axis = _axis(call, len(source.shape), call.node.version)
     if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
         return NoShares(source.shape, source.quantized_values.element, call.kernel)
-    return _shares(call, _dequantized(call), call.node.version)
+    return _shares(_dequantized(call), axis, call.node.version)
 
 
 @imports("com.microsoft.QLinearSoftmax")
 def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
-    scale = unbounded_scale_of(call.tensor(1))
+    scale, version = unbounded_scale_of(call.tensor(1)), call.attribute("opset", ALONG_AXIS)
+    axis = _axis(call, len(call.tensor(0).shape), version)
     if scale is not None and not math.isfinite(scale):
         value = call.value(0)
         shares = NoShares(value.shape, value.element, call.kernel)
         return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
     source = dequantized(_with_limited_scale(call), 0, 1, 0)
-    qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
+    qdq_group = _shares(source, axis, version)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
@@ -120,10 +122,12 @@ def _limited(scale: float) -> float:
     return LARGEST_SCALE if scale > 1 else SMALLEST_SCALE
 
 
-def _shares(call: Call, source: Quantized, version: int) -> Shares:
-    rank = len(source.shape)
-    is_flat = version < ALONG_AXIS
-    axis: int = call.attribute("axis", 1 if is_flat else -1)
+def _axis(call: Call, rank: int, version: int) -> int:
+    # ONNX Runtime's own operator has one default.
+    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    normalized_axis = axis % rank
-    return Shares(source.shape, source, normalized_axis, is_flat and normalized_axis < rank - 1)
+    return axis % rank
+
+
+def _shares(source: Quantized, axis: int, version: int) -> Shares:
+    return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1)

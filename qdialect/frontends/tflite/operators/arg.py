@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, F32MaxOp, F32MinOp, IntMaxOp, IntMinOp
@@ -13,6 +14,7 @@ from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, integers, operands
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
+from qdialect.frontends.tflite.reader import read_options
 
 _OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
 _F32_OPS = {"ARG_MAX": F32MaxOp, "ARG_MIN": F32MinOp}
@@ -26,7 +28,8 @@ def _arg(operator: Operator) -> Emission:
     data, axes = operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
-    require(output.element in ("i32", "i64"), f"output must be i32 or i64, but got {output.element}")
+    wanted = _output_type(operator)
+    require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
     axis = axis_of(integers(axes, "axis"), len(data.shape))
     if data.element not in EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
@@ -35,6 +38,17 @@ def _arg(operator: Operator) -> Emission:
         return emitter.build(_OPS[operator.kind], emitter.value(data), element=output.element, axis=axis)
 
     return emit
+
+
+def _output_type(operator: Operator) -> str:
+    """The option decides, whatever the file says of the tensor."""
+    is_max = operator.kind == "ARG_MAX"
+    table = tflite.ArgMaxOptions if is_max else tflite.ArgMinOptions
+    kind = read_options(operator, table, lambda options: options.OutputType())
+    wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind)
+    require(wanted is not None, f"output type must be i32 or i64, but got {kind}")
+    assert wanted is not None
+    return wanted
 
 
 def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import tflite
 from numpy.typing import NDArray
 
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE
@@ -14,6 +16,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends import common
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Multiplier, real_multiplier
 
 EIGHT_BIT = ("i8", "ui8")
@@ -41,6 +44,29 @@ def operands_of_many(operator: Operator, minimum: int, maximum: int | None = Non
     )
     require(len(operator.outputs) >= 1, "must have at least 1 output, but got 0")
     return tuple(present)
+
+
+def dense_options(operator: Operator) -> tuple[int, bool]:
+    """The fused activation of FULLY_CONNECTED, and whether floats are quantized around a zero point.
+
+    The output must have the shape that the options and the other tensors give it.
+    """
+
+    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool, bool]:
+        is_asymmetric, keeps = bool(options.AsymmetricQuantizeInputs()), bool(options.KeepNumDims())
+        return options.FusedActivationFunction(), options.WeightsFormat(), is_asymmetric, keeps
+
+    activation, weights_format, is_asymmetric, keeps = read_options(operator, tflite.FullyConnectedOptions, read)
+    default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
+    require(weights_format == default, f"weights format {weights_format} is not supported")
+    data, weight, *_ = operands(operator, 2, 3)
+    require(len(weight.shape) == 2, f"weight must have 2 dimensions, but got {len(weight.shape)}")
+    channels, depth = weight.shape
+    elements = math.prod(data.shape)
+    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
+    wanted, found = (*(data.shape[:-1] if keeps else (elements // depth,)), channels), operator.outputs[0].shape
+    require(found == wanted, f"output must have the shape {list(wanted)}, but got {list(found)}")
+    return activation, is_asymmetric
 
 
 def eight_bit(tensor: Tensor, what: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""CONCATENATION; `ui8` inputs may have parameters of their own."""
+"""CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization
+from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
+
+_PLAIN = ("i1", "i32", "i64")
 
 
 @imports("CONCATENATION")
@@ -26,9 +28,13 @@ def _concatenation(operator: Operator) -> Emission:
     )
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
     parts = operands(operator, 1, max(1, len(operator.inputs)))
-    output = eight_bit(operator.outputs[0], "output")
+    output = operator.outputs[0]
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    if output.element in _PLAIN:
+        same_type(operator, *parts)
+        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+    eight_bit(output, "output")
     for part in parts:
         require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
         if output.element == "i8":

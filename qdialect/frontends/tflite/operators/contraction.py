@@ -21,6 +21,7 @@ from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     check_scales,
     constant,
+    dense_options,
     eight_bit,
     integers,
     operands,
@@ -210,16 +211,9 @@ def _transpose_conv(operator: Operator) -> Emission:
 
 @imports("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Emission:
-    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int]:
-        return options.FusedActivationFunction(), options.WeightsFormat()
-
-    activation, weights_format = read_options(operator, tflite.FullyConnectedOptions, read)
-    default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
-    require(weights_format == default, f"weights format {weights_format} is not supported")
+    activation, _ = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
-    require(len(weight.shape) == 2, f"weight must have 2 dimensions, but got {len(weight.shape)}")
     depth, elements = weight.shape[1], math.prod(data.shape)
-    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
     require(weight.data is not None or data.element != "i16", "weight of an i16 input must be constant")
     if weight.data is None:
         return _fully_connected_at_run_time(data, weight, bias, operator.outputs[0], activation)

@@ -30,7 +30,7 @@ from qdialect.frontends.planning import f32_builder
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import constant, operands
+from qdialect.frontends.tflite.operators.checks import constant, dense_options, operands
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import explicit_padding
@@ -110,7 +110,7 @@ Pair = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 _PAIRS: dict[str, Pair] = {
     "ADD": lambda s, lhs, rhs: s("addf", lhs, rhs),
     "DIV": lambda s, lhs, rhs: s("divf", lhs, rhs),
-    "FLOOR_DIV": lambda s, lhs, rhs: s("floor", s("divf", lhs, rhs)),
+    "FLOOR_DIV": lambda s, lhs, rhs: s.emitter.expression(torch_activations.floor_of_quotient, lhs, rhs),
     "MAXIMUM": lambda s, lhs, rhs: s("maximumf", lhs, rhs),
     "MINIMUM": lambda s, lhs, rhs: s("minimumf", lhs, rhs),
     "MUL": lambda s, lhs, rhs: s("mulf", lhs, rhs),
@@ -249,14 +249,12 @@ def _concatenation(operator: Operator) -> Emission:
 
 @imports_f32("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Emission:
-    activation = read_options(operator, tflite.FullyConnectedOptions, lambda options: options.FusedActivationFunction())
+    activation, _ = dense_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     matrix = constant(_f32(weight, "weight"), "weight")
     f32_bounds(activation)
-    require(matrix.ndim == 2, f"weight must have 2 dimensions, but got {matrix.ndim}")
     columns, depth = matrix.shape
     elements = math.prod(data.shape)
-    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
     check_bias(bias, columns)
 
     def emit(emitter: Emitter) -> ir.Value:

@@ -26,7 +26,7 @@ from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
+from qdialect.frontends.tflite.operators.checks import check_scales, constant, dense_options, operands
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
 from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, quantizer_of
@@ -59,20 +59,12 @@ def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
 @imports_hybrid("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Emission:
     """``bias + float32(sum) * (scale * weight_scale)`` of each row."""
-
-    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool]:
-        return options.FusedActivationFunction(), options.WeightsFormat(), bool(options.AsymmetricQuantizeInputs())
-
-    activation, weights_format, is_asymmetric = read_options(operator, tflite.FullyConnectedOptions, read)
-    default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
-    require(weights_format == default, f"weights format {weights_format} is not supported")
+    activation, is_asymmetric = dense_options(operator)
     data, weight, *rest = operands(operator, 2, 3)
     matrix = _weights(weight, 2, 0)
     f32_bounds(activation)
     channels, depth = matrix.shape
-    elements = math.prod(data.shape)
-    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
-    bias, count = _bias(rest, channels), elements // depth
+    bias, count = _bias(rest, channels), math.prod(data.shape) // depth
 
     def emit(emitter: Emitter) -> ir.Value:
         rows = emitter.reshape(emitter.value(data), (count, depth))

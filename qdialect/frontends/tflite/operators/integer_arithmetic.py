@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import tflite
 
 from qdialect._mlir import ir
@@ -9,6 +11,7 @@ from qdialect.dialect import IntMaxOp, IntMinOp, IntProdOp, IntSumOp
 from qdialect.dialect.integer_ops import IntegerReduceOp
 from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands
 from qdialect.frontends.tflite.operators.f32 import activation_of
@@ -69,6 +72,7 @@ def _pair(operator: Operator) -> Emission:
 
 _OF_ONE: dict[str, OfOne] = {
     "ABS": lambda s, x: s.op("math.absi", x),
+    "SIGN": lambda s, x: s.op("arith.min{s}i", s.op("arith.max{s}i", x, -1), 1),
     "NEG": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
 }
 
@@ -95,3 +99,20 @@ def _reduction(operator: Operator) -> Emission:
     how = {"axes": axes, "keep_dims": keep_dims}
     op_class = _REDUCTIONS[operator.kind]
     return lambda emitter: emitter.build(op_class, emitter.value(data), element=data.element, **how)
+
+
+@imports_integers("MEAN")
+def _mean(operator: Operator) -> Emission:
+    """The sum in 64 bits over the number of elements, cut towards zero."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    check_type((data, operator.outputs[0]), INTEGERS)
+    count = math.prod(data.shape[axis] for axis in axes)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        wide = s.resize(emitter.value(data), "i64")
+        total = emitter.build(IntSumOp, wide, element="i64", axes=axes, keep_dims=keep_dims)
+        return s.resize(s.op("arith.div{s}i", total, count), data.element)
+
+    return emit

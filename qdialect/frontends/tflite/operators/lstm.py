@@ -28,6 +28,7 @@ _AUXILIARY, _BOTH = 39, 48
 def _lstm(operator: Operator) -> Emission:
     def read(options: tflite.UnidirectionalSequenceLSTMOptions) -> tuple[int, float, float, bool, bool]:
         clips, is_asymmetric = (options.CellClip(), options.ProjClip()), bool(options.AsymmetricQuantizeInputs())
+        require(not options.DiagonalRecurrentTensors(), "diagonals in place of recurrent weights are not supported")
         return options.FusedActivationFunction(), *clips, is_asymmetric, bool(options.TimeMajor())
 
     activation, cell_clip, projection_clip, is_asymmetric, is_time_major = read_options(
