@@ -54,7 +54,8 @@ class _Call(torch.nn.Module):
         given = iter(tensors)
         leaves = [next(given) if isinstance(one, torch.Tensor) else one for one in self.leaves]
         arguments, options = pytree.tree_unflatten(leaves, self.structure)
-        return self.operator(*arguments, **options)
+        # Named tuples cannot be saved.
+        return tuple(pytree.tree_leaves(self.operator(*arguments, **options)))
 
 
 def _case(operator: Any, dtype: torch.dtype, number: int) -> Case:
