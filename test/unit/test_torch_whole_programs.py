@@ -48,6 +48,7 @@ def check(path: Path, model: nn.Module, *given: Tensor) -> qdialect.Executable:
 
 WEIGHT, SCALES = drawn(1, 16, 32), drawn(2, 16).abs() + 0.01
 VALUES = (WEIGHT * 40).to(torch.int8)
+BIAS = SCALES.to(BF16)
 F8 = WEIGHT.to(torch.float8_e4m3fn)
 BOUNDS = (-128, 127, torch.int8)
 
@@ -75,6 +76,18 @@ NARROW: dict[str, tuple[Callable[[Any], Any], torch.dtype]] = {
     "narrowed": (lambda x: (x.to(BF16), x.to(BF16) * 3, x + 1), torch.float32),
     "of_channels": (_of_channels, torch.float32),
     "half": (_half, torch.float32),
+    "beside": (
+        lambda x: (x[:, :16] + BIAS, x[0, 0] * BIAS[0], torch.where(x[:, :16] > 0, BIAS, x[:, :16])),
+        torch.float32,
+    ),
+    "rows": (
+        lambda x: (BIAS[x[0].long().abs() % 16], torch.cat([x[0], BIAS]), BIAS.long() + x[0, 0].long()),
+        torch.float32,
+    ),
+    "scales": (
+        lambda x: DECOMPOSED.dequantize_per_channel.default(VALUES, BIAS.abs(), None, 0, *BOUNDS) + x[0],
+        torch.float32,
+    ),
     "float8": (lambda x: (x @ F8.float().T, F8.to(BF16).sum(), F8), torch.float32),
     "int8_weights": (lambda x: TORCH._weight_int8pack_mm(x, VALUES, SCALES.to(BF16)), BF16),
     "int4_weights": (_int4_product, torch.float32),
@@ -178,6 +191,7 @@ def test_what_is_no_program_is_told_what_to_pass() -> None:
     model = nn.Linear(2, 2)
     with pytest.warns(DeprecationWarning, match="torch.jit"):
         script = TORCH.jit.script(model)
-    for source in (model, torch.fx.symbolic_trace(model), script, model.state_dict(), None):
+    sources: list[Any] = [model, torch.fx.symbolic_trace(model), script, model.state_dict(), None]
+    for source in sources:
         with pytest.raises(ImportModelError, match=r"must be .*torch.export.export\(model.eval\(\), example_inputs\)"):
-            import_torch(source)  # pyright: ignore[reportArgumentType]
+            import_torch(source)

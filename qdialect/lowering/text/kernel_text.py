@@ -250,10 +250,11 @@ class KernelText:
         return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def cast(self, value: Value, type_: str) -> Value:
-        """An index or a signed integer as an integer that is as wide or wider."""
+        """An index or a signed integer as another integer, which holds it."""
         if value.type == type_:
             return value
-        name = "arith.index_cast" if value.type == "index" else "arith.extsi"
+        name = "arith.trunci" if (value.type, type_) == ("i64", "i32") else "arith.extsi"
+        name = "arith.index_cast" if value.type == "index" else name
         return self._define(f"{name} {value} : {value.type} to {type_}", type_)
 
     @contextmanager
