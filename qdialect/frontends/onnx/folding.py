@@ -225,7 +225,8 @@ def _hot(node: Node, operands: Operands) -> Array:
     require(values.shape == (2,), f"values must have the shape [2], but got {list(values.shape)}")
     along = np.arange(extent).reshape(-1, *[1] * (rank - axis % rank - 1))
     places = np.expand_dims(np.where(indices < 0, indices + extent, indices), axis)
-    return np.where(places == along, values[1], values[0])
+    result: Array = np.where(places == along, values[1], values[0])
+    return result
 
 
 def _evaluated(node: Node, operands: Operands) -> Array:
