@@ -224,9 +224,9 @@ def _hot(node: Node, operands: Operands) -> Array:
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     require(values.shape == (2,), f"values must have the shape [2], but got {list(values.shape)}")
     along = np.arange(extent).reshape(-1, *[1] * (rank - axis % rank - 1))
-    places = np.expand_dims(np.where(indices < 0, indices + extent, indices), axis)
-    result: Array = np.where(places == along, values[1], values[0])
-    return result
+    from_start: Array = indices + extent * (indices < 0)
+    is_hot = np.expand_dims(from_start, axis) == along
+    return values.take(is_hot.astype(np.int64))
 
 
 def _evaluated(node: Node, operands: Operands) -> Array:
