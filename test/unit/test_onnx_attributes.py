@@ -57,9 +57,7 @@ def _schemas() -> Iterator[tuple[str, set[str]]]:
 
 def _named(kind: str) -> set[str]:
     """All texts in the code that an operator's planners may reach."""
-    tables: Any = registry
-    planners = (tables._PLANNERS, tables._F32_PLANNERS, tables._INTEGER_PLANNERS)
-    waiting: list[tuple[Any, dict[str, Any]]] = [(planner, {}) for held in planners if (planner := held.get(kind))]
+    waiting: list[tuple[Any, dict[str, Any]]] = [(registry.planner_of(kind), {})]
     seen, found = set[int](), set[str]()
     while waiting:
         value, names = waiting.pop()

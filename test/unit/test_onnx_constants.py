@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import ModelBuilder, drawn, run
 
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.quant_math.float32.numpy_machine import multiply_add
 
@@ -119,3 +120,30 @@ def test_a_bias_is_quantized_along_its_one_dimension() -> None:
     x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     found = run(b.finish(b.node("Add", b.input("x", x.shape), held), dtype=np.float32), x)
     np.testing.assert_array_equal(found, x + bias.astype(np.float32) * scales)
+
+
+def test_infinite_values_of_a_constant_one_hot() -> None:
+    """As in masks: they are chosen, not multiplied; an index from the end, and one outside."""
+    b = ModelBuilder()
+    values = np.array([-np.inf, 0.0], np.float32)
+    hot = b.node("OneHot", b.constant(np.array([1, -1, 9])), b.constant(np.array(3)), b.constant(values))
+    x = np.zeros((3, 3), np.float32)
+    wanted = np.where(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]]), np.float32(0), np.float32(-np.inf))
+    np.testing.assert_array_equal(run(b.finish(b.node("Add", b.input("x", x.shape), hot), dtype=np.float32), x), wanted)
+
+
+@pytest.mark.parametrize(
+    ("number", "attributes", "reason"),
+    [
+        (1.0, {"keepdims": 2}, "attribute 'keepdims' must be 0 or 1, but is 2"),
+        (np.nan, {}, "constant inputs must not hold NaN"),
+    ],
+)
+def test_what_onnx_runtime_evaluates_otherwise_is_refused(
+    number: float, attributes: dict[str, Any], reason: str
+) -> None:
+    b = ModelBuilder()
+    largest = b.node("ReduceMax", b.constant(np.array([2.0, number], np.float32)), **attributes)
+    with pytest.raises(ImportModelError) as raised:
+        import_onnx(b.finish(b.node("Add", b.input("x", (1,)), largest), dtype=np.float32))
+    assert reason in str(raised.value)

@@ -127,6 +127,8 @@ _SHAPES: dict[str, tuple[range, ResultShape]] = {
 MOVEMENTS = ("Concat", "Gather", "Slice", "Squeeze", "Unsqueeze")
 """Those that give elements of their inputs, quantized ones too."""
 
+_FLAGS = ("exclusive", "fmod", "keepdims", "noop_with_empty_axes", "periodic", "reverse", "upper")
+"""Attributes of these that ONNX Runtime compares with 1, the package with 0."""
 _VALUES: dict[str, type[np.generic]] = {
     "value_float": np.float32,
     "value_floats": np.float32,
@@ -163,7 +165,8 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
         shapes = " and ".join(str(list(operand.shape)) for operand in present)
         raise UnsupportedError(f"constant inputs must broadcast, but have the shapes {shapes}") from error
     budget.spend_constant(shape, _LARGEST_ITEM)
-    return _elements(node, present) if node.kind == "GatherElements" else _evaluated(node, present)
+    evaluate = {"GatherElements": _elements, "OneHot": _hot}.get(node.kind, _evaluated)
+    return evaluate(node, present)
 
 
 def folded_shape(node: Node, shape: Shape) -> Array:
@@ -213,10 +216,29 @@ def _elements(node: Node, operands: Operands) -> Array:
     return np.take_along_axis(data[kept], indices.astype(np.int64), axis)
 
 
+def _hot(node: Node, operands: Operands) -> Array:
+    """OneHot, whose values the package's implementation multiplies: infinite ones become NaN."""
+    indices, depth, values = operands
+    extent, rank = int(depth.ravel()[0]), indices.ndim + 1
+    axis = integer_attribute(node, "axis", -1)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    require(values.shape == (2,), f"values must have the shape [2], but got {list(values.shape)}")
+    along = np.arange(extent).reshape(-1, *[1] * (rank - axis % rank - 1))
+    from_start: Array = indices + extent * (indices < 0)
+    is_hot = np.expand_dims(from_start, axis) == along
+    return values.take(is_hot.astype(np.int64))
+
+
 def _evaluated(node: Node, operands: Operands) -> Array:
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
+    for name in _FLAGS:
+        flag = node.attributes.get(name, 0)
+        require(flag in (0, 1), f"attribute '{name}' must be 0 or 1, but is {flag}")
+    is_extreme = node.kind in ("ReduceMax", "ReduceMin") or node.attributes.get("reduction") in ("max", "min")
+    has_nan = is_extreme and any(operand.dtype.kind == "f" and np.isnan(operand).any() for operand in operands)
+    require(not has_nan, "constant inputs must not hold NaN: where it stands decides on ONNX Runtime's extremes")
     names = [str(index) for index in range(len(operands))]
     proto = helper.make_node(node.kind, names, ["result"])
     proto.attribute.extend(attributes_of(node))
