@@ -8,14 +8,17 @@ import resource
 import sys
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from qdialect.diagnostics import QDialectError
 
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+_MEMORY = Path("/proc/self/statm")
 _LITTLE = 1 << 22
 _STACK = 1 << 20
+_ROOM = 48 << 20
 # More than the attributes of a thread take on any system.
 _ATTRIBUTES = 256
 
@@ -33,6 +36,36 @@ def exceeded_limit(size: int) -> int | None:
     # What every process has need not be looked up, which takes as long as a small compilation step.
     limit = memory_limit() if size > _LITTLE else size
     return limit if size > limit else None
+
+
+def check_room() -> None:
+    """Raise `QDialectError` where this process may have no memory for MLIR and LLVM: they would end it."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    pages = _text(_MEMORY).partition(" ")[0]
+    left = limit - int(pages or 0) * resource.getpagesize()
+    if left < _ROOM:
+        message = f"a process must have {_ROOM} bytes of memory left to compile, but has {max(left, 0)} of {limit}"
+        raise QDialectError(f"{message}: ulimit -v sets the limit")
+
+
+@cache
+def can_start_threads(count: int) -> bool:
+    """Whether this process may have so many threads more: LLVM ends it where it does not get those that it wants."""
+    end, started = threading.Event(), list[threading.Thread]()
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=end.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except (RuntimeError, MemoryError):
+        return False
+    finally:
+        end.set()
+        for thread in started:
+            thread.join()
+    return True
 
 
 def check_stack() -> None:

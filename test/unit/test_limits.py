@@ -8,6 +8,7 @@ from subprocesses import output_of
 
 import qdialect
 from qdialect import limits
+from qdialect.context import several_threads
 from qdialect.diagnostics import QDialectError
 
 GIB = 1 << 30
@@ -85,3 +86,34 @@ def test_a_process_with_little_stack() -> None:
     program = "import qdialect\ntry: qdialect.make_context()\nexcept qdialect.QDialectError as error: print(error)"
     limited = f"import resource, sys; resource.setrlimit(resource.RLIMIT_STACK, (256 << 10, -1))\n{program}"
     assert "stack of this thread must have at least 1048576 bytes, but has 262144: " in output_of(limited)
+
+
+def test_a_process_without_memory() -> None:
+    program = """
+import resource
+import qdialect
+qdialect.make_context()
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (30 << 20), -1))
+try:
+    qdialect.make_context()
+except qdialect.QDialectError as error:
+    print(error)
+"""
+    assert output_of(program).startswith("a process must have 50331648 bytes of memory left to compile, but has 3")
+
+
+def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    module = qdialect.parse("func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}")
+    limits.can_start_threads.cache_clear()
+    assert limits.can_start_threads(2)
+    limits.can_start_threads.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(threading.Thread, "start", refuse)
+        assert not limits.can_start_threads(2)
+        with several_threads(module.context, 2):
+            assert module.context.get_num_threads() == 1
+    limits.can_start_threads.cache_clear()

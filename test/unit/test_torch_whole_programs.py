@@ -48,6 +48,7 @@ def check(path: Path, model: nn.Module, *given: Tensor) -> qdialect.Executable:
 
 WEIGHT, SCALES = drawn(1, 16, 32), drawn(2, 16).abs() + 0.01
 VALUES = (WEIGHT * 40).to(torch.int8)
+BIAS = SCALES.to(BF16)
 F8 = WEIGHT.to(torch.float8_e4m3fn)
 BOUNDS = (-128, 127, torch.int8)
 
@@ -75,6 +76,18 @@ NARROW: dict[str, tuple[Callable[[Any], Any], torch.dtype]] = {
     "narrowed": (lambda x: (x.to(BF16), x.to(BF16) * 3, x + 1), torch.float32),
     "of_channels": (_of_channels, torch.float32),
     "half": (_half, torch.float32),
+    "beside": (
+        lambda x: (x[:, :16] + BIAS, x[0, 0] * BIAS[0], torch.where(x[:, :16] > 0, BIAS, x[:, :16])),
+        torch.float32,
+    ),
+    "rows": (
+        lambda x: (BIAS[x[0].long().abs() % 16], torch.cat([x[0], BIAS]), BIAS.long() + x[0, 0].long()),
+        torch.float32,
+    ),
+    "scales": (
+        lambda x: DECOMPOSED.dequantize_per_channel.default(VALUES, BIAS.abs(), None, 0, *BOUNDS) + x[0],
+        torch.float32,
+    ),
     "float8": (lambda x: (x @ F8.float().T, F8.to(BF16).sum(), F8), torch.float32),
     "int8_weights": (lambda x: TORCH._weight_int8pack_mm(x, VALUES, SCALES.to(BF16)), BF16),
     "int4_weights": (_int4_product, torch.float32),

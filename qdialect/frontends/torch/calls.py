@@ -79,13 +79,18 @@ def tensor_of(array: Array) -> Any:
 
 
 def array_of(tensor: Any) -> Array:
-    """The array of a tensor, in its memory where this is contiguous; see `held_dtype`."""
+    """The array of a tensor, in its memory and with its strides; see `held_dtype`."""
     name = str(tensor.dtype).removeprefix("torch.")
-    plain = tensor.detach().cpu().contiguous()
+    plain = tensor.detach().cpu()
     if name not in NARROW:
         return plain.resolve_conj().resolve_neg().numpy()
     held = held_dtype(name)
     return plain.view(getattr(torch_package(), held[0].name)).numpy().view(held)
+
+
+def widened(array: Array) -> Array:
+    """An array whose type NumPy has: floats of others as float32 numbers, which have all their values."""
+    return array if array.dtype.names is None else tensor_of(array).float().numpy()
 
 
 def first_line(error: Exception) -> str:

@@ -21,7 +21,7 @@ from qdialect.frontends.planning.module import module_of
 from qdialect.frontends.planning.partition import Part, PartitionNode
 from qdialect.frontends.planning.tensors import Constant
 from qdialect.frontends.torch import eager
-from qdialect.frontends.torch.calls import tensor_of
+from qdialect.frontends.torch.calls import widened
 from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
 from qdialect.frontends.torch.inplace import is_in_place
 from qdialect.frontends.torch.model import NARROW, Graph, Node, held_element
@@ -69,7 +69,7 @@ class TorchDivision(Division):
         self.nodes = self._partition_nodes()
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
-        self.constants = {name: _widened(self._known[name]) for name in graph.outputs if name in self._known}
+        self.constants = {name: widened(self._known[name]) for name in graph.outputs if name in self._known}
 
     def module(self, part: Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
@@ -175,7 +175,3 @@ def _open(name: str, shape: Shape, element: str) -> OpenInterface:
     """Floats of a type that NumPy lacks are float32 for callers, which has all their values."""
     dtype = NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element
     return OpenInterface(name, shape, "float32" if element in NARROW else dtype)
-
-
-def _widened(array: Array) -> Array:
-    return array if array.dtype.names is None else tensor_of(array).float().numpy()

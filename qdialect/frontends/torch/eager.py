@@ -98,7 +98,7 @@ def _given(torch: Any, array: Array, element: str | None) -> Any:
 
 def _result(tensor: Any) -> Array:
     is_narrow = str(tensor.dtype).removeprefix("torch.") in NARROW
-    return array_of(tensor.float() if is_narrow else tensor)
+    return array_of((tensor.float() if is_narrow else tensor).contiguous())
 
 
 class _Steps:
