@@ -216,6 +216,15 @@ def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_pat
         assert_equal(called(executable, image(2, seed)), whole(path, image(2, seed)))
 
 
+def test_constants_that_are_no_numbers_go_to_the_framework(tmp_path: Path) -> None:
+    b = Net()
+    words = onnx.numpy_helper.from_array(np.array(["a", "b"], object), "words")
+    same = b.node("Cast", b.node("Equal", *(b.node("Constant", value=words) for _ in range(2))), to=1)
+    total = b.node("Mul", b.convolution(b.image()), b.node("ReduceSum", same, keepdims=0))
+    path = saved(tmp_path, b.finish(total, dtype=np.float32, version=19))
+    assert_equal(called(qdialect.compile(path, fallback="framework"), image()), whole(path, image()))
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_branches_read_what_a_later_node_of_the_file_gives(depth: int, tmp_path: Path) -> None:
     path = saved(tmp_path, late(depth))

@@ -258,7 +258,8 @@ def _evaluated(node: Node, operands: Operands) -> Array:
 
 def _constant(node: Node, budget: Budget) -> Array:
     if "value" in node.attributes:
-        value: Array = node.attributes["value"]
+        value = node.attributes["value"]
+        require(isinstance(value, np.ndarray), "constant must hold numbers")
         return value
     if "sparse_value" in node.attributes:
         return _dense(node.attributes["sparse_value"], budget)

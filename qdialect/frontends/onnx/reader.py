@@ -178,11 +178,11 @@ def _texts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:
-    """An integer, a float, a string, an array or a list of one of these; graphs and types stay as they are."""
+    """An integer, a float, a string, an array or a list of one of these; others stay as they are."""
     from onnx import helper
 
     if attribute.type == attribute.TENSOR:
-        return _array(attribute.t, folder)
+        return attribute.t if _why_unsupported(attribute.t) else _array(attribute.t, folder)
     value: Any = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode()

@@ -22,6 +22,7 @@ from qdialect.frontends.common import (
     unsupported_interfaces,
 )
 from qdialect.frontends.extents import Extents
+from qdialect.frontends.planning.module import ValueRefusedError
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.extents import with_extents
 from qdialect.frontends.tflite.folding import fold_constants
@@ -88,11 +89,13 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
                 use_xnnpack(module)
                 verify(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
+            raise ValueRefusedError.of(name, "", error.message) from error
+        except ValueRefusedError:
+            raise
         except ImportModelError as error:
             raise ImportModelError(f"'{name}': {error.message}") from error
         except ir.MLIRError as error:
-            raise ImportModelError(f"'{name}': {' '.join(str(error).split())}") from error
+            raise ValueRefusedError.of(name, "", " ".join(str(error).split())) from error
     return module
 
 
@@ -151,18 +154,20 @@ def _build(graph: Graph, emissions: Sequence[Emission], name: str, profile: str)
         emitter.define(tensor, argument)
     with ir.InsertionPoint(block):
         for operator, emission in zip(graph.operators, emissions, strict=True):
-            _emit(emitter, operator, emission)
+            _emit(emitter, operator, emission, name)
         func.ReturnOp([emitter.value(tensor) for tensor in graph.outputs])
     return module
 
 
-def _emit(emitter: Emitter, operator: Operator, emission: Emission) -> None:
+def _emit(emitter: Emitter, operator: Operator, emission: Emission, name: str) -> None:
     emitter.enter(operator.outputs[0].name)
     try:
         with converting():
             given = emission(emitter)
     except (ConstraintError, BuildError, UnsupportedError) as error:
-        raise ImportModelError(f"{operator.title}: {error}") from error
+        refused = ValueRefusedError.of(name, "", f"{operator.title}: {error}")
+        refused.value = operator.outputs[0].name
+        raise refused from error
     values = [given] if isinstance(given, ir.Value) else given
     found, wanted = len(operator.outputs), len(values)
     if found != wanted:
