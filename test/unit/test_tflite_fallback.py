@@ -393,3 +393,13 @@ def test_a_kernel_of_litert_that_writes_outside_of_its_memory(tmp_path: Path) ->
     executable = qdialect.compile(saved(tmp_path, b.finish([x], [z])), fallback="framework")
     assert [(region.runner, len(region.nodes)) for region in executable.regions] == [("qdialect", 1), ("LiteRT", 1)]
     executable(np.ones((1, 8), np.float32))
+
+
+@pytest.mark.parametrize("kind", [tflite.BuiltinOperator.EQUAL, tflite.BuiltinOperator.SQUARED_DIFFERENCE])
+def test_a_kernel_of_litert_that_reads_a_scale_that_is_not_there(kind: int, tmp_path: Path) -> None:
+    b = ModelWriter("plain bytes")
+    x, y = (b.tensor(name, (3,), np.int8) for name in "xy")
+    z = b.tensor("z", (3,), np.bool_ if kind == tflite.BuiltinOperator.EQUAL else np.int8)
+    b.operator(kind, [x, y], z)
+    with pytest.raises(qdialect.ImportModelError, match="LiteRT reads outside of its memory"):
+        qdialect.compile(saved(tmp_path, b.finish([x, y], [z])), fallback="framework")

@@ -222,15 +222,13 @@ def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, sc
 
 @variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
-@pytest.mark.parametrize("scales", [1, 5])
-@pytest.mark.parametrize("shape", [(16, 5), (2, 16, 5), (1, 16, 5)])
+@pytest.mark.parametrize(("shape", "scales"), [((16, 5), 5), ((2, 16, 5), 1), ((2, 16, 5), 5), ((1, 16, 5), 1)])
 def test_matrix_products(shape: tuple[int, ...], scales: int, is_asymmetric: bool) -> None:
     check(product(shape, is_transposed=False, is_asymmetric=is_asymmetric, scales=scales), drawn(7, 2, 4, 16))
 
 
 @variants_together
-@pytest.mark.parametrize("scales", [1, 5])
-@pytest.mark.parametrize("shape", [(5, 16), (2, 5, 16)])
+@pytest.mark.parametrize(("shape", "scales"), [((5, 16), 1), ((2, 5, 16), 5)])
 def test_products_with_transposed_matrices(shape: tuple[int, ...], scales: int) -> None:
     check(product(shape, is_transposed=True, is_asymmetric=True, scales=scales), drawn(7, 2, 4, 16))
 

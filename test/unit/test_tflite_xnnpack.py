@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import recordings
+import tflite
 
 import qdialect
 from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
+from qdialect.frameworks import litert
 from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.reference import interpreter
@@ -76,3 +79,14 @@ def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
     text.write_text("module {}")
     with pytest.raises(ImportModelError, match=r"profile of a \.mlir file must be tosa, but got 'ort'"):
         read_model(text, ImportOptions(profile="ort"))
+
+
+def test_a_rescale_of_16_bits_is_left() -> None:
+    """The delegate's tables are of bytes."""
+    writer = ModelWriter("rescale")
+    x = writer.tensor("x", (2, 5), np.int16, Quantization((0.5,), (0,)))
+    y = writer.tensor("y", (2, 5), np.int16, Quantization((1.0,), (0,)))
+    writer.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
+    content, given = writer.finish([x], [y]), np.arange(-5, 5, dtype=np.int16).reshape(2, 5)
+    found = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), [given])
+    np.testing.assert_array_equal(found[0], litert.load(content, 1, is_reference=False)([given])[0])
