@@ -81,7 +81,7 @@ def test_results_of_another_type_are_refused() -> None:
 
 
 def test_arguments_that_others_make_idle() -> None:
-    """A divisor says what windows are divided by, an index that is padding is one of the table, and a seed is unread."""
+    """A divisor says what windows are divided by, and an index that is padding is one of the table."""
 
     def idle(x: Tensor, i: Tensor) -> list[Tensor]:
         pooled = torch.nn.functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, divisor_override=3)
