@@ -10,12 +10,20 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from qdialect.diagnostics import QDialectError
 from qdialect.late_imports import UNINTERRUPTED
+from qdialect.limits import check_stack
 
-with UNINTERRUPTED:
-    from torch_mlir import ir, passmanager, rewrite
-    from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-    from torch_mlir.dialects import arith, ext, irdl
+# What the libraries do when they are loaded takes more than a thread may have.
+check_stack()
+try:
+    with UNINTERRUPTED:
+        from torch_mlir import ir, passmanager, rewrite
+        from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
+        from torch_mlir.dialects import arith, ext, irdl
+except ImportError as error:
+    # Its libraries may be there, and not the memory for them.
+    raise QDialectError(f"MLIR's Python bindings cannot be loaded: {error}") from error
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector

@@ -18,6 +18,7 @@ from qdialect.fallback import FallbackWarning, compile_file, summary
 from qdialect.files import noted_files
 from qdialect.jobs import active, using
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.log import LOG, tell_float32
 from qdialect.model_files import OpenShapes, open_shapes, read_model
 from qdialect.options import DYNAMIC, CompileOptions, ImportOptions
 from qdialect.runtime import Executable, compile_module
@@ -55,12 +56,17 @@ def compile_model(
         any_size = partial(_batched, options=options, externals=externals)
         compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
     executable = compile_(importing)
-    told = summary(executable) if options.fallback is None else ""
+    if executable.is_float32:
+        tell_float32(path)
+    told = summary(executable)
     if told:
+        LOG.info("%s", told)
+    if told and options.fallback is None:
         # At the line that calls `qdialect.compile`.
         warnings.warn(told, FallbackWarning, stacklevel=3)
 
     def compiled_for(dims: Mapping[str, int]) -> Executable:
+        told_again(path, dims)
         with using(jobs):
             # The extents of the batch are among them.
             return compile_(replace(importing, batch=1, dims=dims))
@@ -68,6 +74,11 @@ def compile_model(
     shapes = _without_batch(open_shapes(path, importing), executable)
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return ShapedExecutable(executable, shapes, compiled_for, options.ranges) if is_open else executable
+
+
+def told_again(path: Path, dims: Mapping[str, int]) -> None:
+    """Say for which extents a model is compiled beside those that it was compiled for first."""
+    LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
 
 
 def _of_module(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
@@ -138,5 +149,5 @@ def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> E
     with noted_files() as read:
         executable = compile_file(path, options, store)
     if store and key and isinstance(executable, CachedExecutable):
-        model_files.keep(store, key, executable.key, open_shapes(path, options.importing), read)
+        model_files.keep(store, key, executable, open_shapes(path, options.importing), read)
     return executable

@@ -12,6 +12,7 @@ from pathlib import Path
 from qdialect.cache import model_files
 from qdialect.cache.store import open_store
 from qdialect.late_imports import LATE_IMPORTS
+from qdialect.log import tell_float32
 from qdialect.options import CompileOptions
 from qdialect.runtime.base import Executable
 from qdialect.runtime.workspace_pool import checked
@@ -25,8 +26,12 @@ def compiled_before(path: Path, options: CompileOptions) -> Executable | None:
     """
     checked(options.workspaces)
     found = _found(path, replace(options, dims=options.importing.dims))
-    if found is None or not found.open_shapes:
-        return found.executable if found else None
+    if found is None:
+        return None
+    if found.executable.is_float32:
+        tell_float32(path)
+    if not found.open_shapes:
+        return found.executable
 
     def compiled(extents: Mapping[str, int]) -> Executable:
         # The extents of the batch are among them.
@@ -47,6 +52,7 @@ def _compiled(path: Path, options: CompileOptions) -> Executable:
     if found:
         return found.executable
     with LATE_IMPORTS:
-        from qdialect.compilation import compile_shape
+        from qdialect.compilation import compile_shape, told_again
 
+    told_again(path, options.importing.dims)
     return compile_shape(path, options, open_store())

@@ -17,6 +17,7 @@ from qdialect._mlir import ir
 from qdialect.child_processes import ChildError
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
+from qdialect.limits import can_start_threads, check_room, check_stack
 from qdialect.locations import parts_of
 from qdialect.registry import foreign_modules
 from qdialect.resources import inline
@@ -46,6 +47,8 @@ def make_context() -> ir.Context:
     The parser loads a dialect where it meets it.  Who builds something of another one calls `load_dialects` before: to
     load all takes three times as long as everything else, so that is done for modules from outside alone.
     """
+    check_stack()
+    check_room()
     context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
     load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)
@@ -68,7 +71,7 @@ def several_threads(context: ir.Context, count: int) -> Generator[None]:
     They must call no Python, which waits for the interpreter lock that the caller holds: they are run without verifying
     what they leave. What they say of several functions comes in the order of the functions.
     """
-    if count < _SEVERAL or context.get_num_threads() >= _SEVERAL:
+    if count < _SEVERAL or context.get_num_threads() >= _SEVERAL or not can_start_threads(count):
         yield
         return
     cpus = os.sched_getaffinity(0)

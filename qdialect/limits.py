@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+import sys
+import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+from qdialect.diagnostics import QDialectError
 
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+_MEMORY = Path("/proc/self/statm")
 _LITTLE = 1 << 22
+_STACK = 1 << 20
+_ROOM = 48 << 20
+# More than the attributes of a thread take on any system.
+_ATTRIBUTES = 256
 
 
 def memory_limit() -> int:
@@ -25,6 +36,59 @@ def exceeded_limit(size: int) -> int | None:
     # What every process has need not be looked up, which takes as long as a small compilation step.
     limit = memory_limit() if size > _LITTLE else size
     return limit if size > limit else None
+
+
+def check_room() -> None:
+    """Raise `QDialectError` where this process may have no memory for MLIR and LLVM: they would end it."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    pages = _text(_MEMORY).partition(" ")[0]
+    left = limit - int(pages or 0) * resource.getpagesize()
+    if left < _ROOM:
+        message = f"a process must have {_ROOM} bytes of memory left to compile, but has {max(left, 0)} of {limit}"
+        raise QDialectError(f"{message}: ulimit -v sets the limit")
+
+
+@cache
+def can_start_threads(count: int) -> bool:
+    """Whether this process may have so many threads more: LLVM ends it where it does not get those that it wants."""
+    end, started = threading.Event(), list[threading.Thread]()
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=end.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except (RuntimeError, MemoryError):
+        return False
+    finally:
+        end.set()
+        for thread in started:
+            thread.join()
+    return True
+
+
+def check_stack() -> None:
+    """Raise `QDialectError` where this thread has less stack than MLIR and LLVM need: they would end the process."""
+    size = stack_bytes()
+    if size < _STACK:
+        way_out = "threading.stack_size before the thread is made, or ulimit -s, sets it"
+        raise QDialectError(f"stack of this thread must have at least {_STACK} bytes, but has {size}: {way_out}")
+
+
+def stack_bytes() -> int:
+    """How much stack this thread may have."""
+    if threading.get_ident() == threading.main_thread().ident:
+        soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    library, size = ctypes.CDLL(None), ctypes.c_size_t(sys.maxsize)
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES)
+    # It is no part of POSIX, and a thread is an integer or a pointer.
+    if hasattr(library, "pthread_getattr_np"):
+        library.pthread_getattr_np(ctypes.c_void_p(threading.get_ident()), attributes)
+        library.pthread_attr_getstacksize(attributes, ctypes.byref(size))
+        library.pthread_attr_destroy(attributes)
+    return size.value
 
 
 def container_limits(membership: Path = _MEMBERSHIP, root: Path = _CONTROL_GROUPS) -> list[int]:

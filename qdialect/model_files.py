@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 OpenShapes = Mapping[str, Sequence[int | str]]
 """Extents of inputs that are known, and names of those that are not; a name may be empty."""
+
+_ELEMENT = re.compile(r"[x<]([a-z]+[0-9]+)>$")
+_QUANTIZED = {f"{sign}i{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16)}
 
 
 @dataclass(frozen=True)
@@ -267,3 +271,15 @@ def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
     shapes: OpenShapes = kind.open_shapes(path, options) if kind.open_shapes and is_regular(path) else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}
+
+
+def is_float32(module: ir.Module) -> bool:
+    """Whether a graph computes in float32 and nothing of it is quantized: no op gives integers of 16 bits or less."""
+    elements: set[str] = set()
+    for function in module.body.operations:
+        for op in (op for block in function.operation.regions[0] for op in block):
+            found = (_ELEMENT.search(str(result.type)) for result in op.operation.results)
+            elements.update(match[1] for match in found if match)
+            if not elements.isdisjoint(_QUANTIZED):
+                return False
+    return "f32" in elements

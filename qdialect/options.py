@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal, cast, get_args
 
+from qdialect import log
 from qdialect import threads as thread_counts
 from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.late_dataclass import dataclass
@@ -88,6 +89,7 @@ class ImportOptions:
     """Which of a .tflite file's signatures is imported; empty for its first subgraph."""
 
     def __post_init__(self) -> None:
+        log.configure()
         _check_batch(self.batch, takes_any=False)
         _check_dims(self.dims, takes_ranges=False)
         _check_text("profile", self.profile)
@@ -124,6 +126,7 @@ class CompileOptions:
     tune: bool = False
 
     def __post_init__(self) -> None:
+        log.configure()
         _check_text("target", self.target)
         thread_counts.checked(self.threads)
         _check_batch(self.batch, takes_any=True)

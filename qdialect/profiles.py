@@ -105,9 +105,7 @@ def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
     )
 
 
-def _rounding_once(
-    name: str, rounding: Rounding, addition: AddArithmetic, nan: NanPolicy, scaling: Scaling
-) -> Profile:
+def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, nan: NanPolicy, scaling: Scaling) -> Profile:
     return Profile(
         name,
         rounding,

@@ -29,21 +29,26 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
     where it fails.
     """
     command = c_compiler()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "network.o").write_bytes(code)
-        (folder / "symbols.map").write_text(f"{{ global: {network.name}_*; {DESCRIPTION}; local: *; }};\n")
-        options = [
-            # The compiler would cut an option of -Wl at the commas of a file's name.
-            *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Xlinker", f"-soname={file_name}"),
-            f"-Wl,--defsym={DESCRIPTION}={network.name}_network",
-            # The functions of other libraries are found when the network is linked or loaded with these.
-            *([] if network.external_calls else ["-Wl,--no-undefined"]),
-            *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
-            *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
-        ]
-        run_linker([*command, *options], folder)
-        return sealed((folder / "network.so").read_bytes())
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "network.o").write_bytes(code)
+            (folder / "symbols.map").write_text(f"{{ global: {network.name}_*; {DESCRIPTION}; local: *; }};\n")
+            options = [
+                # The compiler would cut an option of -Wl at the commas of a file's name.
+                *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Xlinker", f"-soname={file_name}"),
+                f"-Wl,--defsym={DESCRIPTION}={network.name}_network",
+                # The functions of other libraries are found when the network is linked or loaded with these.
+                *([] if network.external_calls else ["-Wl,--no-undefined"]),
+                *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
+                *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
+            ]
+            run_linker([*command, *options], folder)
+            return sealed((folder / "network.so").read_bytes())
+    except OSError as error:
+        raise CompileError(
+            f"cannot link the network: {error.strerror}: '{error.filename or tempfile.gettempdir()}'"
+        ) from error
 
 
 def c_compiler() -> list[str]:

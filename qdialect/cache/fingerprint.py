@@ -6,6 +6,7 @@ one by one, because a checkout changes without a new version.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from qdialect import log
 from qdialect.cache import folder
 from qdialect.late_imports import IMPORTED
 from qdialect.registry import foreign_modules
@@ -32,7 +34,7 @@ _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags")
 _CPU_INFO = Path("/proc/cpuinfo")
 _TILES = " amx_tile"
 _OWN_SETTING = "QDIALECT_"
-_NOT_IN_CODE = (folder.VARIABLE, folder.SIZE_VARIABLE)
+_NOT_IN_CODE = (folder.VARIABLE, folder.SIZE_VARIABLE, log.VARIABLE)
 _FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
 
 
@@ -43,11 +45,24 @@ def fingerprint(suffix: str = "") -> bytes | None:
     the project has changed since it may have been imported, or the system does not say which CPU this is.
     """
     processor, own = cpu(), own_files()
-    if processor is None or foreign_modules() or max(time for _, _, time in own) > IMPORTED * 1e9:
+    level, reason = unknown(processor, own)
+    if processor is None or reason:
+        log.once(level, f"nothing is taken from the cache of compiled networks or kept there: {reason}")
         return None
     modules = [f"{name} {size} {time}" for name, size, time in own]
     parts = [*modules, packages(_FRONT_ENDS.get(suffix, ())), processor, *_settings()]
     return sha256("\0".join(parts).encode(errors="surrogateescape")).digest()
+
+
+def unknown(processor: str | None, own: Sequence[tuple[str, int, int]]) -> tuple[int, str]:
+    """Why it is not known what a result depends on, and how much that matters; empty where it is known."""
+    if processor is None:
+        return logging.INFO, "the system does not say which CPU this is"
+    if foreign := foreign_modules():
+        return logging.INFO, f"{', '.join(sorted(foreign))} may have changed how ops are compiled"
+    late = [name for name, _, time in own if time > IMPORTED * 1e9]
+    said = "of the package was changed after its import, or has a time in the future"
+    return logging.WARNING, f"file '{late[0]}' {said}" if late else ""
 
 
 def own_files() -> list[tuple[str, int, int]]:

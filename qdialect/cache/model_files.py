@@ -24,7 +24,7 @@ from qdialect.options import CompileOptions
 
 _KIND, _WITH_FILES = "model", "model with files"
 _SECTION = "answer"
-_FILES, _NETWORK, _OPEN = "files", "network", "open"
+_FILES, _NETWORK, _OPEN, _FLOAT = "files", "network", "open", "float32"
 
 OpenShapes = Mapping[str, Sequence[int | str]]
 
@@ -78,11 +78,16 @@ def find(store: Store, model: ModelKey, workspaces: int | None = None) -> FoundN
     if _NETWORK not in answer:
         return None
     executable = load_network(store, answer[_NETWORK], workspaces)
-    return FoundNetwork(executable, answer[_OPEN]) if executable else None
+    if executable is None:
+        return None
+    executable.is_float32 = answer[_FLOAT]
+    return FoundNetwork(executable, answer[_OPEN])
 
 
-def keep(store: Store, model: ModelKey, network: str, open_shapes: OpenShapes, read: Sequence[ReadFile]) -> None:
-    """Say that `model` gives the entry `network`; `read` are the other files that were read for it.
+def keep(
+    store: Store, model: ModelKey, network: CachedExecutable, open_shapes: OpenShapes, read: Sequence[ReadFile]
+) -> None:
+    """Say that `model` gives `network`; `read` are the other files that were read for it.
 
     Nothing is said where one of the files has changed since.
     """
@@ -92,7 +97,8 @@ def keep(store: Store, model: ModelKey, network: str, open_shapes: OpenShapes, r
         name = _key_with_files(model, names)
         store.put(model.name, _sections({_FILES: names}))
     if name and model.is_current() and all(file.is_current() for file in read):
-        store.put(name, _sections({_NETWORK: network, _OPEN: {key_: list(s) for key_, s in open_shapes.items()}}))
+        shapes = {input_: list(shape) for input_, shape in open_shapes.items()}
+        store.put(name, _sections({_NETWORK: network.key, _OPEN: shapes, _FLOAT: network.is_float32}))
 
 
 def _key_with_files(model: ModelKey, names: Sequence[str]) -> str | None:

@@ -6,6 +6,7 @@ the folder refuses, because it is full or read-only, is not an error: then nothi
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import time
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from qdialect import log
 from qdialect.cache import entry, folder
 from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
@@ -24,6 +26,7 @@ MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""
 
 _DRAFT = "."
+_OFF = "the cache of compiled networks is not used"
 _DRAFT_SECONDS = 3600
 _BLOCK = 4096
 # A new entry is followed by others: not each one is to make the folder be read again.
@@ -115,11 +118,19 @@ def open_store(*, create: bool = True) -> Store | None:
     limit = folder.size_limit()
     root = None if folder.is_off() else folder.location()
     if root is None:
+        reason = f"{folder.VARIABLE} says so" if folder.is_off() else "the user has no home folder"
+        log.once(logging.INFO, f"{_OFF}: {reason}")
         return None
     try:
         return Store(folder.open_entries(root, create=create), limit)
-    except (OSError, UntrustedError, ValueError):
-        return None
+    except FileNotFoundError as error:
+        if create:
+            log.once(logging.INFO, f"{_OFF}: '{root}': {error.strerror}")
+    except UntrustedError as error:
+        log.once(logging.WARNING, f"{_OFF}: {error}")
+    except (OSError, ValueError) as error:
+        log.once(logging.INFO, f"{_OFF}: '{root}': {getattr(error, 'strerror', None) or error}")
+    return None
 
 
 def opened(root: Path) -> Store | None:

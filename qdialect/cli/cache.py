@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from qdialect.cache import folder
+from qdialect.cache.fingerprint import cpu, own_files, unknown
 from qdialect.cache.store import Store, opened
 from qdialect.cli import terminal
 from qdialect.cli.command_parser import CommandParser
@@ -64,6 +65,9 @@ def _info(_: Arguments) -> int:
     files = store.files() if store else []
     entries = [file for file in files if not file.is_draft]
     size = sum(file.size for file in entries)
+    _, reason = unknown(cpu(), own_files())
+    if reason:
+        print(f"nothing is kept: {reason}")
     print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,15 +29,18 @@ from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import is_device, is_regular, is_same_file, write_files
 from qdialect.jobs import using
+from qdialect.log import tell_float32
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import lower, threads_of
-from qdialect.model_files import FORMATS, read_model
+from qdialect.model_files import FORMATS, is_float32, read_model
 from qdialect.options import DYNAMIC
 from qdialect.target import TARGETS, Target
 from qdialect.tuning.tuner import tuned
 
 PROGRAM = "qdialect-compile"
 _HEADERS = (".h", ".hpp")
+# What a header can include: a name in quotes, on one line.
+_INCLUDED = re.compile(r'[^"\\\x00-\x1f\x7f]+')
 _EXAMPLES = """\
 The library exports NAME_run and what else the header declares; it needs libc and, with --threads, an OpenMP runtime.
 
@@ -136,6 +140,8 @@ def _artifact(options: Arguments, name: str) -> Artifact:
         batch, lowered = lowered_sizes(network, targets, threads_of(network.module, options.threads))
         return artifact_of(name, targets, lowered, batch)
     module = read_model(options.model, import_options(options))
+    if is_float32(module):
+        tell_float32(Path(options.model))
     targets = _targets(options, module)
     threads = threads_of(module, options.threads)
     if options.tune:
@@ -164,6 +170,8 @@ def _check_output(options: Arguments, path: Path) -> None:
         )
     if is_binary and path.suffix in _HEADERS:
         raise InputError(f"--output must not name the header, which is written beside it, but got '{path}'")
+    if is_binary and not _INCLUDED.fullmatch(path.name):
+        raise InputError(f"--output must have a name that #include can name in a line, but got '{path.name}'")
     if options.emit == "so":
         c_compiler()
 
@@ -191,8 +199,8 @@ def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
     generator = f"{PROGRAM} {qdialect.__version__}"
     header, cpp = (path.with_suffix(suffix) for suffix in _HEADERS)
     return {
-        header: c_header(artifact.network, generator, artifact.externals).encode(),
-        cpp: cpp_header(artifact.network, header.name, generator).encode(),
+        header: c_header(artifact.network, generator, artifact.externals).encode(errors="surrogateescape"),
+        cpp: cpp_header(artifact.network, header.name, generator).encode(errors="surrogateescape"),
     }
 
 

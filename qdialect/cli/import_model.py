@@ -12,7 +12,9 @@ from qdialect.cli import report_table, terminal
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.diagnostics import InputError
-from qdialect.model_files import FORMATS, ImportOptions, format_of
+from qdialect.log import tell_float32
+from qdialect.model_files import FORMATS, format_of, is_float32
+from qdialect.options import ImportOptions
 from qdialect.pipeline import PassManager
 from qdialect.report import report
 
@@ -48,6 +50,8 @@ def _import(options: argparse.Namespace) -> int:
     if options.fallback == "framework":
         raise InputError("--fallback framework must be given with --report: a module has no regions of a framework")
     module = format_of(path).read(path, how)
+    if is_float32(module):
+        tell_float32(path)
     if options.fuse:
         PassManager("fuse-qnn").run(module)
     text = module.operation.get_asm(enable_debug_info=options.mlir_print_debuginfo)

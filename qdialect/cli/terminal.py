@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from qdialect import log
 from qdialect.diagnostics import ParseError, QDialectError, printable
 from qdialect.files import read_bytes, write_files
 from qdialect.late_imports import LATE_IMPORTS
@@ -19,6 +20,7 @@ _INTERRUPTED = 130
 def run(program: str, work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever it raises becomes a message on stderr and the code that LLVM's tools have."""
     try:
+        log.configure("warning")
         code = work()
         _flush()
     except BrokenPipeError:

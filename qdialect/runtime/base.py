@@ -92,6 +92,8 @@ class Executable(ABC):
     """What is run as a whole, in order: one region where all of the network is compiled."""
     tuning: TuningReport | None = None
     """What was measured of its kernels, where it was compiled with ``tune``."""
+    is_float32: bool = False
+    """Whether it is a network of which nothing is quantized."""
     _linked: bytes | None = None
 
     @overload

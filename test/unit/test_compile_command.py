@@ -201,3 +201,28 @@ def test_another_kind_of_machine_is_refused(
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     said = failed(capsys, model, "-o", "out.so", "--mcpu", "x86-64")
     assert said == "error: files of networks are compiled on x86-64 machines, but this one is aarch64\n"
+
+
+def test_names_that_are_odd(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # Bytes that are no UTF-8, as any name of a file may have.
+    name = "l\udce4\u00fc 'x.so"
+    assert command.main([model, "-o", name, "--mcpu", "x86-64"]) == 0
+    assert (
+        f'#include "{Path(name).stem}.h"'.encode(errors="surrogateescape")
+        in Path(name).with_suffix(".hpp").read_bytes()
+    )
+    assert qdialect.load(name).outputs
+    for wrong in ('a"b.so', "a\nb.so", "a\\.o"):
+        emit = "so" if wrong.endswith("so") else "obj"
+        said = failed(capsys, model, "-o", wrong, "--emit", emit)
+        assert said.startswith("error: --output must have a name that #include can name in a line, but got ")
+
+
+@pytest.mark.parametrize("value", ["'", 'gcc "'])
+def test_a_compiler_that_is_no_command(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("CC", value)
+    assert f"error: CC must name a C compiler, but got '{value}': no closing quotation" in failed(
+        capsys, model, "-o", "x.so"
+    )

@@ -1,10 +1,15 @@
 """The memory limit: of the machine, of the control groups around the process, and of the process."""
 
+import threading
 from pathlib import Path
 
 import pytest
+from subprocesses import output_of
 
+import qdialect
 from qdialect import limits
+from qdialect.context import several_threads
+from qdialect.diagnostics import QDialectError
 
 GIB = 1 << 30
 
@@ -47,3 +52,68 @@ def test_the_smallest_limit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.memory_limit() == 123
     assert limits.exceeded_limit(123) is None
     assert limits.exceeded_limit(3 * GIB) == 123
+
+
+@pytest.mark.parametrize("kilobytes", [128, 256, 1000, 2048])
+def test_a_thread_with_little_stack(kilobytes: int) -> None:
+    text = "func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}"
+    module, found = qdialect.parse(text), list[object]()
+
+    def work() -> None:
+        for call in (lambda: qdialect.parse(text), lambda: qdialect.compile(module, cache=False)):
+            try:
+                call()
+                found.append("done")
+            except QDialectError as error:
+                found.append(error.message)
+
+    before = threading.stack_size(kilobytes << 10)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    if kilobytes >= 1024:
+        assert found == ["done", "done"]
+        return
+    wanted = f"stack of this thread must have at least {1 << 20} bytes, but has {kilobytes << 10}: "
+    assert all(str(message).startswith(wanted) for message in found)
+    assert len(found) == 2
+
+
+def test_a_process_with_little_stack() -> None:
+    program = "import qdialect\ntry: qdialect.make_context()\nexcept qdialect.QDialectError as error: print(error)"
+    limited = f"import resource, sys; resource.setrlimit(resource.RLIMIT_STACK, (256 << 10, -1))\n{program}"
+    assert "stack of this thread must have at least 1048576 bytes, but has 262144: " in output_of(limited)
+
+
+def test_a_process_without_memory() -> None:
+    program = """
+import resource
+import qdialect
+qdialect.make_context()
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (30 << 20), -1))
+try:
+    qdialect.make_context()
+except qdialect.QDialectError as error:
+    print(error)
+"""
+    assert output_of(program).startswith("a process must have 50331648 bytes of memory left to compile, but has 3")
+
+
+def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    module = qdialect.parse("func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}")
+    limits.can_start_threads.cache_clear()
+    assert limits.can_start_threads(2)
+    limits.can_start_threads.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(threading.Thread, "start", refuse)
+        assert not limits.can_start_threads(2)
+        with several_threads(module.context, 2):
+            assert module.context.get_num_threads() == 1
+    limits.can_start_threads.cache_clear()
