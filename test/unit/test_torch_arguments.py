@@ -80,6 +80,17 @@ def test_results_of_another_type_are_refused() -> None:
         assert element in message.partition(f"node '{node}'")[2].partition("\n")[0]
 
 
+def test_arguments_that_others_make_idle() -> None:
+    """A divisor says what windows are divided by, and an index that is padding is one of the table."""
+
+    def idle(x: Tensor, i: Tensor) -> list[Tensor]:
+        pooled = torch.nn.functional.avg_pool2d(x, 2, padding=1, count_include_pad=False, divisor_override=3)
+        rows = torch.nn.functional.embedding(i, x[0, 0], padding_idx=1, scale_grad_by_freq=True)
+        return [pooled, rows, torch.nn.functional.dropout(x, 0.3, training=False)]
+
+    check(idle, drawn(7, 1, 2, 6, 6), torch.tensor([0, 1, 5]))
+
+
 def test_zero_points_that_are_floats() -> None:
     """Whole ones are integers; others make floats of constants, as PyTorch computes them, and are refused elsewhere."""
     weight = torch.tensor(drawn(1, 6, 8).numpy() * 50).to(torch.int8)

@@ -66,7 +66,7 @@ def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]
     given: dict[str, tuple[str, ...]] = {}
     for node in nodes:
         read = node.renamed(lambda name: names.get(name, name))
-        source, place = next(iter(node.refs()), ""), node.arguments.get("1")
+        source, place = next(iter(node.refs()), ""), node.arguments.get("1", -1)
         graph, operands = _region(read)
         if graph is not None:
             inner = {one.name: operand.name for one, operand in zip(graph.inputs, operands, strict=True)}

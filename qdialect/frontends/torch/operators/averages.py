@@ -101,6 +101,7 @@ def _average_pool(call: Call) -> Result:
 def _counts(call: Call, size: Shape, window: Window) -> Array:
     """What each window is divided by: the elements that it has of the image and, perhaps, of the padding."""
     divisor = call.argument("divisor_override")
+    call.ignore("count_include_pad")
     if divisor is not None:
         require(divisor != 0, "divisor_override must not be 0")
         return np.array(divisor)
