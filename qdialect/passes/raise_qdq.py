@@ -29,9 +29,15 @@ from qdialect.passes.tabulate import Array, evaluated, every_value_of, is_eight_
 from qdialect.quant_math import AddArithmetic, BinaryQuantization, Multiplier, QuantParams, Rounding, elementwise
 
 _FLOAT_OPS = frozenset(
-    [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
+    [
+        f"arith.{name}"
+        for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "remf", "cmpf", "select")
+    ]
     + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
-    + [f"math.{name}" for name in ("log1p", "log2", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")]
+    + [
+        f"math.{name}"
+        for name in ("log1p", "log2", "erfc", "fma", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")
+    ]
 )
 
 

@@ -87,3 +87,22 @@ func.func @relu_of_a_product(%arg0: tensor<4xui8>, %arg1: tensor<4xui8>) -> tens
   } : (tensor<4xf32>) -> tensor<4xui8>
   return %5 : tensor<4xui8>
 }
+
+// CHECK-LABEL: func.func @fused_and_remainders(
+// CHECK-NOT: math.
+// CHECK: "qnn.lut"(%arg0)
+// CHECK-NOT: arith.
+func.func @fused_and_remainders(%arg0: tensor<2xui8>) -> tensor<2xui8> {
+  %0 = "qnn.dequantize"(%arg0) {
+    axis = 0 : i64, scales = array<f64: 0.5>, zero_points = array<i64: 10>
+  } : (tensor<2xui8>) -> tensor<2xf32>
+  %1 = "qnn.constant"() {value = dense<1.5> : tensor<2xf32>} : () -> tensor<2xf32>
+  %2 = math.erfc %0 : tensor<2xf32>
+  %3 = math.fma %2, %0, %1 : tensor<2xf32>
+  %4 = arith.remf %3, %1 : tensor<2xf32>
+  %5 = "qnn.quantize"(%4) {
+    axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 0.25>, scaling = "divide",
+    zero_points = array<i64: 100>
+  } : (tensor<2xf32>) -> tensor<2xui8>
+  return %5 : tensor<2xui8>
+}
