@@ -10,7 +10,7 @@ from pathlib import Path
 from qdialect.batching.network import BatchNetwork
 from qdialect.batching.reading import is_of_size, read_batched, reads_extents
 from qdialect.batching.sizes import SIZES
-from qdialect.diagnostics import CompileError, ImportModelError, QDialectError
+from qdialect.diagnostics import NOT_COMPILED, QDialectError
 from qdialect.fallback import is_unsupported
 from qdialect.late_dataclass import dataclass
 from qdialect.model_files import OpenShapes, open_shapes
@@ -41,7 +41,7 @@ class BatchCompiler:
         try:
             network = read_batched(self.path, options)
             compiled = self.any_size(network)
-        except (ImportModelError, CompileError) as error:
+        except NOT_COMPILED as error:
             return self._of_each_size(options, error)
         if not reads_extents(self.path, options):
             return compiled
@@ -60,7 +60,7 @@ class BatchCompiler:
 
         return BatchShapedExecutable(compiled, self._declared(compiled, options), of_size, check)
 
-    def _of_each_size(self, options: ImportOptions, error: ImportModelError | CompileError) -> Executable:
+    def _of_each_size(self, options: ImportOptions, error: QDialectError) -> Executable:
         if not is_unsupported(error) or not self._batches(options):
             raise error
         first = self._first(options)
@@ -78,7 +78,7 @@ class BatchCompiler:
         for size in _FIRST_SIZES:
             try:
                 return self.one_size(replace(options, batch=size))
-            except (ImportModelError, CompileError) as error:
+            except NOT_COMPILED as error:
                 errors.append(error)
         raise errors[0]
 

@@ -115,6 +115,10 @@ class CompileError(QDialectError):
     tells_all = True
 
 
+NOT_COMPILED = (ImportModelError, CompileError, PassError, VerificationError)
+"""What may be raised on the way from a model file to machine code, at whatever stage."""
+
+
 class RegistrationError(QDialectError):
     """Two definitions claim one name: two handlers of an op, say."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.cache.store import Store
-from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.diagnostics import NOT_COMPILED, Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.files import is_regular
 from qdialect.interface import Port
 from qdialect.late_imports import LATE_IMPORTS
@@ -48,7 +48,7 @@ def compile_file(path: Path, options: CompileOptions, store: Store | None = None
         found = _compiled(module, options, store)
         found.is_float32 = is_float32(module)
         return found
-    except (ImportModelError, CompileError) as error:
+    except NOT_COMPILED as error:
         return compile_refused(path, options, error, store)
 
 
@@ -65,7 +65,7 @@ def _compiled(module: ir.Module, options: CompileOptions, store: Store | None) -
 
 
 def compile_refused(
-    path: Path, options: CompileOptions, error: ImportModelError | CompileError, store: Store | None = None
+    path: Path, options: CompileOptions, error: QDialectError, store: Store | None = None
 ) -> PartitionedExecutable:
     """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
     division = division_of(path, options.importing, error, options.fallback)
@@ -103,9 +103,7 @@ def region_of(division: Division, found: Partition, part: Part) -> Region:
     return Region(runner, titles, products, part.inputs, part.outputs, {} if part.is_compiled else reasons)
 
 
-def division_of(
-    path: Path, options: ImportOptions, error: ImportModelError | CompileError, fallback: Fallback | None
-) -> Division:
+def division_of(path: Path, options: ImportOptions, error: QDialectError, fallback: Fallback | None) -> Division:
     """What of a file its framework may run.
 
     Raises `error` where nothing may, and with what to install where the framework is not there.
@@ -148,7 +146,7 @@ def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: i
 
 def is_unsupported(error: QDialectError) -> bool:
     """Whether an error is about what is not supported, and not about a damaged file."""
-    return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
+    return not isinstance(error, ImportModelError) or any(diagnostic.notes for diagnostic in error.diagnostics)
 
 
 def with_note(error: QDialectError, text: str) -> QDialectError:

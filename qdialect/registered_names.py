@@ -141,8 +141,8 @@ REGISTERED: Mapping[str, str] = {
             TANH
     """,
     "qdialect.frontends.tflite.operators integer importer": """
-        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN REDUCE_PROD
-            SQUARED_DIFFERENCE SUB SUM
+        integer_arithmetic: ABS ADD DIV FLOOR_DIV FLOOR_MOD MAXIMUM MEAN MINIMUM MUL NEG REDUCE_MAX REDUCE_MIN
+            REDUCE_PROD SIGN SQUARED_DIFFERENCE SUB SUM
         scattering: SCATTER_ND
         sparse_to_dense: SPARSE_TO_DENSE
     """,
@@ -163,21 +163,22 @@ REGISTERED: Mapping[str, str] = {
             aten.fake_quantize_per_tensor_affine.default aten.fake_quantize_per_tensor_affine.tensor_qparams
             aten.fake_quantize_per_tensor_affine_cachemask.default aten.fused_moving_avg_obs_fake_quant.default
         functions: aten.abs.default aten.acos.default aten.acosh.default aten.add.Scalar aten.add.Tensor
-            aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default aten.ceil.default
-            aten.clamp.default aten.clamp_max.default aten.clamp_min.default aten.cos.default aten.cosh.default
-            aten.digamma.default aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor aten.div.Tensor_mode
-            aten.elu.default aten.erf.default aten.erfc.default aten.erfinv.default aten.exp.default aten.exp2.default
-            aten.expm1.default aten.floor.default aten.floor_divide.Scalar aten.floor_divide.default aten.fmod.Scalar
-            aten.fmod.Tensor aten.frac.default aten.gelu.default aten.hardshrink.default aten.hardsigmoid.default
-            aten.hardswish.default aten.hardtanh.default aten.hypot.default aten.i0.default aten.leaky_relu.default
+            aten.addcmul.default aten.asin.default aten.asinh.default aten.atan.default aten.atanh.default
+            aten.ceil.default aten.clamp.default aten.clamp_max.default aten.clamp_min.default aten.cos.default
+            aten.cosh.default aten.digamma.default aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor
+            aten.div.Tensor_mode aten.elu.default aten.erf.default aten.erfc.default aten.erfinv.default
+            aten.exp.default aten.exp2.default aten.expm1.default aten.floor.default aten.floor_divide.Scalar
+            aten.floor_divide.default aten.fmod.Scalar aten.fmod.Tensor aten.frac.default aten.gelu.default
+            aten.hardshrink.default aten.hardsigmoid.default aten.hardswish.default aten.hardtanh.default
+            aten.hypot.default aten.i0.default aten.leaky_relu.default aten.lerp.Scalar aten.lerp.Tensor
             aten.lgamma.default aten.log.default aten.log10.default aten.log1p.default aten.log2.default
-            aten.log_sigmoid.default aten.maximum.default aten.minimum.default aten.mish.default aten.mul.Scalar
-            aten.mul.Tensor aten.neg.default aten.pow.Scalar aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor
-            aten.reciprocal.default aten.relu.default aten.relu6.default aten.remainder.Scalar aten.remainder.Tensor
-            aten.round.default aten.rsqrt.default aten.rsub.Scalar aten.rsub.Tensor aten.sigmoid.default
-            aten.sign.default aten.silu.default aten.sin.default aten.sinc.default aten.sinh.default
-            aten.softplus.default aten.softshrink.default aten.sqrt.default aten.square.default aten.sub.Scalar
-            aten.sub.Tensor aten.tan.default aten.tanh.default aten.trunc.default
+            aten.log_sigmoid.default aten.logaddexp.default aten.logaddexp2.default aten.maximum.default
+            aten.minimum.default aten.mish.default aten.mul.Scalar aten.mul.Tensor aten.neg.default aten.pow.Scalar
+            aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor aten.reciprocal.default aten.relu.default aten.relu6.default
+            aten.remainder.Scalar aten.remainder.Tensor aten.round.default aten.rsqrt.default aten.rsub.Scalar
+            aten.rsub.Tensor aten.sigmoid.default aten.sign.default aten.silu.default aten.sin.default aten.sinc.default
+            aten.sinh.default aten.softplus.default aten.softshrink.default aten.sqrt.default aten.square.default
+            aten.sub.Scalar aten.sub.Tensor aten.tan.default aten.tanh.default aten.trunc.default
         indexing: aten._unsafe_index.Tensor aten.argmax.default aten.argmin.default aten.cumprod.default
             aten.cumsum.default aten.embedding.default aten.gather.default aten.index.Tensor aten.index_select.default
             aten.max.dim aten.min.dim
@@ -219,7 +220,8 @@ REGISTERED: Mapping[str, str] = {
             aten.rnn_tanh.input aten.rnn_tanh_cell.default
         reduction: aten.all.default aten.all.dim aten.all.dims aten.amax.default aten.amin.default aten.any.default
             aten.any.dim aten.any.dims aten.max.default aten.min.default aten.prod.default aten.prod.dim_int
-            aten.sum.default aten.sum.dim_IntList aten.var.correction aten.var_mean.correction
+            aten.std.correction aten.std_mean.correction aten.sum.default aten.sum.dim_IntList aten.var.correction
+            aten.var_mean.correction
         run_time_quantization: quantized_decomposed._choose_qparams_per_token_asymmetric_impl.default
             quantized_decomposed.choose_qparams.tensor quantized_decomposed.choose_qparams_per_token.default
             quantized_decomposed.choose_qparams_per_token_asymmetric.default
@@ -267,8 +269,9 @@ REGISTERED: Mapping[str, str] = {
             arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui arith.select
             arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp arith.xori
             math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp math.exp2
-            math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt math.sin
-            math.sqrt math.tanh math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize tensor.bitcast
+            math.expm1 math.floor math.fma math.log math.log10 math.log1p math.log2 math.powf math.roundeven math.rsqrt
+            math.sin math.sqrt math.tanh math.trunc qnn.broadcast qnn.dequantize qnn.interpolated_lut qnn.quantize
+            tensor.bitcast
         l2_normalize: qnn.l2_normalize
         matmul: qnn.fused_matmul qnn.matmul
         mean: qnn.mean qnn.sum
@@ -281,7 +284,7 @@ REGISTERED: Mapping[str, str] = {
         reshape: qnn.reshape
         resize: qnn.resize_bilinear qnn.resize_nearest
         row_group: row_group
-        scan: qnn.cumsum qnn.rank
+        scan: qnn.cumsum qnn.top_k
         slice: qnn.slice
         softmax: qnn.softmax
         tables: qnn.abs qnn.clip qnn.elu qnn.erf qnn.exp qnn.gelu qnn.hardswish qnn.leaky_relu qnn.log qnn.lut qnn.relu
@@ -300,8 +303,8 @@ REGISTERED: Mapping[str, str] = {
             arith.minsi arith.minui arith.mulf arith.muli arith.negf arith.ori arith.remf arith.remsi arith.remui
             arith.select arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.trunci arith.uitofp
             arith.xori math.absf math.absi math.ceil math.copysign math.cos math.ctlz math.erf math.erfc math.exp
-            math.exp2 math.expm1 math.floor math.log math.log10 math.log1p math.log2 math.powf math.round math.roundeven
-            math.rsqrt math.sin math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
+            math.exp2 math.expm1 math.floor math.fma math.log math.log10 math.log1p math.log2 math.powf math.round
+            math.roundeven math.rsqrt math.sin math.sqrt math.tanh math.trunc tensor.bitcast tensor.concat
         fused_evaluators: qnn.fused_conv2d qnn.fused_conv_transpose2d qnn.fused_dense qnn.fused_matmul
         i16_evaluators: qnn.i16_conv2d qnn.i16_dense qnn.i16_matmul qnn.i16_requantize
         indexed_evaluators: qnn.dynamic_gather qnn.dynamic_scatter
@@ -316,6 +319,6 @@ REGISTERED: Mapping[str, str] = {
         recurrent_evaluators: qnn.dynamic_lstm qnn.f32_gru qnn.f32_lstm qnn.f32_rnn
         reduction_evaluators: qnn.arg_max qnn.arg_min qnn.l2_normalize qnn.reduce_max qnn.reduce_min qnn.sum
         resize_evaluators: qnn.resize_bilinear qnn.resize_nearest
-        scan_evaluators: qnn.cumsum qnn.rank
+        scan_evaluators: qnn.cumsum qnn.top_k
     """,
 }

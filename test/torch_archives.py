@@ -162,7 +162,9 @@ def with_nodes(nodes: list[dict[str, Any]], shapes: dict[str, list[int]] | None 
         values["numbers"] = {**values["x"], "dtype": 7}
         for entry in nodes:
             shape = (shapes or {}).get(entry["name"], [2, 4])
-            values[entry["name"]] = {**values["numbers"], "sizes": [{"as_int": extent} for extent in shape]}
+            dtype = 2 if ".quantize_per" in entry["target"] else 7
+            sizes = [{"as_int": extent} for extent in shape]
+            values[entry["name"]] = {**values["numbers"], "sizes": sizes, "dtype": dtype}
         values["quantized"] = {**values[nodes[-1]["name"]], "dtype": 2}
         graph["nodes"] = [
             quantization("dequantize", "numbers", "x"),

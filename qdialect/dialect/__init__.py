@@ -50,7 +50,7 @@ from qdialect.dialect.range_ops import RangeScaleOp, RangeZeroPointOp
 from qdialect.dialect.recurrent_ops import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.scan_ops import CumSumOp, RankOp
+from qdialect.dialect.scan_ops import CumSumOp, TopKOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
     AbsOp,
@@ -172,7 +172,6 @@ __all__ = [
     "F32SumOp",
     "RangeScaleOp",
     "RangeZeroPointOp",
-    "RankOp",
     "Relu6Op",
     "ReduceMaxOp",
     "ReduceMinOp",
@@ -191,6 +190,7 @@ __all__ = [
     "SumOp",
     "SquaredDifferenceOp",
     "TanhOp",
+    "TopKOp",
     "TransposeOp",
     "UNARY_OPS",
     "UnaryOp",

@@ -1,4 +1,4 @@
-"""Ops along an axis whose results depend on the order of the elements: cumulative sums and ranks."""
+"""Ops along an axis whose results depend on the order of the elements: cumulative sums, and the largest ones."""
 
 from __future__ import annotations
 
@@ -40,20 +40,26 @@ class CumSumOp(QnnOp, name="cumsum"):
         require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
 
 
-class RankOp(QnnOp, name="rank"):
-    """Number of elements along `axis` that precede each one in descending order; of equal ones the first comes first.
+class TopKOp(QnnOp, name="top_k"):
+    """Indices along `axis` of the `count` largest elements in descending order; of equal ones the first comes first.
 
-    The ranks of a row are a permutation; each element is compared with every other element of its row.
+    With as many as there are, it is a stable order of all elements.
 
     Constraints:
       C1: axis must be a dimension of the input
+      C2: count must be at least 1 and at most the extent of the axis
     """
 
     input = operand(INDEX)
     axis = attribute(I64)
+    count = attribute(I64)
     output = result(INDEX)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        check_axis("C1", attributes["axis"], shapes[0])
-        return shapes[0]
+        axis: int = attributes["axis"]
+        count: int = attributes["count"]
+        check_axis("C1", axis, shapes[0])
+        extent = shapes[0][axis]
+        require(1 <= count <= extent, "C2", f"count must be in [1, {extent}], but got {count}")
+        return (*shapes[0][:axis], count, *shapes[0][axis + 1 :])

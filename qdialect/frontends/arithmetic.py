@@ -24,12 +24,12 @@ class Arithmetic:
     def op(self, name: str, first: ir.Value, *others: ir.Value | float) -> ir.Value:
         """The op `name`, whose result has the type of its operands; ``{s}`` in the name is the sign of the type."""
         values = [self._filled(other, first) for other in others]
-        return self._emitter.float_op(name.format(s=self._sign), first, *values)
+        return self._emitter.float_op(name.format(s=self._sign(first)), first, *values)
 
     def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float) -> ir.Value:
         """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne."""
         numbers = _FLOAT_PREDICATES if element_of(lhs.type) == "f32" else _INTEGER_PREDICATES
-        prefix = self._sign if numbers is _INTEGER_PREDICATES and predicate not in ("eq", "ne") else ""
+        prefix = self._sign(lhs) if numbers is _INTEGER_PREDICATES and predicate not in ("eq", "ne") else ""
         return self._emitter.compare(numbers[prefix + predicate], lhs, self._filled(rhs, lhs))
 
     def select(self, condition: ir.Value, lhs: ir.Value | float, rhs: ir.Value | float) -> ir.Value:
@@ -55,9 +55,9 @@ class Arithmetic:
         """How integers are compared, divided and widened."""
         return self._is_unsigned
 
-    @property
-    def _sign(self) -> str:
-        return "u" if self._is_unsigned else "s"
+    def _sign(self, value: ir.Value) -> str:
+        """Of a true i1, which counts as 1, the sign bit is set."""
+        return "u" if self._is_unsigned or element_of(value.type) == "i1" else "s"
 
     def _filled(self, number: ir.Value | float, like: ir.Value) -> ir.Value:
         if isinstance(number, ir.Value):

@@ -14,8 +14,8 @@ from qdialect._mlir import arith, func, ir
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.errors import op_error
 from qdialect.lowering.functions import entry
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.storage import element_bytes
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.threads.barrier import WAIT, barrier
 from qdialect.lowering.threads.team import RECORD, RECORD_BYTES, TASK, team_entry
 

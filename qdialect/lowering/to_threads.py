@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from qdialect._mlir import ir
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.threads import MIN_CYCLES
+from qdialect.lowering.threads.accesses import ops_of, touches_anything
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.elided_barriers import elide_barriers
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
@@ -34,7 +35,8 @@ _TIDY = "builtin.module(canonicalize,cse)"
 
 
 def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) -> int:
-    """Divide the network among `threads` threads, in place; nothing changes where no call is worth it.
+    """Divide the network among `threads` threads, in place; nothing changes where no call is worth it,
+    or where a kernel may touch memory that it is not given.
 
     A kernel is worth it from `min_cycles` cycles on.
 
@@ -48,6 +50,8 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
         main = entry(module)
         others = {name_of(function): function for function in functions(module) if function != main}
         check_network(main, others)
+        if any(touches_anything(op) for kernel in others.values() for op in ops_of(kernel)):
+            return 0
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
         found = network_calls(main, kernels)
         memory = len(main.regions[0].blocks[0].arguments) - 1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from qdialect._mlir import ir, loop_transform, structured_transform, transform
 from qdialect.lowering.functions import ops_named
-from qdialect.lowering.threads.accesses import constant
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.upstream import apply_schedule, load_kernel_dialects
 
 _LOOP = "scf.for"

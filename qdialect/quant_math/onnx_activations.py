@@ -22,7 +22,7 @@ hard_swish = _X * hard_sigmoid(1 / 6, 0.5)
 
 def elu(alpha: float) -> Expression:
     """x, or (e^x - 1) * alpha where x is negative."""
-    return _X.at_least(0.0) + (_X.at_most(0.0).apply("math.exp") - 1.0) * alpha
+    return (-_X).where_positive((_X.apply("math.exp") - 1.0) * alpha, _X)
 
 
 def selu(alpha: float, gamma: float) -> Expression:
@@ -32,7 +32,7 @@ def selu(alpha: float, gamma: float) -> Expression:
 
 def celu(alpha: float) -> Expression:
     """x, or alpha * (e^(x / alpha) - 1) where x is negative."""
-    return _X.at_least(0.0) + ((_X.at_most(0.0) / alpha).apply("math.exp") - 1.0) * alpha
+    return (-_X).where_positive(((_X / alpha).apply("math.exp") - 1.0) * alpha, _X)
 
 
 softplus = _X.at_least(0.0) + (-abs(_X)).apply("math.exp").apply("math.log1p")

@@ -139,7 +139,9 @@ def div_fixed(
     lhs_scale, rhs_scale, output_scale = map(
         np.float32, (quantization.lhs.scale, quantization.rhs.scale, quantization.output.scale)
     )
-    q, e = quantize_multiplier(float(lhs_scale / (rhs_scale * output_scale)))
+    with np.errstate(over="ignore"):
+        multiplier = np.minimum(lhs_scale / (rhs_scale * output_scale), np.finfo(np.float32).max)
+    q, e = quantize_multiplier(float(multiplier))
     inverses, bits = reciprocal(np.maximum(divisors, 1))
     headroom = _leading_sign_bits(dividends)
     quotients = doubling_high_multiply(dividends << headroom, inverses)

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 from qdialect.quant_math import float32, real_functions
 from qdialect.quant_math.affine import round_f32
 from qdialect.quant_math.choices import FloatRounding
+from qdialect.quant_math.float32.numpy_machine import multiply_add
 
 Array = NDArray[Any]
 ArrayFunction = Callable[..., Array]
+
+
+def _multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """x * y + z, of float32 rounded once."""
+    return multiply_add(x, y, z) if x.dtype == np.float32 else x * y + z
 
 
 def _larger(x: Array, y: Array) -> Array:
@@ -103,6 +109,7 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.ctlz": _leading_zeros,
     "math.erfc": real_functions.erfc,
     "math.floor": np.floor,
+    "math.fma": _multiply_add,
     "math.log10": real_functions.log10,
     "math.log2": real_functions.log2,
     "math.powf": real_functions.power,

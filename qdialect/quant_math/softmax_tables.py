@@ -132,3 +132,20 @@ def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.floa
 def ort_factor(output_scale: float) -> np.float32:
     """What an entry is multiplied by: ``floor(float32(1 / s_y))``."""
     return np.floor(np.float32(1) / np.float32(output_scale))
+
+
+def ort_largest(entries: NDArray[np.float32], factor: np.float32) -> np.float32 | None:
+    """The largest entry whose product with `factor` is finite, None where all are, 0 where none is."""
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(entries * factor)
+    return None if is_finite.all() else np.max(entries[is_finite], initial=np.float32(0))
+
+
+def ort_beyond(output_zero_point: int, lo: int, hi: int) -> int:
+    """What a product beyond float32 gives: as an integer it is -2^31, to which the zero point is added.
+
+    That is in 8 bits for ui8, and in 32 bits that wrap around and saturate for i8.
+    """
+    if lo == 0:
+        return output_zero_point
+    return hi if output_zero_point < 0 else lo

@@ -106,6 +106,41 @@ trunc_divide = (_X / _Y).apply("math.trunc")
 """trunc(x / y)."""
 
 
+def _logarithm_of_sum(power: str, factor: float) -> Expression:
+    larger, distance = _X.at_least(_Y), -abs(_X - _Y)
+    value = distance.apply(power).apply("math.log1p").apply("math.fma", factor, larger)
+    # The distance of equal infinities is none.
+    return (abs(larger) - float(np.finfo(np.float32).max)).where_positive(larger, value)
+
+
+logaddexp = _logarithm_of_sum("math.exp", 1.0)
+"""log(e^x + e^y)."""
+logaddexp2 = _logarithm_of_sum("math.exp2", 1 / math.log(2))
+"""log2(2^x + 2^y)."""
+
+
+def _between(weight: Expression) -> Expression:
+    is_near = Number(0.5) - abs(weight)
+    share = is_near.where_positive(weight, weight - 1.0)
+    return share.apply("math.fma", _Y - _X, is_near.where_positive(_X, _Y))
+
+
+lerp = _between(Input(2))
+"""x + (y - x) * z, from the nearer end on, with one rounding of product and sum."""
+
+
+def add_product(value: float) -> Expression:
+    """x + y * z * `value`, with one rounding of the last product and the sum."""
+    factor = _Y if value == 1 else _Y * value
+    return factor.apply("math.fma", Input(2), _X)
+
+
+floor_of_quotient = (_X / _Y - (_X / _Y).apply("math.floor")).where_positive(
+    (_X / _Y).apply("math.floor"), (remainder / _Y - 0.5).where_positive(_X / _Y - 1.0, _X / _Y)
+)
+"""floor(x / y) as if the quotient were not rounded to float32: one that was raised to a whole number is lowered."""
+
+
 def elu(alpha: float, scale: float, input_scale: float) -> Expression:
     """x * scale where x > 0, (e^(x * input_scale) - 1) * (alpha * scale) elsewhere; SELU and CELU are of this form."""
     below = (_X * input_scale).apply("math.expm1") * (alpha * scale)

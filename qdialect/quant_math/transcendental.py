@@ -79,6 +79,15 @@ _ERFC = [
 ]
 _ERFC_ZERO = 10.2
 """From here on erfc rounds to 0 in float32."""
+# pi/2 in four parts; the first three have 24 bits, so that their products with any number of quadrants are exact.
+_HALF_PI = [
+    float.fromhex("0x1.921fb4p+0"),
+    float.fromhex("0x1.4442d0p-24"),
+    float.fromhex("0x1.846988p-48"),
+    float.fromhex("0x1.8cc51701b839ap-72"),
+]
+_FAR_ANGLE = 2.0**29
+"""Beyond it the parts of pi/2 do not tell quadrants apart."""
 # 1 / (2 pi) in parts of 24 bits, whose products with a float32 number are exact; the last counts for the largest one.
 _TURNS = [
     float.fromhex("0x1.45f306p-3"),
@@ -268,28 +277,43 @@ def cos(m: Machine[V], x: V) -> V:
 
 
 def _circular(m: Machine[V], x: V, shift: float) -> V:
-    """The sine of |x| and `shift` quadrants: for |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4.
+    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
+    size, far = _absolute(m, x), m.constant(_FAR_ANGLE)
+    near_n = _rounded(m, m.multiply(size, m.constant(2 / math.pi)))
+    near_r = size
+    for part in _HALF_PI:
+        near_r = m.subtract(near_r, m.multiply(near_n, m.constant(part)))
+    far_n, far_r = _of_far_angle(m, size)
+    n, r = m.where_less(size, far, near_n, far_n), m.where_less(size, far, near_r, far_r)
+    square = m.multiply(r, r)
+    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
+    n = m.add(n, m.constant(shift))
+    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), m.constant(4.0)))
+    is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
+    value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
+    return m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
 
-    What |x| times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
+
+def _of_far_angle(m: Machine[V], size: V) -> tuple[V, V]:
+    """(n modulo 4, r) of a float32 number: n pi/2 + r is it less whole turns.
+
+    What it times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
     """
-    rounder, four, size = m.constant(ROUNDER), m.constant(4.0), _absolute(m, x)
     products = [m.multiply(size, m.constant(part)) for part in _TURNS]
     parts = [m.subtract(product, m.floor(product)) for product in products]
     turns = parts[0]
     for part in parts[1:]:
         turns = m.add(turns, part)
-    n = m.subtract(m.add(m.multiply(turns, four), rounder), rounder)
+    n = _rounded(m, m.multiply(turns, m.constant(4.0)))
     angle = m.subtract(parts[0], m.multiply(n, m.constant(0.25)))
     for part in parts[1:]:
         angle = m.add(angle, part)
-    r = m.multiply(angle, m.constant(2 * math.pi))
-    square = m.multiply(r, r)
-    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
-    n = m.add(n, m.constant(shift))
-    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), four))
-    is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
-    value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
-    return m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
+    return n, m.multiply(angle, m.constant(2 * math.pi))
+
+
+def _rounded(m: Machine[V], x: V) -> V:
+    rounder = m.constant(ROUNDER)
+    return m.subtract(m.add(x, rounder), rounder)
 
 
 def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:

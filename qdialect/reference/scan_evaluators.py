@@ -1,10 +1,10 @@
-"""Evaluators of running sums and ranks."""
+"""Evaluators of running sums and of the largest elements."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from qdialect.dialect import CumSumOp, RankOp
+from qdialect.dialect import CumSumOp, TopKOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 
@@ -21,12 +21,7 @@ def _cumsum(op: CumSumOp, operands: Arrays) -> Array:
     return last_axis(operands[0], op.axis, sums)
 
 
-@evaluates(RankOp)
-def _rank(op: RankOp, operands: Arrays) -> Array:
-    def ranks(rows: Array) -> Array:
-        # The complement turns the order around and, unlike the negative, overflows nowhere.
-        order = np.argsort(~rows, axis=-1, kind="stable")
-        # The inverse of a permutation.
-        return np.argsort(order, axis=-1)
-
-    return last_axis(operands[0], op.axis, ranks)
+@evaluates(TopKOp)
+def _top_k(op: TopKOp, operands: Arrays) -> Array:
+    # The complement turns the order around and, unlike the negative, overflows nowhere.
+    return last_axis(operands[0], op.axis, lambda rows: np.argsort(~rows, axis=-1, kind="stable")[..., : op.count])

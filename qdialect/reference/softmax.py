@@ -12,7 +12,7 @@ from qdialect.quant_math import (
     doubling_high_multiply,
     rounding_shift_right,
 )
-from qdialect.quant_math.softmax_tables import SoftmaxTables, reciprocal
+from qdialect.quant_math.softmax_tables import SoftmaxTables, ort_beyond, reciprocal
 
 
 def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
@@ -66,12 +66,14 @@ def softmax_ort(
 ) -> IntArray:
     """half_even(e_i * factor / sum) + z_y in float32, clamped to [lo, hi], int64 (ONNX Runtime's QLinearSoftmax).
 
-    The sum runs along `axis` in order.  A product beyond float32 is infinite and saturates; that can be where
-    ``extent * s_y`` is below e^-5, as it is in rows of one element.
+    The sum runs along `axis` in order.  A product beyond float32 is `ort_beyond`; that can be where ``extent * s_y`` is
+    below e^-5, as it is in rows of one element.
     """
     values = data.astype(np.int64)
     terms = entries[values.max(axis=axis, keepdims=True) - values]
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
-        scaled = terms * factor / total
-    return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)
+        products = terms * factor
+        scaled = np.rint(products / total).astype(np.float64) + output_zero_point
+    shares = np.where(np.isinf(products), ort_beyond(output_zero_point, lo, hi), scaled)
+    return np.clip(shares, lo, hi).astype(np.int64)

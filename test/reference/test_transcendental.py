@@ -80,12 +80,10 @@ def test_ends_of_the_range() -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos"])
 def test_angles_of_every_size(name: str) -> None:
-    """Every float32 up to the last angle that is known; beyond it there is no number."""
+    """Every float32; libraries reduce those of any size."""
     bits = np.random.default_rng(3).integers(0, 2**32, 200_000, dtype=np.uint32)
     with np.errstate(all="ignore"):
         x = bits.view(np.float32).astype(np.float64)
         found, wanted = getattr(transcendental, name)(NumpyMachine(), x), LIBRARY[name](x)
-    is_known = np.abs(x) < 2.0**29
-    np.testing.assert_array_equal(found[is_known].astype(np.float32), wanted[is_known].astype(np.float32))
-    assert np.isnan(found[~is_known]).all()
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
     assert np.signbit(transcendental.sin(NumpyMachine(), np.array(-0.0)))

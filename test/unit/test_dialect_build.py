@@ -201,8 +201,8 @@ WRONG_KINDS: dict[str, Case] = {
         "input_zero_point must be an i64, but got 18446744073709551616",
     ),
     "an unknown choice": (
-        lambda: build(ReluOp, bytes_of(4), element="i8", nan="zero", **PARAMETERS),
-        'nan must be one of "max", "min", "zero_point", but got "zero"',
+        lambda: build(ReluOp, bytes_of(4), element="i8", nan="least", **PARAMETERS),
+        'nan must be one of "max", "min", "zero_point", "zero", but got "least"',
     ),
     "a short table": (
         lambda: build(LutOp, bytes_of(4), element="i8", table=np.zeros(10, np.uint8), **PARAMETERS),

@@ -1,5 +1,6 @@
-"""Gathers, scatters, running sums, ranks and reductions of plain integers: compiled they are the reference."""
+"""Gathers, scatters, running sums, the largest and reductions of plain integers: compiled they are the reference."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from qdialect.dialect import (
     IntMinOp,
     IntProdOp,
     IntSumOp,
-    RankOp,
+    TopKOp,
     build,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -125,10 +126,24 @@ def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
 
 @variants_together
 @pytest.mark.parametrize("element", ["i32", "i64"])
-def test_ranks(element: str) -> None:
-    for shape, axis in [((7,), 0), ((3, 37), 1), ((37, 3), 0), ((2, 5, 19), 1), ((1,), 0)]:
+def test_the_largest_elements(element: str) -> None:
+    """Ties, the smallest number and the largest, all of a row and one of it."""
+    for shape, axis, count in [((7,), 0, 7), ((3, 37), 1, 5), ((37, 3), 0, 37), ((2, 5, 19), 1, 4), ((1,), 0, 1)]:
         values = drawn(shape, element) // 2 ** (29 if element == "i32" else 61)
-        check_op(RankOp, [tensor(shape, element)], element, [values], axis=axis)
+        values[: shape[0] // 2] = np.iinfo(values.dtype.name).min
+        check_op(TopKOp, [tensor(shape, element)], element, [values], axis=axis, count=count)
+
+
+def test_the_largest_elements_take_n_log_k_steps() -> None:
+    """Long rows in order and against it in less than a second; a comparison of all with all takes a hundred."""
+    values = np.arange(200_000, dtype=np.int64)
+    module = graph([tensor(values.shape, "i64")], lambda x: build(TopKOp, x, element="i64", axis=0, count=1000).output)
+    executable = compile_module(module)
+    for one in (values, values[::-1].copy()):
+        start = time.process_time()
+        found = executable(one)
+        assert time.process_time() - start < 1
+        np.testing.assert_array_equal(found, np.argsort(-one, kind="stable")[:1000])
 
 
 REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
@@ -154,7 +169,7 @@ def test_two_threads_compute_the_same() -> None:
         (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {"reduction": "add"}),
         (CumSumOp, [drawn(shape, element)], {"axis": 0}),
         (CumSumOp, [drawn(shape, element)], {"axis": 1, "reverse": True}),
-        (RankOp, [drawn(shape, element)], {"axis": 0}),
+        (TopKOp, [drawn(shape, element)], {"axis": 0, "count": 100}),
         (IntSumOp, [drawn(shape, element)], {"axes": (0,)}),
     ]
     for op, inputs, attributes in cases:

@@ -112,7 +112,7 @@ def test_attention_of_quantized_values(is_qdq: bool) -> None:
 @variants_together
 @pytest.mark.parametrize("is_split", [False, True])
 def test_attention_of_many_heads(is_split: bool) -> None:
-    """Keys and values with the heads side by side or in a dimension of their own; a mask and a bias."""
+    """A mask and biases, which keys and values that have the heads in a dimension of their own do not get."""
     q, k = numbers(BATCH, STEPS, HEADS * WIDTH), numbers(BATCH, LENGTH, HEADS * WIDTH, seed=1)
     v, bias = numbers(BATCH, LENGTH, HEADS * 2, seed=2), numbers(HEADS * (2 * WIDTH + 2), seed=3)
     mask, scores = np.array([[1] * 5 + [0] * 2, [1] * 7], np.int32), numbers(BATCH, 1, STEPS, LENGTH, seed=4)
@@ -122,7 +122,7 @@ def test_attention_of_many_heads(is_split: bool) -> None:
     names += [b.constant(bias), b.input("mask", mask.shape, np.int32), b.input("scores", scores.shape)]
     content = b.finish(b.node(f"{CONTRIB}.MultiHeadAttention", *names, num_heads=HEADS), dtype=np.float32)
     parts = np.split(bias, [HEADS * WIDTH, 2 * HEADS * WIDTH])
-    added = [one + part for one, part in zip((q, k, v), parts, strict=True)]
+    added = [one + (0 if is_split and i else part) for i, (one, part) in enumerate(zip((q, k, v), parts, strict=True))]
     wanted = attention(added[0], added[1], added[2], (1 - mask[:, None, None]) * FILTER + scores)
     assert_floats_within(run_both(content, q, *keys, mask, scores), wanted, "layer")
 
@@ -293,3 +293,16 @@ def test_what_has_no_meaning_is_refused(message: str) -> None:
     with pytest.raises(ImportModelError) as caught:
         import_onnx(b.finish(b.node(kind, *names, **attributes), dtype=np.float32, version=23))
     assert message in caught.value.render()
+
+
+@pytest.mark.parametrize("kind", ["Attention", f"{CONTRIB}.MultiHeadAttention"])
+def test_queries_of_other_numbers_than_causal_keys_are_refused(kind: str) -> None:
+    b = ModelBuilder()
+    names = [b.input(f"x{i}", (1, steps, 8)) for i, steps in enumerate((1, 5, 5))]
+    cache = [b.input(f"cache{i}", (1, 2, 3, 4)) for i in range(2)]
+    is_own = kind != "Attention"
+    omitted = [""] * (3 if is_own else 1)
+    how = {"num_heads": 2, "unidirectional": 1} if is_own else {"q_num_heads": 2, "kv_num_heads": 2, "is_causal": 1}
+    b.node_of_many(kind, [*names, *omitted, *cache], ["y", "keys", "values"], **how)
+    with pytest.raises(ImportModelError, match="must be 0 where 1 queries have 5 keys"):
+        import_onnx(b.finish("y", "keys", "values", dtype=np.float32, version=23))

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,7 +17,10 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn
 import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.onnx.inference import inferred
+from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.operators import registry
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.reference import interpreter
 
 ORT: Any = import_module("onnxruntime")
@@ -80,11 +83,14 @@ def _parts(value: Any, names: dict[str, Any]) -> list[Any]:
         return [*value.__bases__, *list(vars(value).values())] if is_own else []
     if isinstance(value, cached_property):
         return [value.func]
-    if isinstance(value, property | classmethod | staticmethod):
-        return [value.fget if isinstance(value, property) else value.__func__]
+    if isinstance(value, property):
+        return [value.fget]
+    if isinstance(value, classmethod | staticmethod):
+        return [cast("Any", value).__func__]
     if isinstance(value, dict):
-        return [*value.keys(), *value.values()]
-    return list(value) if isinstance(value, tuple | list | set | frozenset) else []
+        entries = cast("dict[Any, Any]", value)
+        return [*entries.keys(), *entries.values()]
+    return [*cast("list[Any]", value)] if isinstance(value, tuple | list | set | frozenset) else []
 
 
 def test_every_attribute_of_every_operator_set_is_named_by_a_planner() -> None:
@@ -162,3 +168,11 @@ def test_what_is_dequantized_to_halves_is_rounded_to_them(tmp_path: Path) -> Non
     assert [region.runner for region in executable.regions] == ["ONNX Runtime"]
     wanted = (values * np.float32(0.0107)).astype(np.float16).astype(np.float32)
     np.testing.assert_array_equal(np.asarray(executable(values)), wanted)
+
+
+def test_shapes_are_inferred_with_the_defaults_of_the_schema() -> None:
+    """Of STFT: half of the spectrum."""
+    inputs: list[Tensor] = [Constant(one) for one in (X[0, 0], np.array(1), np.array(4))]
+    node = Node(0, "STFT", "", ("signal", "step", "", "length"), ("y",), {}, 17)
+    (found,) = inferred(node, [*inputs[:2], None, inputs[2]])
+    assert found.shape == (4, 2, 3, 2)

@@ -195,6 +195,7 @@ QUERY_CASES: dict[str, dict[str, Any]] = {
     "interleaved": {"do_rotary": 1, "rotary_interleaved": 1},
     "window": {"local_window_size": 3},
     "softcap": {"softcap": 2.5, "scale": 0.5},
+    "window of scores with a bound": {"softcap": 2.5, "local_window_size": 1},
     "packed": {"do_rotary": 1, "is_packed": True},
 }
 

@@ -18,8 +18,16 @@ from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect import target as targets
-from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.diagnostics import (
+    CompileError,
+    ImportModelError,
+    InputError,
+    PassError,
+    QDialectError,
+    VerificationError,
+)
 from qdialect.dialect import ConstraintError
+from qdialect.fallback import with_note
 from qdialect.frontends.planning.emitter import Emitter, Value
 
 Array = NDArray[Any]
@@ -251,6 +259,21 @@ def test_what_is_refused_after_the_plan_is_left_to_the_framework(
     with pytest.raises(ImportModelError, match="cannot be computed: ") as caught:
         qdialect.compile(path, fallback="none", cache=False)
     assert [note.message[-23:] for note in caught.value.diagnostics[0].notes] == [" cannot be computed: no"]
+    assert with_note(caught.value, "more").diagnostics[0].notes[-1].message == "more"
+
+
+@pytest.mark.parametrize("error", [PassError, VerificationError, CompileError])
+def test_what_is_refused_while_it_is_lowered_is_left_to_the_framework(
+    error: type[QDialectError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, end())
+    wanted = whole(path, image())
+
+    def refusing(*_: object, **__: object) -> None:
+        raise error("no")
+
+    monkeypatch.setattr("qdialect.fallback.compile_tuned", refusing)
+    assert_equal(called(qdialect.compile(path, fallback="framework", cache=False), image()), wanted)
 
 
 def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:

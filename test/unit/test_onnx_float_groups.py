@@ -1,5 +1,6 @@
 """Sums and products that ONNX Runtime computes in float32 though their operands and results are quantized."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_agreement import agreed
-from onnx_graphs import ModelBuilder, Quantization
+from onnx_graphs import ModelBuilder, Quantization, drawn
 from together import check_compiled, variants_together
 
 from qdialect.frontends.onnx import import_onnx
@@ -192,3 +193,50 @@ def test_means_halfway_between_quantized_values(scales: tuple[float, float], ele
     check_compiled(module, "host", [[data]], [[first, *others]])
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])
+
+
+def ints(b: ModelBuilder, *values: int) -> str:
+    return b.constant(np.array(values, np.int64))
+
+
+def part(b: ModelBuilder, value: str) -> str:
+    b.node_of_many("Split", [value, ints(b, 4, 4)], ["part", "rest"], axis=1)
+    return "part"
+
+
+BEFORE: dict[str, Callable[[ModelBuilder, str], str]] = {
+    "Split": part,
+    "Gather": lambda b, x: b.node("Gather", x, ints(b, 3, 2, 1, 0), axis=1),
+    "Concat": lambda b, x: b.node("Concat", x, x, axis=1),
+    "Tile": lambda b, x: b.node("Tile", x, ints(b, 1, 2, 1, 1)),
+    "Slice": lambda b, x: b.node("Slice", x, ints(b, 0), ints(b, 4), ints(b, 1)),
+    "Pad": lambda b, x: b.node("Pad", x, ints(b, 0, 0, 1, 0, 0, 0, 1, 0)),
+    "Pad of channels": lambda b, x: b.node("Pad", x, ints(b, 0, 1, 0, 0, 0, 0, 0, 0)),
+    "MaxPool": lambda b, x: b.node("MaxPool", x, kernel_shape=[2, 2]),
+}
+GROUPS: dict[str, Callable[[ModelBuilder, str], str]] = {
+    "Add": lambda b, x: b.node("Add", x, b.weight(np.array(77, np.uint8), 0.03, 0, 3)),
+    "Softmax": lambda b, x: b.node("Softmax", x, axis=1),
+    "AveragePool": lambda b, x: b.node("AveragePool", x, kernel_shape=[2, 2]),
+}
+
+
+@variants_together
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_group_begins_where_a_dequantization_is_moved_to(before: str, group: str) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 8, 4, 4), np.uint8), (0.05, 3))
+    result = GROUPS[group](b, BEFORE[before](b, data))
+    agreed(b.finish(b.quantize(result, (0.004 if group == "Softmax" else 0.013, 3))), drawn((1, 8, 4, 4), np.uint8))
+
+
+@variants_together
+@pytest.mark.parametrize(("dtype", "point"), [(np.uint8, 0), (np.uint8, 30), (np.int8, 9), (np.int8, -5)])
+@pytest.mark.parametrize("count", [1, 8, 60])
+@pytest.mark.parametrize("scale", [1 / 255, 0.001, 0.0003])
+def test_shares_beyond_the_largest_float(scale: float, count: int, dtype: Any, point: int) -> None:
+    """The kernel of ONNX Runtime multiplies before it divides; an infinite product becomes -2^31."""
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (3, count), dtype), (0.05, 0), dtype)
+    agreed(b.finish(b.quantize(b.node("Softmax", data), (scale, point), dtype), dtype=dtype), drawn((3, count), dtype))

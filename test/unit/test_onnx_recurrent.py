@@ -242,7 +242,7 @@ def test_dynamically_quantized_layers(dtype: type[np.generic], is_by_column: boo
         assert_floats_within(found, wanted, "layer")
 
 
-@pytest.mark.parametrize("lengths", [[5, 5, 5], [1, 5, 3], [2, 1, 4]])
+@pytest.mark.parametrize("lengths", [[5, 5, 5], [0, 5, 3], [2, 1, 4]])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_lengths_that_are_known_at_run_time(kind: str, direction: str, lengths: list[int]) -> None:
@@ -277,6 +277,10 @@ def test_lengths_have_one_entry_for_each_sequence() -> None:
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "direction must be forward, reverse, bidirectional, but got up": ("LSTM", {"direction": "up"}),
     "activations must be functions of ONNX's recurrent operators, but got Cos": ("RNN", {"activations": ["Cos"]}),
+    "activation_alpha must have an entry for each function with one": (
+        "GRU",
+        {"activations": ["HardSigmoid", "Elu"], "activation_alpha": [0.5]},
+    ),
     "ScaledTanh must have an activation_alpha and an activation_beta": ("RNN", {"activations": ["ScaledTanh"]}),
     "activations must have 2 entries, but got 1": ("GRU", {"activations": ["Tanh"]}),
     "clip must be more than 0, but got 0.0": ("RNN", {"clip": 0.0}),

@@ -36,15 +36,15 @@ def packed(model: Any) -> bytes:
     return bytes(builder.Output())
 
 
-def with_recent_codes(content: bytes) -> bytes:
-    """Operator codes in the newer field alone, as Google's quantizer adds them."""
+def with_recent_numbers(content: bytes) -> bytes:
+    """Numbers of operators in the newer field alone, as Google's quantizer adds them."""
     model = opened(content)
     for code in model.operatorCodes:
         code.deprecatedBuiltinCode = 0
     return packed(model)
 
 
-def with_old_codes(content: bytes) -> bytes:
+def with_old_numbers(content: bytes) -> bytes:
     model = opened(content)
     for code in model.operatorCodes:
         code.builtinCode = 0
@@ -86,7 +86,7 @@ def with_buffers_behind(content: bytes) -> bytes:
     return packed(model).ljust(offset, b"\0") + behind
 
 
-WAYS = [with_recent_codes, with_old_codes, without_zero_options, with_buffers_behind]
+WAYS = [with_recent_numbers, with_old_numbers, without_zero_options, with_buffers_behind]
 
 
 @pytest.mark.parametrize("changed", WAYS)
@@ -190,7 +190,7 @@ def test_every_option_is_read() -> None:
     text = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
     unread: set[str] = set()
     for name in vars(tflite.BuiltinOptions):
-        table = getattr(tflite, name, None)
+        table: type | None = getattr(tflite, name, None)
         if not name.endswith("Options") or table is None or name in _LEFT:
             continue
         fields = {

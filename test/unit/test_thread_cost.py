@@ -1,7 +1,10 @@
 """What ops are thought to take when threads get their parts."""
 
+import pytest
+
 from qdialect._mlir import ir
 from qdialect.context import parse
+from qdialect.lowering.functions import functions
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.threads.cost import cycles
@@ -50,3 +53,23 @@ def test_a_contraction_of_dot_products_takes_what_these_do() -> None:
     assert single
     products = 64 * 64 * 256 / 64
     assert products <= whole <= 3.5 * products
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_tile_of_one_row_or_column_takes_what_a_tile_does(first: int) -> None:
+    tile, row = ("(m, k, t)", "vector<16x8x4x{}>"), ("(k, t)", "vector<8x4x{}>")
+    (left, a), (right, b) = (tile, row) if first else (row, tile)
+    contraction = f"""
+    func.func @main(%a: {a.format("i8")}, %b: {b.format("i8")}, %c: vector<16xi32>) {{
+      %0 = arith.extui %a : {a.format("i8")} to {a.format("i32")}
+      %1 = arith.extsi %b : {b.format("i8")} to {b.format("i32")}
+      %2 = vector.contract {{
+        indexing_maps = [affine_map<(m, k, t) -> {left}>, affine_map<(m, k, t) -> {right}>,
+                         affine_map<(m, k, t) -> (m)>],
+        iterator_types = ["parallel", "reduction", "reduction"], kind = #vector.kind<add>
+      }} %0, %1, %c : {a.format("i32")}, {b.format("i32")} into vector<16xi32>
+      return
+    }}"""
+    module = parse(contraction)
+    ops = functions(module)[0].regions[0].blocks[0].operations
+    assert [cycles(op.operation) for op in ops if op.operation.name == "vector.contract"] == [16]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -222,10 +223,12 @@ def test_ignored(attack: str, marker: str, tmp_path: Path) -> None:
     assert main([str(path), "--report"]) == 0
 
 
-def _with_pickled_tensor() -> bytes:
+def _with_pickled_tensor(*, needs_trust: bool) -> bytes:
     """An archive as PyTorch writes it for a weight of a class of its own: nothing hostile in it, but a pickle."""
-    stream = io.BytesIO()
-    torch.save(program().state_dict["weight"], stream)
+    stream, weight = io.BytesIO(), copy.deepcopy(program().state_dict["weight"])
+    if needs_trust:
+        weight.origin = PurePosixPath("somewhere")
+    torch.save(weight, stream)
 
     def change(held: Any) -> None:
         held["config"]["weight"].update(use_pickle=True, path_name="weight_7")
@@ -236,7 +239,7 @@ def _with_pickled_tensor() -> bytes:
 def test_trust(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What needs a pickle is read on demand, and then it is the same program."""
     path = tmp_path / "pickled.pt2"
-    path.write_bytes(_with_pickled_tensor())
+    path.write_bytes(_with_pickled_tensor(needs_trust=True))
     hint = "must be false, unless it is trusted (--trust-pt2, trust=True): loading a pickle can run any code"
     for command in (main, run_main):
         assert command([str(path)]) == 1
@@ -251,6 +254,12 @@ def test_trust(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(import_torch(path, trust=True)) == wanted
     assert len(nodes_of(path, trust=True)) == len(nodes_of(program()))
     assert qdialect.compile(path, trust=True).inputs[0].shape == (2, 4)
+
+
+def test_pickles_of_nothing_but_tensors_need_no_trust(tmp_path: Path) -> None:
+    path = tmp_path / "pickled.pt2"
+    path.write_bytes(_with_pickled_tensor(needs_trust=False))
+    assert str(import_torch(path)) == str(import_torch(program()))
 
 
 def test_archives_hold_the_program(tmp_path: Path) -> None:

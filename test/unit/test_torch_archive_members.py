@@ -160,7 +160,7 @@ WEIGHT_META: dict[str, tuple[Change, str]] = {
     "a step too few": (_strides(4), "must have a stride for each of 2 sizes, but got 1"),
     "an offset beyond": (lambda meta: meta.update(storage_offset={"as_int": 1}), "the last at 12"),
     "an unknown type": (lambda meta: meta.update(dtype=99), "must be an element type, but got 99"),
-    "a type without arrays": (lambda meta: meta.update(dtype=13), "must not be bfloat16"),
+    "a type without arrays": (lambda meta: meta.update(dtype=9), "must not be complex32"),
     "no layout": (lambda meta: meta.update(layout=1), "must be 7, but got 1"),
     "many dimensions": (lambda meta: (_sizes(*[1] * 40)(meta), _strides(*[1] * 40)(meta))[0], "at most 32 dimensions"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,9 +47,9 @@ def test_what_no_planner_reads_is_refused_by_its_name() -> None:
     assert len(kinds) > 290
 
 
-def _refused(function: Any, *given: Tensor) -> str:
+def _refused(function: Callable[[Any], Any], given: Tensor) -> str:
     with pytest.raises(ImportModelError) as caught:
-        import_torch(torch.export.export(Function(function), given))
+        import_torch(torch.export.export(Function(function), (given,)))
     return str(caught.value)
 
 
@@ -118,7 +119,7 @@ def test_an_order_of_equal_numbers_that_pytorch_does_not_define() -> None:
         return [*values, *stable, *torch.topk(x, 3)]
 
     check(ordered, INTEGERS, drawn(6, 3, 30))
-    unstable: list[Any] = [
+    unstable: list[Callable[[Any], Any]] = [
         lambda i: torch.sort(i)[1],
         lambda i: torch.topk(i, 3)[1],
         lambda i: torch.kthvalue(i, 2)[1],

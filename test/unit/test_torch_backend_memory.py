@@ -179,6 +179,18 @@ def test_gradients_are_those_of_eager_mode(last: Callable[[Tensor], Tensor]) -> 
         assert torch.allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+def test_gradients_under_casts() -> None:
+    model = nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 2))
+    found: list[Any] = []
+    for function in (model, compiled(model, fallback="framework")):
+        with torch.autocast("cpu", torch.bfloat16):
+            result = function(rows())
+        result.float().square().sum().backward()
+        found.append([one.grad for one in model.parameters()])
+        model.zero_grad()
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
 def test_a_model_that_learns_is_not_stale() -> None:
     """A step writes to its parameters, which are constants of compiled code."""
     losses: list[list[float]] = []
@@ -253,6 +265,46 @@ def test_results_that_share_memory(model: Callable[[Tensor], Any]) -> None:
         other.mul_(3)
     assert list(map(values, found)) == list(map(values, wanted))
     assert [one.stride() for one in found] == [one.stride() for one in wanted]
+
+
+def _parts(x: Tensor) -> tuple[Tensor, ...]:
+    y = x * 2
+    return y[::2, ::3], y[:, :1].expand(3, 4), (x + 1)[:, 1:], y.unfold(1, 3, 1)
+
+
+def test_results_with_gaps_or_repetitions() -> None:
+    found, wanted = compiled(_parts)(rows()), _parts(rows())
+    assert list(map(values, found)) == list(map(values, wanted))
+    assert [one.stride() for one in found] == [one.stride() for one in wanted]
+
+
+def _doubled(row: Tensor) -> Tensor:
+    return row * 2 + row.sum()
+
+
+def _mapped(x: Tensor) -> Any:
+    return import_module("torch.func").vmap(_doubled)(x)
+
+
+def _raised(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def _lowered(x: Tensor) -> Tensor:
+    return x - 1
+
+
+def _chosen(x: Tensor) -> Any:
+    choose: Any = vars(torch)["cond"]
+    return choose(x.sum() > 0, _raised, _lowered, (x,))
+
+
+@pytest.mark.parametrize("model", [_mapped, _chosen])
+def test_graphs_that_are_not_traced_or_read(
+    model: Callable[[Tensor], Tensor], caplog: pytest.LogCaptureFixture
+) -> None:
+    check(model, rows(), fallback="framework")
+    assert not [one for one in caplog.records if one.name == "qdialect" and one.exc_info]
 
 
 def test_a_view_of_another_type_is_left_to_pytorch() -> None:

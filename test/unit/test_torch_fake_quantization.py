@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ SCALES, POINTS = torch.tensor([0.037, 0.011, 0.3, 0.05]), torch.tensor([0, 3, -2
 
 def near_ties() -> Tensor:
     """Around what lies halfway between two quantized values, and what no quantized value stands for."""
-    halves = (torch.arange(-150, 150) + 0.5) * np.float32(SCALE)
+    halves = (torch.arange(-150, 150) + 0.5) * float(np.float32(SCALE))
     steps = [torch.nextafter(halves, torch.full_like(halves, end)) for end in (9.0, -9.0)]
     special = torch.tensor([float("nan"), float("inf"), -float("inf"), 3e38, -3e38, 0.0, -0.0, 1e-45])
     return torch.cat([halves, *steps, special])
@@ -106,7 +107,7 @@ def test_what_observes_no_more(by_rows: bool, fakes: bool) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ImportModelError, match="argument 'observer_on' must be 0"):
         import_torch(torch.export.export(Observed(observes=True, fakes=True, by_rows=False), (drawn(6, 16, 16),)))
-    cases: list[tuple[Any, str]] = [
+    cases: list[tuple[Callable[[Any], Any], str]] = [
         (lambda x: torch.fake_quantize_per_channel_affine(x, SCALES, POINTS, 0, -128, 127), "'self' must be constant"),
         (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -(2**20), 2**20), "must lie in 16 bits"),
         (

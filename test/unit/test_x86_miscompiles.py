@@ -1,7 +1,11 @@
 """Programs of phase `vector` that an instruction was once put into where it computes something else."""
 
 import numpy as np
-from vector_programs import assert_same_on_targets, x86_text
+import pytest
+from vector_programs import HOST_TARGETS, assert_same_on_targets, x86_text
+
+# Those that add words with saturation.
+WIDE_TARGETS = [one for one in HOST_TARGETS if "avx512bw" in one.features]
 
 DOT = """
 func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
@@ -68,6 +72,59 @@ func.func @main(%x: memref<2x4x16xi32>, %y: memref<2x4x16xi8>) {{
   return
 }}
 """
+SUM_STORE = """
+func.func @main(%x: memref<2x4x16x{element}>, %y: memref<2x4x16xi8>) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant {zero} : {element}
+  %a = vector.transfer_read %x[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
+    : memref<2x4x16x{element}>, vector<2x4x16x{element}>
+  {integers}
+  %rest = arith.constant dense<{rest}> : vector<2x4x16xi32>
+  %shift = arith.constant dense<{shift}> : vector<2x4x16xi32>
+  %low = arith.constant dense<0> : vector<2x4x16xi32>
+  %high = arith.constant dense<255> : vector<2x4x16xi32>
+  %s = arith.addi %i, %rest : vector<2x4x16xi32>
+  %q = arith.shrsi %s, %shift : vector<2x4x16xi32>
+  %m = arith.maxsi %q, %low : vector<2x4x16xi32>
+  %k = arith.minsi %m, %high : vector<2x4x16xi32>
+  %n = arith.trunci %k : vector<2x4x16xi32> to vector<2x4x16xi8>
+  vector.transfer_write %n, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
+    : vector<2x4x16xi8>, memref<2x4x16xi8>
+  return
+}}
+"""
+SUMMED = {
+    "any": ("i32", "0", "%i = arith.addi %a, %a : vector<2x4x16xi32>"),
+    "halved": (
+        "i32",
+        "0",
+        """%one = arith.constant dense<1> : vector<2x4x16xi32>
+  %i = arith.shrsi %a, %one : vector<2x4x16xi32>""",
+    ),
+    "logically halved": (
+        "i32",
+        "0",
+        """%one = arith.constant dense<1> : vector<2x4x16xi32>
+  %i = arith.shrui %a, %one : vector<2x4x16xi32>""",
+    ),
+    "high": (
+        "i32",
+        "0",
+        """%w = arith.extsi %a : vector<2x4x16xi32> to vector<2x4x16xi64>
+  %p = arith.muli %w, %w : vector<2x4x16xi64>
+  %c32 = arith.constant dense<32> : vector<2x4x16xi64>
+  %h = arith.shrui %p, %c32 : vector<2x4x16xi64>
+  %i = arith.trunci %h : vector<2x4x16xi64> to vector<2x4x16xi32>""",
+    ),
+    "low": (
+        "i32",
+        "0",
+        """%w = arith.extsi %a : vector<2x4x16xi32> to vector<2x4x16xi64>
+  %p = arith.muli %w, %w : vector<2x4x16xi64>
+  %i = arith.trunci %p : vector<2x4x16xi64> to vector<2x4x16xi32>""",
+    ),
+    "converted": ("f32", "0.0", "%i = arith.fptosi %a : vector<2x4x16xf32> to vector<2x4x16xi32>"),
+}
 RNG = np.random.default_rng(11)
 
 
@@ -114,3 +171,32 @@ def test_constants_that_numpy_has_no_type_for() -> None:
     values = RNG.integers(-70000, 70000, (2, 4, 16), np.int32)
     text = MASKED_STORE.format(element="i3", constant=constant)
     assert_same_on_targets(text, [values, np.zeros((2, 4, 16), np.uint8)])
+
+
+@pytest.mark.parametrize("summed", SUMMED)
+@pytest.mark.parametrize(("rest", "shift"), [(100, 3), (255, 0), (127, 1), (32767, 7)])
+def test_a_sum_that_wraps_is_no_saturated_sum_of_words(summed: str, rest: int, shift: int) -> None:
+    element, zero, integers = SUMMED[summed]
+    text = SUM_STORE.format(element=element, zero=zero, integers=integers, rest=rest, shift=shift)
+    values = RNG.integers(-(2**31), 2**31, (2, 4, 16))
+    ends = [2**31 - 1, 2**31 - 50, -(2**31), -5, 700, 46341, 2**30, 0]
+    if element == "f32":
+        ends = [2**31 - 128, -(2**31), 2**31 - 256, 700, -5]
+    values.reshape(-1)[: len(ends)] = ends
+    values = values.astype(np.int32) if element == "i32" else np.clip(values, -(2**31), 2**31 - 128).astype(np.float32)
+    assert_same_on_targets(text, [values, np.zeros((2, 4, 16), np.uint8)], WIDE_TARGETS)
+
+
+def test_what_is_proven_of_a_sum_lets_words_be_added() -> None:
+    added = {}
+    for summed, (element, zero, integers) in SUMMED.items():
+        text = SUM_STORE.format(element=element, zero=zero, integers=integers, rest=100, shift=3)
+        added[summed] = "sadd.sat" in (found := x86_text(text)) or "padds" in found
+    assert added == {
+        "any": False,
+        "halved": True,
+        "logically halved": False,
+        "high": True,
+        "low": False,
+        "converted": True,
+    }

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import tflite
-import torch
 from numpy.typing import NDArray
+from torch.nn import Module
 
 import qdialect
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
@@ -41,10 +41,14 @@ Function = Callable[..., Any]
 LIMIT = 4.0
 """Units of the last place."""
 
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+
+torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")
 _SPECIAL: Any = import_module("torch.special")
 
-UNARY: Mapping[str, Function] = {
+UNARY: Mapping[str, Unary] = {
     **{
         name: getattr(torch, name)
         for name in (
@@ -85,7 +89,7 @@ UNARY: Mapping[str, Function] = {
     "remainder number": lambda x: torch.remainder(x, -2.5),
     "floor_divide number": lambda x: x // 0.3,
 }
-BINARY: Mapping[str, Function] = {
+BINARY: Mapping[str, Binary] = {
     **{
         name: getattr(torch, name)
         for name in (
@@ -107,7 +111,7 @@ BINARY: Mapping[str, Function] = {
     "mse_loss": lambda x, y: F.mse_loss(x, y, reduction="none"),
     "glu": lambda x, y: F.glu(torch.stack([x, y], -1), -1)[..., 0],
 }
-ROWS: Mapping[str, Function] = {
+ROWS: Mapping[str, Unary] = {
     "softmax": lambda x: torch.softmax(x, -1),
     "log_softmax": lambda x: torch.log_softmax(x, -1),
     "softmin": lambda x: F.softmin(x, -1),
@@ -131,7 +135,7 @@ ROWS: Mapping[str, Function] = {
     "cosine": lambda x: F.cosine_similarity(x, x.flip(-1), dim=-1),
 }
 """Of the rows of a matrix."""
-_ONNX_UNARY: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
+_ONNX_UNARY: Mapping[str, tuple[str, Unary, Mapping[str, Any]]] = {
     **{
         kind: (kind, getattr(torch, kind.lower()), {})
         for kind in (
@@ -154,7 +158,7 @@ _ONNX_UNARY: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
     "ThresholdedRelu": ("ThresholdedRelu", lambda x: F.threshold(x, 1.0, 0.0), {}),
     "QuickGelu": (f"{CONTRIB}.QuickGelu", lambda x: x * torch.sigmoid(1.702 * x), {"alpha": 1.702}),
 }
-_ONNX_BINARY: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
+_ONNX_BINARY: Mapping[str, tuple[str, Binary, Mapping[str, Any]]] = {
     "Add": ("Add", torch.add, {}),
     "Sub": ("Sub", torch.sub, {}),
     "Mul": ("Mul", torch.mul, {}),
@@ -165,7 +169,7 @@ _ONNX_BINARY: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
     "Pow": ("Pow", torch.pow, {}),
     "PRelu": ("PRelu", lambda x, y: torch.where(x > 0, x, x * y), {}),
 }
-_ONNX_ROWS: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
+_ONNX_ROWS: Mapping[str, tuple[str, Unary, Mapping[str, Any]]] = {
     "Softmax": ("Softmax", ROWS["softmax"], {"axis": -1}),
     "LogSoftmax": ("LogSoftmax", ROWS["log_softmax"], {"axis": -1}),
     "ReduceLogSumExp": ("ReduceLogSumExp", lambda x: torch.logsumexp(x, -1), {"keepdims": 0}),
@@ -177,7 +181,7 @@ _ONNX_ROWS: Mapping[str, tuple[str, Function, Mapping[str, Any]]] = {
     "ReduceProd": ("ReduceProd", ROWS["prod"], {"keepdims": 0}),
     "LpNormalization": ("LpNormalization", lambda x: x / x.square().sum(-1, keepdim=True).sqrt(), {"axis": -1}),
 }
-_TFLITE_UNARY: Mapping[str, Function] = {
+_TFLITE_UNARY: Mapping[str, Unary] = {
     **{name.upper(): getattr(torch, name) for name in ("abs", "ceil", "cos", "exp", "floor", "log", "neg", "round")},
     **{name.upper(): getattr(torch, name) for name in ("rsqrt", "sign", "sin", "sqrt", "square", "tanh", "relu")},
     "ELU": F.elu,
@@ -186,7 +190,7 @@ _TFLITE_UNARY: Mapping[str, Function] = {
     "LOGISTIC": torch.sigmoid,
     "RELU6": F.relu6,
 }
-_TFLITE_BINARY: Mapping[str, Function] = {
+_TFLITE_BINARY: Mapping[str, Binary] = {
     "ADD": torch.add,
     "SUB": torch.sub,
     "MUL": torch.mul,
@@ -200,7 +204,7 @@ _TFLITE_BINARY: Mapping[str, Function] = {
     "ATAN2": torch.atan2,
     "PRELU": lambda x, y: torch.where(x >= 0, x, x * y),
 }
-_TFLITE_ROWS: Mapping[str, Function] = {"LOG_SOFTMAX": ROWS["log_softmax"]}
+_TFLITE_ROWS: Mapping[str, Unary] = {"LOG_SOFTMAX": ROWS["log_softmax"]}
 
 
 def numbers(seed: int = 0, fractions: int = 3) -> F32:
@@ -298,9 +302,11 @@ class Row:
 def compared(name: str, framework: str, inputs: Sequence[F32], found: F32, theirs: F32, truth: F64) -> Row:
     """The row of results of `inputs`, beside those of the framework and of float64."""
     is_zero_signed = name.lower() not in _ZEROS
-    ours, own = (_distance(one, truth, is_zero_signed=is_zero_signed) for one in (found, theirs))
-    distance = np.minimum(ours, _distance(found, theirs.astype(np.float64), is_zero_signed=is_zero_signed))
-    spread = _spread(inputs[0], np.where(np.isinf(own), 0, own)) if found.shape == inputs[0].shape else own
+    least = _terms(inputs[0], truth) if name.lower().removeprefix("reduce") in _SUMS else 0.0
+    measure = partial(_distance, is_zero_signed=is_zero_signed, least=least)
+    ours, own, distance = measure(found, truth), measure(theirs, truth), measure(found, theirs.astype(np.float64))
+    distance = np.minimum(ours, distance)
+    spread = _spread(inputs[0] if len(inputs) == 1 else np.abs(truth), np.where(np.isinf(own), 0, own))
     # As far from the truth as the framework is.
     distance = np.where(np.isinf(ours) | (ours > 2 * spread), distance, np.minimum(distance, LIMIT))
     is_end = np.isinf(distance)
@@ -318,6 +324,8 @@ _NEAR = 16
 
 def _spread(x: F32, distance: F64) -> F64:
     """The largest of the distances at the numbers next to each one."""
+    if x.shape != distance.shape:
+        return distance
     order = np.argsort(x.ravel(), kind="stable")
     padded = np.pad(distance.ravel()[order], _NEAR)
     largest = np.lib.stride_tricks.sliding_window_view(padded, 2 * _NEAR + 1).max(-1)
@@ -326,11 +334,21 @@ def _spread(x: F32, distance: F64) -> F64:
     return found.reshape(distance.shape)
 
 
-def _distance(found: F32, wanted: F64, *, is_zero_signed: bool) -> F64:
-    """In units of the last place; infinite where an end differs."""
+_SUMS = ("mean", "sum", "cumsum")
+
+
+def _terms(x: F32, truth: F64) -> F64:
+    """The sums of the sizes of the terms: what is rounded away of them is not in their sum."""
+    sizes = np.abs(x.astype(np.float64)).sum(-1)
+    return np.broadcast_to(sizes.reshape(sizes.shape + (1,) * (truth.ndim - sizes.ndim)), truth.shape)
+
+
+def _distance(found: F32, wanted: F64, *, is_zero_signed: bool, least: F64 | float) -> F64:
+    """In units of the last place, of numbers of at least a size; infinite where an end differs."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(np.float32)
-        exponent = np.where(np.isfinite(wanted), np.maximum(np.frexp(wanted)[1] - 1, -126), 0)
+        size = np.maximum(np.abs(wanted), least)
+        exponent = np.where(np.isfinite(size), np.maximum(np.frexp(size)[1] - 1, -126), 0)
         distance = np.abs(found.astype(np.float64) - wanted) / np.ldexp(1.0, exponent - 23)
     same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
     is_end = ~(np.isfinite(found) & np.isfinite(rounded))
@@ -345,18 +363,18 @@ def _told(inputs: Sequence[F32], found: F32, theirs: F32, truth: F64, index: int
     return f"f({given}) = {found[where]!s}, theirs {theirs[where]!s}, truth {truth[where]:.9g}"
 
 
-class _Module(torch.nn.Module):
+class _Module(Module):
     def __init__(self, function: Function) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, *given: torch.Tensor) -> Any:
+    def forward(self, *given: Any) -> Any:
         return self.function(*given)
 
 
 def of_torch(function: Function, inputs: Sequence[F32]) -> tuple[F32, F32]:
     """What is compiled of a program of one function gives, and what PyTorch gives."""
-    given = tuple(map(torch.from_numpy, inputs))
+    given: tuple[Any, ...] = tuple(map(torch.from_numpy, inputs))
     export: Any = import_module("torch.export").export
     program = export(_Module(function), given)
     return _compiled(import_torch(program), inputs), function(*given).numpy()

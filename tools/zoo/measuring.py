@@ -32,7 +32,7 @@ def measured(start: Result, path: Path, samples: Sequence[Sample]) -> Result:
     # The time of the process: others may compute on the machine.
     begin = time.process_time()
     try:
-        executable = qdialect.compile(path, fallback="framework")
+        executable = qdialect.compile(path, profile=frameworks.PROFILES.get(path.suffix, ""), fallback="framework")
     except QDialectError as error:
         return _refused(start, path, error)
     found = _described(replace(start, compile_seconds=time.process_time() - begin), executable)

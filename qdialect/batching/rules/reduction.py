@@ -29,7 +29,7 @@ def index_along(site: Site) -> int:
     return axis if view.keep_dims or axis < view.axis else axis - 1
 
 
-@RULES.register("qnn.softmax", "qnn.cumsum", "qnn.rank")
+@RULES.register("qnn.softmax", "qnn.cumsum", "qnn.top_k")
 def along(site: Site) -> int:
     """Each element depends on all along a dimension."""
     axis = site.first()

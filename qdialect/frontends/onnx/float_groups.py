@@ -1,9 +1,10 @@
 """QDQ groups that ONNX Runtime leaves in float32.
 
-A group ends in one QuantizeLinear.  ONNX Runtime moves that up to the group through what only moves elements, and drops
-a Relu or Clip before it that the bounds of the quantization make superfluous.  An i8 tensor becomes ui8 where a
-QuantizeLinear gives it to one DequantizeLinear with one reader.  Integer kernels take tensors of one type; any other
-group dequantizes, computes in float32 and quantizes.
+A group begins with DequantizeLinear and ends in one QuantizeLinear.  ONNX Runtime moves both to the operator through
+what only moves elements (but not Split, Concat or Gather), takes a Pad into a Conv or AveragePool, and drops a Relu or
+Clip at the end that the bounds of the quantization make superfluous.  An i8 tensor becomes ui8 where a QuantizeLinear
+gives it to one DequantizeLinear with one reader.  Integer kernels take tensors of one type; any other group
+dequantizes, computes in float32 and quantizes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, i
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
 
 _KINDS = ("Add", "Mul", "Softmax", "AveragePool", "GlobalAveragePool")
+_PADDED = ("Conv", "AveragePool")
 BOUNDS = ("Relu", "Clip")
 """Operators that a quantization can make superfluous."""
 # How much less than the quantized range a Clip may leave (ONNX Runtime's ClipQuantFusion).
@@ -52,11 +54,10 @@ class Groups:
 
     def kernel(self, node: Node) -> GroupKernel:
         """What a node's group is computed with, as far as its end and i8 tensors say."""
-        end = self.end(node)
-        if end is None:
+        ends = [self.end(node), *(self.start(node, index) for index, name in enumerate(node.inputs) if name)]
+        sides = [side for side in ends if side is not None]
+        if len(sides) < len(ends):
             return GroupKernel.F32
-        before = (self._readers.giver(name) for name in node.inputs)
-        sides = [(one, False) for one in before if one is not None] + [end]
         become_unsigned = {self._becomes_unsigned(*side) for side in sides if self._is_signed(side[0])}
         if become_unsigned == {True}:
             return GroupKernel.UNSIGNED
@@ -66,6 +67,19 @@ class Groups:
         """The type of a QuantizeLinear's or DequantizeLinear's tensor, once i8 that becomes ui8 is so."""
         found = self._declared(node)
         return "ui8" if found == "i8" and self._becomes_unsigned(node, is_moved) else found
+
+    def start(self, node: Node, index: int) -> tuple[Node, bool] | None:
+        """The DequantizeLinear that gives input `index` of a group's node, and whether it is moved down to that.
+
+        None where something else is in between.
+        """
+        has_moved, giver = False, self._readers.giver(node.inputs[index])
+        if giver is not None and node.kind in _PADDED and self._is_border(giver):
+            giver = self._readers.giver(giver.inputs[0])
+        while giver is not None and giver.kind in (*NOTHING, *MOVEMENTS):
+            has_moved |= giver.kind in MOVEMENTS
+            giver = self._readers.giver(giver.inputs[0]) if giver.inputs else None
+        return None if giver is None or not is_operator(giver, "DequantizeLinear") else (giver, has_moved)
 
     def end(self, node: Node) -> tuple[Node, bool] | None:
         """The one QuantizeLinear that ends a node's group, and whether it is moved up to it.
@@ -84,6 +98,16 @@ class Groups:
         if reader is None or not is_operator(reader, "QuantizeLinear"):
             return None
         return (reader, has_moved) if all(self._is_superfluous(bound, reader) for bound in bounds) else None
+
+    def _is_border(self, node: Node) -> bool:
+        """Whether a node with one reader puts zeros around images."""
+        given = [self._constants.get(name) for name in node.inputs[1:]]
+        amounts, fill = (*given, None, None)[:2]
+        plain = node.kind == "Pad" and len(given) <= 2 and node.attributes.get("mode", "constant") == "constant"
+        if not plain or amounts is None or self._readers.only_reader(node) is None:
+            return False
+        rank = amounts.size // 2
+        return not any(amounts[side] for side in (0, 1, rank, rank + 1)) and (fill is None or not fill.any())
 
     def _is_superfluous(self, bound: Node, quantize: Node) -> bool:
         """Whether a Relu or Clip bounds no more than a quantization does."""

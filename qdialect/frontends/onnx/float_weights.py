@@ -65,17 +65,9 @@ class ContractionConstants:
             giver = self._readers.giver(giver.inputs[0])
         return giver if giver is not None and is_operator(giver, "DequantizeLinear") else None
 
-    def _dequantization(self, node: Node) -> tuple[Node, bool] | None:
-        """The DequantizeLinear of the data, and whether it is moved behind what moves elements."""
-        has_moved, giver = False, self._readers.giver(node.inputs[0])
-        while giver is not None and giver.kind in (*NOTHING, *MOVEMENTS):
-            has_moved |= giver.kind in MOVEMENTS
-            giver = self._readers.giver(giver.inputs[0]) if giver.inputs else None
-        return None if giver is None or not is_operator(giver, "DequantizeLinear") else (giver, has_moved)
-
     def _is_dequantized(self, node: Node) -> bool:
         """Whether the data is dequantized by one scale."""
-        found = self._dequantization(node)
+        found = self._groups.start(node, 0)
         scale = None if found is None else self._readers.constant(found[0].inputs[1])
         return scale is not None and scale.size == 1
 
@@ -97,7 +89,11 @@ class ContractionConstants:
         """
         if node.kind == "ConvTranspose" or any(node.attributes.get(name, 1) != 1 for name in ("alpha", "beta")):
             return False
-        start, end, weight = self._dequantization(node), self._groups.end(node), self._weight_dequantization(node)
+        start, end, weight = (
+            self._groups.start(node, 0),
+            self._groups.end(node),
+            self._weight_dequantization(node),
+        )
         if start is None or (weight is None and node.index not in self._is_quantized):
             return False
         before = self._groups.element(start[0], is_moved=start[1])

@@ -47,14 +47,18 @@ def check_type(name: str, value: Any, wanted: str) -> None:
 
 
 def attributes_of(node: Node) -> Sequence[onnx.AttributeProto]:
-    """The attributes that the operator's schema declares, in the form of the package `onnx`."""
+    """The attributes that the operator's schema declares, in the form of the package `onnx`; defaults are written out.
+
+    The package's inference of the shape of STFT takes another default than its schema says.
+    """
     import onnx
     from onnx import helper, numpy_helper
 
     found: list[onnx.AttributeProto] = []
     for name, attribute in _declared(node.kind, node.version).items():
-        if name in node.attributes:
-            wanted, value = attribute.type, node.attributes[name]
+        value = node.attributes.get(name, attribute.default)
+        if value is not None:
+            wanted = attribute.type
             held = numpy_helper.from_array(value) if wanted == "TENSOR" else value
             found.append(helper.make_attribute(name, held, attr_type=onnx.AttributeProto.AttributeType.Value(wanted)))
     return found

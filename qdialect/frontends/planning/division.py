@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError, ImportModelError
+from qdialect.diagnostics import NOT_COMPILED
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.module import ValueRefusedError
 from qdialect.frontends.planning.partition import Part, Partition, PartitionNode, partition
@@ -103,7 +103,7 @@ def _compile(
         if not is_whole:
             return error.reasons
         return dict.fromkeys(part.nodes, next(iter(error.reasons.values())))
-    except (ImportModelError, CompileError) as error:
+    except NOT_COMPILED as error:
         value = error.value if isinstance(error, ValueRefusedError) and not is_whole else ""
         given = {name: index for index in part.nodes for name in division.nodes[index].gives}
         return dict.fromkeys([given[value]] if value in given else part.nodes, error.message)

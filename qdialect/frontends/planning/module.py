@@ -18,11 +18,16 @@ from qdialect.late_dataclass import dataclass
 class ValueRefusedError(ImportModelError):
     """What is planned cannot be built: `value` names it, and is empty where that is not known."""
 
-    def __init__(self, name: str, value: str, reason: str) -> None:
-        self.value = value
+    value: str = ""
+
+    @classmethod
+    def of(cls, name: str, value: str, reason: str) -> ValueRefusedError:
+        """The error for a model that messages call `name`."""
         what = f"'{value}' cannot be computed: {reason}" if value else reason
         message = f"'{name}': {what}"
-        super().__init__(message, (Diagnostic(Severity.ERROR, message, notes=(Diagnostic(Severity.NOTE, what),)),))
+        error = cls(message, (Diagnostic(Severity.ERROR, message, notes=(Diagnostic(Severity.NOTE, what),)),))
+        error.value = value
+        return error
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Mod
             module = _build(planned, name)
             verify(module)
         except VerificationError as error:
-            raise ValueRefusedError(name, "", error.message) from error
+            raise ValueRefusedError.of(name, "", error.message) from error
     return module
 
 
@@ -95,7 +100,7 @@ def _emit(emitter: Emitter, value: Value, name: str) -> None:
         with converting():
             emitter.emit(value)
     except (ConstraintError, BuildError, UnsupportedError) as error:
-        raise ValueRefusedError(name, value.name, str(error)) from error
+        raise ValueRefusedError.of(name, value.name, str(error)) from error
 
 
 def _interface(name: str, value: Value) -> Interface:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import IntMaxOp, IntMinOp
+from qdialect.dialect import IntMaxOp, IntMinOp, TopKOp
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.tensors import Quantized, Tensor
@@ -39,6 +39,17 @@ def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
     """The bits of a float, those of negative ones inverted; plus zero makes minus zero plus zero."""
     bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
     return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+
+
+def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
+    """The indices along `axis` of the first `count` numbers in order, equal ones in their own: i64."""
+    keys = keys_of(site, source, is_largest)
+    shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
+
+    def top_k(emitter: Emitter) -> Emitted:
+        return emitter.build(TopKOp, emitter.to_channels_first(keys), element="i64", axis=axis, count=count), False
+
+    return site.plan.compute(site.name, shape, "i64", top_k)
 
 
 def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, last: bool, is_largest: bool) -> Value:

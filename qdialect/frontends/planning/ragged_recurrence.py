@@ -79,10 +79,13 @@ class Ragged:
         return emitter.select(inside, found, emitter.number(0.0, shape))
 
     def _last(self, emitter: Emitter, states: ir.Value, first: int, hidden: int) -> ir.Value:
-        """[1, B, H] of the columns from `first` on."""
+        """[1, B, H] of the columns from `first` on, 0 for an empty sequence."""
         rows = self._rows(emitter, states, self._at(emitter, emitter.to_channels_first(self.lengths)))
         columns = take_slices(emitter, rows, (Slice(0, 1, self.batch), Slice(first, 1, hidden)))
-        return emitter.reshape(columns, (1, self.batch, hidden))
+        lengths, shape = emitter.to_channels_first(self.lengths), (self.batch, hidden)
+        has_steps = emitter.compare(_LESS, _all(emitter, 0, (self.batch,)), lengths)
+        inside = emitter.broadcast(emitter.reshape(has_steps, (self.batch, 1)), shape)
+        return emitter.reshape(emitter.select(inside, columns, emitter.number(0.0, shape)), (1, *shape))
 
     def _turned(self, emitter: Emitter, rows: ir.Value) -> ir.Value:
         last = _less(emitter, self._spread(emitter), _all(emitter, 1, (self.steps, self.batch)))

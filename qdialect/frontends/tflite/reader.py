@@ -301,11 +301,11 @@ class _Reader:
     def _block(self, tensor: tflite.Tensor) -> int:
         """How many elements share a scale where these lie in a tensor of their own, else 0."""
         parameters = tensor.Quantization()
-        table: Any = None if parameters is None or parameters.DetailsType() != _BLOCKWISE else parameters.Details()
-        offset = 0 if table is None else int(table.Offset(_BLOCK_SIZE))
-        return max(
-            int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0, table is not None
-        )
+        if parameters is None or parameters.DetailsType() != _BLOCKWISE:
+            return 0
+        table: Any = _present(parameters.Details(), "size of blocks")
+        offset = int(table.Offset(_BLOCK_SIZE))
+        return max(1, int(struct.unpack_from("<i", self._content, table.Pos + offset)[0]) if offset else 0)
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()

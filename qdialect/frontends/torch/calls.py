@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
-from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
+import numpy as np
+
+from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.torch.model import ELEMENTS, NARROW, Element, Node, Ref, held_dtype
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import default_of, schema_of
 from qdialect.late_dataclass import dataclass
@@ -16,7 +18,7 @@ _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package, by the type that the schema gives it.
 _ATTRIBUTES = {
     "ScalarType": frozenset(
-        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"],
+        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", *NARROW],
     ),
     "Layout": frozenset(["strided"]),
     "MemoryFormat": frozenset(["contiguous_format", "preserve_format", "channels_last"]),
@@ -63,6 +65,32 @@ def dtype_of(element: str) -> Any:
     name = _TORCH_NAMES.get(element, element)
     require(name in _ATTRIBUTES["ScalarType"], f"element type must be known, but got {element}")
     return getattr(torch_package(), name)
+
+
+def tensor_of(array: Array) -> Any:
+    """A tensor in the memory of an array, or in its own where an array cannot be written to."""
+    torch = torch_package()
+    # PyTorch wants memory that it could write to.
+    held = array if array.flags.writeable else np.array(array)
+    names = held.dtype.names
+    if names is None:
+        return torch.from_numpy(held)
+    return torch.from_numpy(held.view(held.dtype[0])).view(getattr(torch, names[0]))
+
+
+def array_of(tensor: Any) -> Array:
+    """The array of a tensor, in its memory and with its strides; see `held_dtype`."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    plain = tensor.detach().cpu()
+    if name not in NARROW:
+        return plain.resolve_conj().resolve_neg().numpy()
+    held = held_dtype(name)
+    return plain.view(getattr(torch_package(), held[0].name)).numpy().view(held)
+
+
+def widened(array: Array) -> Array:
+    """An array whose type NumPy has: floats of others as float32 numbers, which have all their values."""
+    return array if array.dtype.names is None else tensor_of(array).float().numpy()
 
 
 def first_line(error: Exception) -> str:

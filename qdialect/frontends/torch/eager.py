@@ -1,87 +1,197 @@
 """Runs nodes by PyTorch's own operators, looked up by their names.
 
-A program may name any operator of PyTorch's registry that computes its result from tensors: one that writes into what
-it reads, or that takes a text, such as the name of a file, and no tensor, is refused.
+A program may name any operator of PyTorch's registry that computes its result from tensors: one that takes a text, such
+as the name of a file, and no tensor, is refused, and so is one that writes into what it reads, unless the whole program
+is run here: then it writes to the program's own memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
 from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.frontends.common import Array
-from qdialect.frontends.torch.calls import operator_of, parameters_of, torch_name
-from qdialect.frontends.torch.model import Element, Node, Ref
+from qdialect.frontends.torch.calls import array_of, operator_of, parameters_of, tensor_of, torch_name
+from qdialect.frontends.torch.inplace import written_operand
+from qdialect.frontends.torch.model import NARROW, Element, Graph, Node, Ref
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import schema_of
 
 Values = dict[str, Any]
 Step = Callable[[Values], Any]
+# Where PyTorch's own memory begins, which some of its kernels count on.
+_ALIGNMENT = 64
 
 
 def runner(
-    nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[str], constants: Mapping[str, Array]
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array],
+    elements: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Sequence[Array]], Sequence[Array]]:
     """A function of the inputs that runs `nodes` in order; arrays are read and given where they lie.
 
+    `elements` are the types of inputs: those that NumPy lacks come, and results of such types go, as float32 numbers,
+    which have all their values.
     Raises `ImportModelError` for an operator that must not be run. The function raises `InputError` where one fails.
     """
     torch: Any = torch_package()
-    from_numpy: Callable[[Array], Any] = torch.from_numpy
-    held = {name: from_numpy(np.array(array)) for name, array in constants.items()}
-    steps = [(node, _step(torch, node)) for node in nodes]
+    held = {name: tensor_of(array).clone() for name, array in constants.items()}
+    steps = _Steps(torch, nodes, may_write=False)
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
-        given = (array if array.flags.writeable else np.array(array) for array in arrays)
-        values: Values = {**held, **dict(zip(inputs, map(from_numpy, given), strict=True))}
+        given = {name: _given(torch, array, elements.get(name)) for name, array in zip(inputs, arrays, strict=True)}
+        values: Values = {**held, **given}
         with torch.no_grad():
-            for node, step in steps:
-                _run(node, step, values)
-        return [values[name].contiguous().numpy() for name in outputs]
+            steps.run(values)
+        return [_result(values[name]) for name in outputs]
 
     return call
 
 
-def _run(node: Node, step: Step, values: Values) -> None:
-    try:
-        values[node.name] = step(values)
-    except Exception as error:
-        raise InputError(f"PyTorch cannot run {node.title}: {' '.join(str(error).split())}") from error
+def whole_runner(graph: Graph) -> Callable[[Sequence[Array]], Sequence[Array]]:
+    """A function of the inputs of a program that changes its own buffers; these keep what they hold between calls.
+
+    Raises as `runner`, and for a program that writes to an input; the function raises `InputError` where it does so by
+    another name.
+    """
+    torch: Any = torch_package()
+    nodes, outputs = graph.original or (graph.nodes, graph.outputs)
+    inputs = {tensor.name for tensor in graph.inputs}
+    for node in nodes:
+        if written_operand(node) in inputs:
+            raise ImportModelError(f"PyTorch must not run {node.title}: it writes to an input of the program")
+    held = {name: tensor_of(array).clone() for name, array in graph.constants.items()}
+    steps, lock = _Steps(torch, nodes, may_write=True), Lock()
+    count = len(outputs) - len(graph.written)
+
+    def call(arrays: Sequence[Array]) -> Sequence[Array]:
+        pairs = zip(graph.inputs, arrays, strict=True)
+        given = {tensor.name: _given(torch, array, tensor.element).clone() for tensor, array in pairs}
+        before = {name: tensor._version for name, tensor in given.items()}
+        values: Values = {**held, **given}
+        with lock, torch.no_grad():
+            steps.run(values)
+            written = [name for name, tensor in given.items() if tensor._version != before[name]]
+            if written:
+                raise InputError(f"program must not write to its input '{written[0]}'")
+            for name, value in zip(graph.written, outputs[count:], strict=True):
+                held[name].copy_(values[value])
+            return [np.array(_result(values[name])) for name in outputs[:count]]
+
+    return call
 
 
-def _step(torch: Any, node: Node) -> Step:
-    if node.kind == "getitem":
-        source, index = node.arguments["0"].name, node.arguments["1"]
-        return lambda values: values[source][index]
-    _check(node)
-    operator = operator_of(node.kind)
-    parameters = [parameter for parameter in parameters_of(node.kind) if parameter.name in node.arguments]
-    positional = [node.arguments[parameter.name] for parameter in parameters if not parameter.is_named]
-    named = {parameter.name: node.arguments[parameter.name] for parameter in parameters if parameter.is_named}
-    # Where tensors lie is not for the program to say.
-    named = {name: value for name, value in named.items() if name != "device"}
-
-    def step(values: Values) -> Any:
-        given = [_argument(torch, value, values) for value in positional]
-        return operator(*given, **{name: _argument(torch, value, values) for name, value in named.items()})
-
-    return step
+def _given(torch: Any, array: Array, element: str | None) -> Any:
+    """An input as PyTorch's kernels take it."""
+    tensor = tensor_of(array)
+    if element in NARROW:
+        return tensor.to(getattr(torch, element))
+    return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
-def _check(node: Node) -> None:
+def _result(tensor: Any) -> Array:
+    is_narrow = str(tensor.dtype).removeprefix("torch.") in NARROW
+    return array_of((tensor.float() if is_narrow else tensor).contiguous())
+
+
+class _Steps:
+    """Nodes in the order in which they are run."""
+
+    def __init__(self, torch: Any, nodes: Sequence[Node], *, may_write: bool) -> None:
+        self._torch, self._may_write = torch, may_write
+        self._steps = [(node, self._step(node)) for node in nodes]
+
+    def run(self, values: Values) -> None:
+        """Add what the nodes give; raises `InputError` where one fails."""
+        for node, step in self._steps:
+            try:
+                values[node.name] = step(values)
+            except InputError:
+                raise
+            except Exception as error:
+                raise InputError(f"PyTorch cannot run {node.title}: {' '.join(str(error).split())}") from error
+
+    def _step(self, node: Node) -> Step:
+        if node.kind == "getitem":
+            source, index = node.arguments["0"].name, node.arguments["1"]
+            return lambda values: values[source][index]
+        if node.kind in _CONTROL:
+            control = _CONTROL[node.kind]
+            given = [self._prepared(value) for value in node.arguments.values()]
+            return lambda values: control(self._torch, *(self._argument(value, values) for value in given))
+        _check(node, may_write=self._may_write)
+        operator = operator_of(node.kind)
+        parameters = [parameter for parameter in parameters_of(node.kind) if parameter.name in node.arguments]
+        positional = [node.arguments[parameter.name] for parameter in parameters if not parameter.is_named]
+        named = {parameter.name: node.arguments[parameter.name] for parameter in parameters if parameter.is_named}
+        # Where tensors lie is not for the program to say.
+        named = {name: value for name, value in named.items() if name != "device"}
+
+        def step(values: Values) -> Any:
+            given = [self._argument(value, values) for value in positional]
+            return operator(*given, **{name: self._argument(value, values) for name, value in named.items()})
+
+        return step
+
+    def _prepared(self, argument: Any) -> Any:
+        return self._function(argument) if isinstance(argument, Graph) else argument
+
+    def _function(self, graph: Graph) -> Callable[..., tuple[Any, ...]]:
+        """A graph that an operator runs."""
+        nodes, outputs = graph.original or (graph.nodes, graph.outputs)
+        steps = _Steps(self._torch, nodes, may_write=self._may_write)
+        held = {name: tensor_of(array).clone() for name, array in graph.constants.items()}
+
+        def call(*given: Any) -> tuple[Any, ...]:
+            values = held | {tensor.name: one for tensor, one in zip(graph.inputs, given, strict=True)}
+            steps.run(values)
+            return tuple(values[name] for name in outputs)
+
+        return call
+
+    def _argument(self, argument: Any, values: Values) -> Any:
+        if isinstance(argument, Ref):
+            return values[argument.name]
+        if isinstance(argument, tuple):
+            return [self._argument(part, values) for part in cast("tuple[Any, ...]", argument)]
+        return getattr(self._torch, torch_name(argument)) if isinstance(argument, Element) else argument
+
+
+def _cond(torch: Any, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any]) -> Any:
+    del torch
+    return (then if condition else otherwise)(*operands)
+
+
+def _while(torch: Any, condition: Any, body: Any, carried: Sequence[Any], others: Sequence[Any]) -> Any:
+    del torch
+    while condition(*carried, *others)[0]:
+        carried = body(*carried, *others)
+    return carried
+
+
+def _autocast(torch: Any, device: str, dtype: Any, enabled: bool, keeps: bool | None, body: Any, *given: Any) -> Any:
+    with torch.autocast(device, dtype, enabled, keeps):
+        return body(*given)
+
+
+_CONTROL: dict[str, Callable[..., Any]] = {
+    "higher_order.cond": _cond,
+    "higher_order.while_loop": _while,
+    "higher_order.wrap_with_autocast": _autocast,
+}
+"""What operators that run graphs do with them."""
+
+
+def _check(node: Node, *, may_write: bool) -> None:
     schema = schema_of(node.kind)
     is_text = any(isinstance(value, str) for name, value in node.arguments.items() if name != "device")
-    if schema is None or schema.is_mutable or (is_text and not node.refs()):
+    if schema is None or (schema.is_mutable and not may_write) or (is_text and not node.refs()):
         pure = "it must be an operator of PyTorch that computes its result from tensors and writes nothing else"
         raise ImportModelError(f"PyTorch must not run {node.title}: {pure}")
-
-
-def _argument(torch: Any, argument: Any, values: Values) -> Any:
-    if isinstance(argument, Ref):
-        return values[argument.name]
-    if isinstance(argument, tuple):
-        return [_argument(torch, part, values) for part in cast("tuple[Any, ...]", argument)]
-    return getattr(torch, torch_name(argument)) if isinstance(argument, Element) else argument

@@ -11,12 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, UnsupportedError, require
-from qdialect.frontends.torch.calls import call_operator, first_line
-from qdialect.frontends.torch.model import Node, Ref
+from qdialect.frontends.torch.calls import array_of, call_operator, dtype_of, first_line, tensor_of
+from qdialect.frontends.torch.model import Node, Ref, held_element
 from qdialect.frontends.torch.package import torch_package
 
 _ELEMENTWISE = """
@@ -105,7 +103,7 @@ def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
     """
     result = _call(node, arrays, "cpu")
     try:
-        return result.numpy()
+        return array_of(result)
     except (TypeError, ValueError) as error:
         raise UnsupportedError(f"result must be an array: {first_line(error)}") from error
 
@@ -128,6 +126,5 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
 
 def _tensor_of(torch: Any, array: Array, device: str) -> Any:
     if device == "meta":
-        return torch.empty(array.shape, dtype=getattr(torch, array.dtype.name), device=device)
-    # PyTorch wants memory that it could write to.
-    return torch.from_numpy(array if array.flags.writeable else np.array(array))
+        return torch.empty(array.shape, dtype=dtype_of(held_element(array)), device=device)
+    return tensor_of(array)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, require
+from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, refuse, require
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
@@ -93,6 +93,9 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
     `extents` says what inputs leave open.
     """
     if not isinstance(source, str | Path | bytes):
+        if not hasattr(source, "graph_signature"):
+            wanted = "torch.export.export(model.eval(), example_inputs), or the path or content of its archive"
+            raise ImportModelError(f"source must be {wanted}, but got {type(source).__name__}")
         return read_program(source, extents), _NAME
     content, name = content_of(source, "model.pt2")
     try:
@@ -122,6 +125,7 @@ class TorchPlanner(Planner[Node]):
     def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
+        refuse(self.name, [f"model must not change '{name}' when it runs" for name in graph.written], hints)
         return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs, hints)
 
     def judge(self) -> Planned:
@@ -244,7 +248,7 @@ def _taken(nodes: Sequence[Node]) -> dict[str, set[int]]:
 
 def live_nodes(graph: Graph) -> list[Node]:
     """The nodes on which results depend, in order, and those that write to memory which others may read."""
-    needed = _needed(graph.nodes, graph.outputs)
+    needed = _needed(graph.nodes, (*graph.outputs, *graph.written.values()))
     return [node for node in graph.nodes if node.name in needed]
 
 

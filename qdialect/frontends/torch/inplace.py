@@ -7,11 +7,13 @@ a constant's memory is written to, the operator keeps its name, which the front 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import Any
 
-from qdialect.frontends.torch.model import Node, Ref
+from qdialect.frontends.common import Array, Interface
+from qdialect.frontends.torch.model import Graph, Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
 from qdialect.late_dataclass import dataclass
 
@@ -32,10 +34,79 @@ def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Nod
     return found, tuple(memory.now.get(name, name) for name in outputs)
 
 
+def graph_of(
+    nodes: Sequence[Node],
+    inputs: Sequence[Interface],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array],
+    written: Mapping[str, str] = MappingProxyType({}),
+) -> Graph:
+    """The graph of nodes that may work in place; a constant is `written` where it holds another value afterwards."""
+    flat, renamed = _without_regions(nodes)
+    results = [renamed.get(name, name) for name in outputs]
+    kept = {name: renamed.get(value, value) for name, value in written.items()}
+    pure, names = functional(flat, (*results, *kept.values()))
+    found, count = dict(zip(kept, names[len(results) :], strict=True)), len(results)
+    original = (
+        (tuple(flat), (*results, *kept.values())) if found or any(is_in_place(node.kind) for node in pure) else None
+    )
+    return Graph(pure, tuple(inputs), names[:count], constants, found, original)
+
+
+# What is computed in a region of these is what is computed outside: they say what a gradient needs, or that a region is
+# the same as another.  Behind so many arguments come the operands.
+_REGIONS = {"higher_order.wrap_with_set_grad_enabled": (1, 2), "higher_order.invoke_subgraph": (0, 2)}
+"""By the operator: where the graph stands among the arguments, and where operands begin."""
+
+
+def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]:
+    """The nodes with those of regions in their place, and what results are called now."""
+    found: list[Node] = []
+    names: dict[str, str] = {}
+    given: dict[str, tuple[str, ...]] = {}
+    for node in nodes:
+        read = node.renamed(lambda name: names.get(name, name))
+        source, place = next(iter(node.refs()), ""), node.arguments.get("1")
+        graph, operands = _region(read)
+        if graph is not None:
+            inner = {one.name: operand.name for one, operand in zip(graph.inputs, operands, strict=True)}
+            inner |= {part.name: f"{node.name}.{part.name}" for part in graph.nodes}
+            taken = _taking(inner)
+            found += [replace(part.renamed(taken), name=inner[part.name]) for part in graph.nodes]
+            given[node.name] = tuple(map(taken, graph.outputs))
+        elif node.kind == "getitem" and source in given and place in range(len(given[source])):
+            names[node.name] = given[source][place]
+        else:
+            found.append(read)
+    return found, names
+
+
+def _region(node: Node) -> tuple[Graph | None, tuple[Ref, ...]]:
+    """The graph of a region that says nothing of what is computed, and its operands; None for any other node."""
+    if node.kind not in _REGIONS:
+        return None, ()
+    place, begin = _REGIONS[node.kind]
+    graph, *operands = (node.arguments.get(str(i)) for i in (place, *range(begin, len(node.arguments))))
+    refs = tuple(operand for operand in operands if isinstance(operand, Ref))
+    fits = isinstance(graph, Graph) and not graph.constants and len(refs) == len(operands) == len(graph.inputs)
+    return (graph, refs) if fits else (None, ())
+
+
+def _taking(names: Mapping[str, str]) -> Callable[[str], str]:
+    return lambda name: names.get(name, name)
+
+
 def is_in_place(kind: str) -> bool:
     """Whether an operator writes to the memory of an operand."""
     schema = schema_of(kind)
     return schema is not None and bool(schema.is_mutable)
+
+
+def written_operand(node: Node) -> str | None:
+    """The name of the first operand, where the operator writes to it."""
+    schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+    is_written = schema is not None and _writes_first(schema)
+    return operand.name if is_written and isinstance(operand, Ref) else None
 
 
 @dataclass

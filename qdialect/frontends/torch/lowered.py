@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -27,7 +28,7 @@ _NORMS = frozenset(["batch_norm", "_native_batch_norm_legit_functional", "_batch
 class Layout:
     """Where a result lies: its strides and, where it lies in the memory of an argument, which and how far from it.
 
-    Results that lie in the same memory have one `group`, of so many elements.
+    Results that lie in the same memory, or in a part of it, have one `group`, of so many elements.
     """
 
     shape: tuple[int, ...]
@@ -43,23 +44,29 @@ class Layout:
         if self.argument is not None:
             source = arguments[self.argument]
             return source.as_strided(self.shape, self.strides, source.storage_offset() + self.offset)
-        if self.group is not None:
-            if self.group not in groups:
-                groups[self.group] = result.new_empty(self.elements)
-            return groups[self.group].as_strided(self.shape, self.strides, self.offset).copy_(result)
-        if result.stride() == self.strides or not self._is_dense():
+        if self.group is None and result.stride() == self.strides:
             return result
-        torch: Any = import_module("torch")
-        return torch.empty_strided(self.shape, self.strides, dtype=result.dtype).copy_(result)
+        if self.group is None:
+            torch: Any = import_module("torch")
+            return torch.empty_strided(self.shape, self.strides, dtype=result.dtype).copy_(result)
+        if self.group not in groups:
+            groups[self.group] = result.new_empty(self.elements)
+        memory = groups[self.group]
+        # What is repeated is written once.
+        once = [slice(None) if stride else slice(1) for stride in self.strides]
+        placed = memory.as_strided(self.shape, self.strides, self.offset)
+        placed[tuple(once)].copy_(result[tuple(once)])
+        return placed
 
-    def _is_dense(self) -> bool:
-        """Whether every element has a location of its own, and there are no others between."""
-        covered = 1
-        for stride, extent in sorted(zip(self.strides, self.shape, strict=True)):
-            if extent != 1 and stride != covered:
-                return False
-            covered *= extent
-        return True
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether every element has a location of its own, and there are no others between."""
+    covered = 1
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent != 1 and stride != covered:
+            return False
+        covered *= extent
+    return True
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,8 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
         layouts[:] = [_layout(one, owners, bases, shared) if isinstance(one, torch.Tensor) else None for one in results]
         return (*results, *given)
 
+    layers: Any = import_module("torch")._C._functorch
+    depth = layers.get_dynamic_layer_stack_depth()
     try:
         plain = wrapped.plain(examples)
         given = [example if isinstance(example, torch.Tensor) else _known(example) for example in plain]
@@ -144,11 +153,13 @@ def lowered(module: Any, examples: Sequence[Any]) -> Lowered:
         mode = functional.FunctionalTensorMode(pre_dispatch=not casts, export=True)
         pure = functional.dispatch_functionalize(run, mode)
         # Extents of the trace are known, and no matter of what Dynamo guards.
-        with torch.no_grad(), guards.tracing(None):
+        with torch.no_grad(), guards.tracing(None), _same_casts():
             traced = trace(pure, pre_dispatch=not casts, tracing_mode="fake", _allow_non_fake_inputs=True)(*given)
     except ImportModelError:
         raise
     except Exception as error:
+        # What the model had begun is begun no more.
+        layers.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         # Tracing runs the model's own functions, which raise whatever they do.
         raise ImportModelError(f"model must be traced, but PyTorch says: {first_line(error)}") from error
     _check_types(module, traced)
@@ -177,7 +188,7 @@ def _recorded() -> Any:
             positions = [index for index, one in enumerate(arguments) if isinstance(one, torch.Tensor)]
             context.save_for_backward(*(arguments[index] for index in positions))
             others = [None if isinstance(one, torch.Tensor) else one for one in arguments]
-            context.held = eager, differentiable, positions, others
+            context.held = eager, differentiable, positions, others, _same_casts()
             results = run(*arguments)
             pairs = zip(results, differentiable, strict=True)
             context.mark_non_differentiable(*(one for one, has in pairs if isinstance(one, torch.Tensor) and not has))
@@ -186,11 +197,11 @@ def _recorded() -> Any:
         @staticmethod
         @once
         def backward(context: Any, *gradients: Any) -> Any:
-            eager, differentiable, positions, arguments = context.held
+            eager, differentiable, positions, arguments, casts = context.held
             wanted = context.needs_input_grad[3:]
             for index, saved in zip(positions, context.saved_tensors, strict=True):
                 arguments[index] = saved.detach().requires_grad_() if wanted[index] else saved
-            with torch.enable_grad():
+            with torch.enable_grad(), casts:
                 results = eager(*arguments)
             # What has no gradient is not differentiated.
             ends = [one for one, has in zip(results, differentiable, strict=True) if has]
@@ -200,6 +211,12 @@ def _recorded() -> Any:
             return None, None, None, *(next(found) if is_wanted else None for is_wanted in wanted)
 
     return Recorded
+
+
+def _same_casts() -> AbstractContextManager[None]:
+    """A context behind which `torch.autocast` is as it was."""
+    torch: Any = import_module("torch")
+    return torch.autocast("cpu", torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu"))
 
 
 def _casts(module: Any) -> bool:
@@ -250,7 +267,7 @@ def _layout(result: Any, owners: dict[int, int], bases: dict[int, int], shared: 
     shape, strides = tuple(map(int, result.shape)), tuple(map(int, result.stride()))
     if argument is not None:
         return Layout(shape, strides, argument, offset - bases[argument])
-    if shared[memory] > 1:
+    if shared[memory] > 1 or not _is_dense(shape, strides):
         return Layout(shape, strides, None, offset, memory, result.untyped_storage().nbytes() // result.element_size())
     return Layout(shape, strides)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -87,8 +87,9 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
 class Node:
     """A call of an operator; `kind` is its name with its overload, ``aten.add.Tensor``.
 
-    Arguments are `Ref`, `Element`, numbers, strings, None and tuples of these, those that have defaults among them, by
-    the names of the operator's schema.  `where` is the path of the module that called it.
+    Arguments are `Ref`, `Element`, numbers, strings, None, a `Graph` that the operator runs, and tuples of these, those
+    that have defaults among them, by the names of the operator's schema.  `where` is the path of the module that called
+    it.
     """
 
     name: str
@@ -137,6 +138,9 @@ def _refs(argument: Any) -> list[str]:
     return []
 
 
+Original = tuple[tuple[Node, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True)
 class Graph:
     """Nodes in the order of execution; parameters and buffers are constants."""
@@ -145,3 +149,7 @@ class Graph:
     inputs: tuple[Interface, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Array]
+    written: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of constants that change when the program runs: the name of what they hold then."""
+    original: Original | None = None
+    """Before what works in place was replaced: nodes, and outputs with `written` behind; None where all of it was."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.frontends.extents import Extents
-from qdialect.frontends.torch.inplace import functional
+from qdialect.frontends.torch.calls import array_of
+from qdialect.frontends.torch.inplace import graph_of
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import element_of, is_check
 from qdialect.frontends.torch.sizes import number, sizes_of
@@ -36,16 +38,21 @@ def read_program(program: Any, extents: Extents) -> Graph:
     nodes = {node.name: node for node in program.graph.nodes}
     constants: dict[str, Array] = {}
     given: list[Any] = []
+    buffers: dict[str, str] = {}
     for spec in program.graph_signature.input_specs:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
-            constants[name] = _array(_held(program, spec.target))
+            buffers[spec.target] = name
+            constants[name] = _copied(_held(program, spec.target))
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
             given.append(nodes[name])
         else:
             raise ImportModelError(f"input '{name}' must be a tensor")
+    written: dict[str, str] = {}
     for spec in program.graph_signature.output_specs:
-        if spec.kind.name != "USER_OUTPUT":
+        if spec.kind.name == "BUFFER_MUTATION":
+            written[buffers[spec.target]] = spec.arg.name
+        elif spec.kind.name != "USER_OUTPUT":
             raise ImportModelError(f"model must not change '{spec.target}' when it runs")
     declared = {node.name: tuple(map(_declared, _value(node).shape)) for node in given}
     ranges = {
@@ -54,7 +61,8 @@ def read_program(program: Any, extents: Extents) -> Graph:
     }
     sizes = sizes_of(declared, extents, ranges)
     reader = _Reader(lambda found, name: number(_expression(found), sizes, name))
-    return reader.graph(program.graph, program.graph_module, [reader.interface(node) for node in given], constants)
+    inputs = [reader.interface(node) for node in given]
+    return reader.graph(program.graph, program.graph_module, inputs, constants, written)
 
 
 def _declared(extent: Any) -> int | str:
@@ -90,7 +98,7 @@ def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[i
             # An extent of another input: it is part of the shapes.
             _of_this_call(example, node.name)
         elif is_static(example) is not None and position not in written and _is_readable(example):
-            constants[node.name] = _array(example)
+            constants[node.name] = _copied(example)
         else:
             inputs.append(reader.interface(node))
     return reader.graph(module.graph, module, inputs, constants)
@@ -130,32 +138,51 @@ class _Reader:
     leaves_numbers: bool = False
     """Whether results may be numbers, which are not values of the graph."""
 
-    def graph(self, graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
-        """The nodes of `graph` that give tensors; attributes of `module` are constants."""
+    def graph(
+        self,
+        graph: Any,
+        module: Any,
+        inputs: Sequence[Interface],
+        constants: dict[str, Array],
+        written: Mapping[str, str] = MappingProxyType({}),
+    ) -> Graph:
+        """The nodes of `graph` that give tensors; attributes of `module` are constants, and some are `written`."""
         nodes: list[Node] = []
         outputs: tuple[str, ...] = ()
+        parts: dict[str, Graph] = {}
         for node in graph.nodes:
             if node.op == "get_attr":
-                constants[node.name] = _array(_attribute(module, node.target))
+                held = _attribute(module, node.target)
+                if hasattr(held, "graph"):
+                    parts[node.name] = self._subgraph(held)
+                else:
+                    constants[node.name] = _copied(held)
             elif node.op == "output":
                 outputs = tuple(
                     _result(one) for one in _flat(node.args[0]) if one is not None and not self._is_left(one)
                 )
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
-                nodes.append(self._node(node))
-        pure, results = functional(nodes, outputs)
-        return Graph(pure, tuple(inputs), results, constants)
+                nodes.append(self._node(node, parts))
+        # What buffers hold comes first.
+        return graph_of(nodes, inputs, outputs[len(written) :], constants, written)
+
+    def _subgraph(self, module: Any) -> Graph:
+        """A graph that an operator runs; what is no tensor among its inputs has no name."""
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        number = Interface("", (), UNKNOWN)
+        inputs = [self.interface(node) if _is_tensor(_value(node)) else number for node in placeholders]
+        return self.graph(module.graph, module, inputs, {})
 
     def interface(self, node: Any) -> Interface:
         """An input."""
         output = self._output(_value(node), node.name)
         return Interface(node.name, output.shape, output.element)
 
-    def _node(self, node: Any) -> Node:
+    def _node(self, node: Any, graphs: Mapping[str, Graph]) -> Node:
         value = _value(node)
         results = _parts(value) if _is_list(value) else (value,)
         outputs = tuple(self._output(result, node.name) for result in results)
-        arguments = {name: self._argument(argument) for name, argument in _arguments(node).items()}
+        arguments = {name: self._argument(argument, graphs) for name, argument in _arguments(node).items()}
         return Node(node.name, _kind(node.target), arguments, outputs, _where(node))
 
     def _output(self, value: Any, name: str) -> Output:
@@ -173,12 +200,14 @@ class _Reader:
     def _number(self, found: Any, name: str) -> Number:
         return found if isinstance(found, int | float) else self.number_of(found, name)
 
-    def _argument(self, argument: Any) -> Any:
+    def _argument(self, argument: Any, graphs: Mapping[str, Graph]) -> Any:
         if _is_list(argument):
-            return tuple(self._argument(part) for part in _parts(argument))
+            return tuple(self._argument(part, graphs) for part in _parts(argument))
         if argument is None or isinstance(argument, bool | int | float | str):
             return argument
         if hasattr(argument, "op"):
+            if argument.name in graphs:
+                return graphs[argument.name]
             value = _value(argument)
             return self._number(value, argument.name) if _is_number(value) else Ref(argument.name)
         name = str(argument)
@@ -223,10 +252,12 @@ def _attribute(module: Any, path: str) -> Any:
     return module
 
 
-def _array(tensor: Any) -> Array:
-    if not _is_readable(tensor):
-        raise ImportModelError(f"constants must be of a type of NumPy, but got {tensor.dtype}")
-    return np.array(tensor.contiguous().numpy(force=True))
+def _copied(tensor: Any) -> Array:
+    """The array of a constant, in memory of its own."""
+    try:
+        return np.array(array_of(tensor))
+    except TypeError as error:
+        raise ImportModelError(f"constants must be of a type of arrays, but got {tensor.dtype}") from error
 
 
 def _is_readable(tensor: Any) -> bool:
@@ -263,6 +294,8 @@ def _kind(target: Any) -> str:
     """``namespace.operator.overload``."""
     if getattr(target, "_schema", None) is not None:
         return str(target)
+    if getattr(target, "namespace", "") == "higher_order":
+        return f"higher_order.{target.__name__}"
     return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 

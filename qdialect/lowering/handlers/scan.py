@@ -1,24 +1,19 @@
-"""Running sums, one element after another, and ranks, by comparing each element of a row with every other."""
+"""Running sums, one element after another, and the largest elements of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
-
-from qdialect.dialect import CumSumOp, RankOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import CumSumOp, TopKOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.memory.storage import STORAGE_ELEMENTS
+from qdialect.lowering.kernels.heap import Heap, Line
 from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.lowering.text.scalar_body import Value
 from qdialect.lowering.tiling.lanes import TILE_LANES
-
-_ROWS = 4
 
 
 @lowers(CumSumOp)
@@ -64,42 +59,22 @@ def _along(kernel: Kernel, op: CumSumOp, slot: BufferSlot, name: str) -> _Along:
     return _Along(start, direction * strides[axis])
 
 
-@lowers(RankOp)
-def _rank(lowering: GraphLowering, op: RankOp) -> None:
-    """Element i of a row counts the elements j that are larger, or equal and before it; spare lanes count along."""
+@lowers(TopKOp)
+def _top_k(lowering: GraphLowering, op: TopKOp) -> None:
+    """A heap of the largest elements for each row along the axis."""
+    kernel = Kernel(lowering.program)
     data, output = lowering.slot(op.input), lowering.result(op.output)
     shape, axis = shape_of(op.input.type), op.axis
-    strides, steps = dim_strides(shape, data.storage), dim_strides(shape, output.storage)
-    counts = tuple(stride if i != axis else 0 for i, stride in enumerate(strides))
-    along = tuple(int(i == axis) for i in range(len(shape)))
-    positions = np.arange(shape[axis], dtype=np.int32)
-    element = STORAGE_ELEMENTS[element_of(op.output.type)]
-
-    def count(body: Body, total: Value, values: Sequence[Value]) -> Value:
-        own, other, position, other_position = values
-        is_before = body.binary(
-            "arith.andi", body.compare("eq", other, own), body.compare("slt", other_position, position)
-        )
-        comes_first = body.binary("arith.ori", body.compare("sgt", other, own), is_before)
-        return body.add(total, body.cast("arith.extui", comes_first, element))
-
-    kernel = Kernel(lowering.program)
-    lanes = shape[-1] if axis == len(shape) - 1 else min(data.storage.pitch, output.storage.pitch)
-    reduction = Reduction(
-        (*shape[:-1], lanes),
-        (shape[axis],),
-        [
-            Reduced(MapOperand(data, strides, data.storage.origin), (0,)),
-            Reduced(MapOperand(data, counts, data.storage.origin), (strides[axis],)),
-            Reduced(MapOperand(positions, along), (0,)),
-            Reduced(MapOperand(positions, (0,) * len(shape)), (1,)),
-        ],
-        [],
-        MapOperand(output, steps, output.storage.origin),
-        Fold(element, 0, count, lambda body, a, b: body.add(a, b)),
-        lambda _, total, __: total,
-        TILE_LANES,
-        _ROWS,
-    )
-    emit_reduction(kernel, reduction)
+    keys, indices = kernel.slot("keys", data), kernel.slot("indices", output)
+    steps = [dim_strides(own, slot.storage) for own, slot in ((shape, data), (shape_of(op.output.type), output))]
+    others = [extent for i, extent in enumerate(shape) if i != axis]
+    strides = [[stride for i, stride in enumerate(found) if i != axis] for found in steps]
+    heap = Heap.of(kernel, op.count, data.storage.element)
+    with ExitStack() as loops:
+        at = [kernel.constant(slot.storage.origin, "index") for slot in (data, output)]
+        for position, extent in enumerate(others):
+            index = loops.enter_context(kernel.loop(extent))
+            steps_to = [kernel.multiple(index, own[position]) for own in strides]
+            at = [kernel.sum(start, step) for start, step in zip(at, steps_to, strict=True)]
+        heap.emit(Line(keys, at[0], steps[0][axis], shape[axis]), Line(indices, at[1], steps[1][axis], op.count))
     lowering.program.call(kernel, op.operation.name)

@@ -35,7 +35,7 @@ from qdialect.lowering.tiling.lanes import TILE_LANES
 from qdialect.lowering.tiling.strategy import lane_parts
 from qdialect.quant_math import activations
 from qdialect.quant_math.choices import SoftmaxArithmetic
-from qdialect.quant_math.softmax_tables import ort_entries, ort_factor, softmax_tables
+from qdialect.quant_math.softmax_tables import ort_beyond, ort_entries, ort_factor, ort_largest, softmax_tables
 
 _MAX_LANES, _ROWS = 64, 4
 
@@ -184,10 +184,18 @@ def _lower_ort(rows: _Rows) -> None:
     op = rows.op
     entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
 
-    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
-        return body.divide(body.multiply(entry, factor), total)
+    factor = ort_factor(op.output_scale)
+    largest = ort_largest(entries, factor)
+    beyond = ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
 
-    _lower_shares(rows, entries, float(ort_factor(op.output_scale)), share)
+    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
+        quotient = body.divide(body.multiply(entry, factor), total)
+        if largest is None:
+            return quotient
+        is_beyond = body.compare("ogt", entry, body.constant(float(largest), "f32"))
+        return body.select(is_beyond, body.constant(beyond, "f32"), quotient)
+
+    _lower_shares(rows, entries, float(factor), share)
 
 
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:

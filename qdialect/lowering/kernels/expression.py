@@ -59,4 +59,6 @@ def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
         return body.compare("ogt", *operands)
     if op == "arith.select":
         return body.select(*operands)
+    if op == "math.fma":
+        return body.multiply_add(*operands)
     return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)

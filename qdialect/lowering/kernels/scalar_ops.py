@@ -155,6 +155,7 @@ SCALAR_OPS: dict[str, Emitter] = {
     "arith.select": _select,
     "arith.shrsi": _shift_signed,
     **dict.fromkeys(PAIRS, lambda body, op, values: emit_pair(body, op.name, *values)),
+    "math.fma": lambda body, _, values: body.multiply_add(*values),
     "math.rsqrt": _rsqrt,
     "tensor.bitcast": lambda _, __, values: values[0],
 }

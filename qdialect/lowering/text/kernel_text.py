@@ -8,7 +8,7 @@ A kernel takes flat buffers and scalars, looks at the buffers through strided vi
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
 from itertools import count
 
@@ -81,6 +81,13 @@ class Loops:
         """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
         return f"[{', '.join(kinds)}]"
+
+
+@dataclass
+class Walk:
+    """The value that a loop carries from round to round; behind the loop, what the last round left."""
+
+    value: Value
 
 
 @dataclass(frozen=True)
@@ -224,19 +231,54 @@ class KernelText:
         """The address `count` bytes behind `address`."""
         return self._define(f"arith.addi {address}, {self.constant(count, 'i64')} : i64", "i64")
 
-    def put(self, table: Buffer, index: int, value: Value) -> None:
+    def put(self, table: Buffer, index: int | Value, value: Value) -> None:
         """Write an entry of a table."""
+        at = self.constant(index, "index") if isinstance(index, int) else index
         self._header.seen[table].add(None)
-        self._lines.append(f"memref.store {value}, {table.name}[{self.constant(index, 'index')}] : {table.type}")
+        self._lines.append(f"memref.store {value}, {table.name}[{at}] : {table.type}")
+
+    def binary(self, name: str, lhs: Value, rhs: Value) -> Value:
+        """An operation on two numbers of one type."""
+        return self._define(f"{name} {lhs}, {rhs} : {lhs.type}", lhs.type)
+
+    def compare(self, predicate: str, lhs: Value, rhs: Value) -> Value:
+        """Whether two integers or indices are so."""
+        return self._define(f"arith.cmpi {predicate}, {lhs}, {rhs} : {lhs.type}", "i1")
+
+    def select(self, condition: Value, lhs: Value, rhs: Value) -> Value:
+        """The first where `condition` holds, else the second."""
+        return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
+
+    def cast(self, value: Value, type_: str) -> Value:
+        """An index or a signed integer as another integer, which holds it."""
+        if value.type == type_:
+            return value
+        name = "arith.trunci" if (value.type, type_) == ("i64", "i32") else "arith.extsi"
+        name = "arith.index_cast" if value.type == "index" else name
+        return self._define(f"{name} {value} : {value.type} to {type_}", type_)
 
     @contextmanager
-    def when_zero(self, value: Value) -> Generator[None]:
-        """A branch around what is written inside the `with`, which runs where `value` is 0."""
-        zero = self.constant(0, value.type)
-        is_zero = self._define(f"arith.cmpi eq, {value}, {zero} : {value.type}", "i1")
-        self._lines.append(f"scf.if {is_zero} {{")
+    def walk(self, count: int, start: Value) -> Generator[Walk]:
+        """A loop of `count` rounds, each of which begins with the value that the one before left, the first `start`."""
+        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        result, own, index = self.fresh(), Value(self.fresh(), start.type), self.fresh()
+        head = f"{result} = scf.for {index} = {zero} to {end} step {one} iter_args({own} = {start}) -> ({start.type})"
+        self._lines.append(f"{head} {{")
+        walk = Walk(own)
+        yield walk
+        self._lines.append(f"scf.yield {walk.value} : {start.type}\n}}")
+        walk.value = Value(result, start.type)
+
+    @contextmanager
+    def when(self, condition: Value) -> Generator[None]:
+        """A branch around what is written inside the `with`, which runs where `condition` holds."""
+        self._lines.append(f"scf.if {condition} {{")
         yield
         self._lines.append("}")
+
+    def when_zero(self, value: Value) -> AbstractContextManager[None]:
+        """A branch around what is written inside the `with`, which runs where `value` is 0."""
+        return self.when(self.compare("eq", value, self.constant(0, value.type)))
 
     def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
         """Call a C function of another library, which returns an int; it as an i64."""

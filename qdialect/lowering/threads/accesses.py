@@ -15,13 +15,23 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import loops_of
+from qdialect.lowering.ir.effects import NONE, effects_of
+from qdialect.lowering.ir.loops import bounds, loop_of
+from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of
 from qdialect.lowering.memory.strides import static_strides
 
-_VIEWS = ("memref.cast", "memref.reinterpret_cast", "memref.view")
-# Ops that write or read, by the operand they do it to; indices come after it.
-_WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1, "memref.copy": 1}
-_READS = {"vector.transfer_read": 0, "vector.load": 0, "memref.load": 0, "memref.copy": 0}
-_DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
+_CALL = "func.call"
+"""A called function touches what it is given, and what addresses were taken of."""
+_INDEXED = frozenset(
+    (
+        *("vector.transfer_read", "vector.transfer_write", "vector.load", "vector.store"),
+        *("vector.maskedload", "vector.maskedstore", "vector.compressstore", "vector.expandload"),
+        *("memref.load", "memref.store", "memref.atomic_rmw", "memref.generic_atomic_rmw", "memref.copy"),
+        *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
+    )
+)
+"""Ops whose operands say which elements they touch at most: indices behind the buffer, and vectors."""
+_QUESTIONS = ("memref.dim", "memref.rank", "memref.prefetch", "affine.prefetch")
 
 
 @dataclass(frozen=True)
@@ -92,67 +102,105 @@ class Access:
 
 
 def accesses(function: ir.Operation) -> list[Access]:
-    """All accesses of the kernel `function` to its buffers."""
-    arguments = function.regions[0].blocks[0].arguments
-    return [found for argument in arguments for found in _of_buffer(argument, argument)]
+    """All accesses of the kernel `function` to its buffers; of an op that may touch any memory one to each of them."""
+    arguments = [one for one in function.regions[0].blocks[0].arguments if isinstance(one.type, ir.MemRefType)]
+    found = [access for argument in arguments for access in _of_buffer(argument, argument)]
+    unknown = [op for op in ops_of(function) if touches_anything(op)]
+    whole = [_Use(op, -1, argument) for op in unknown for argument in arguments]
+    return [*found, *(access for use in whole for access in use.of_all(True, True))]
 
 
-def constant(value: ir.Value) -> int | None:
-    """The value of a constant index."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
+def touches_anything(op: ir.Operation) -> bool:
+    """Whether `op` may read or write memory that it is not given, or is given memory that may be any."""
+    effects = effects_of(op)
+    if effects is NONE:
+        return False
+    if not effects.is_known and op.name != _CALL:
+        return True
+    touched = (*effects.reads, *effects.writes) if effects.is_known else range(len(op.operands))
+    buffers = [buffer_of(op.operands[number]) for number in touched if is_memory(op.operands[number])]
+    # What one thread writes to a global, another one may read.
+    return any(one is None for one in buffers) or (
+        bool(effects.writes) and any(isinstance(one, str) for one in buffers)
+    )
 
 
-def loop_of(variable: ir.Value) -> ir.Operation | None:
-    """The `scf.for` whose index is `variable`."""
-    block = variable.owner
-    holder = block.owner if isinstance(block, ir.Block) else None
-    return holder.operation if holder and holder.name == "scf.for" else None
+def ops_of(function: ir.Operation) -> list[ir.Operation]:
+    """The ops inside; MLIR's walk is many times as fast as one over regions and blocks."""
+    found: list[ir.Operation] = []
 
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
 
-def bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
-    """(first index, step, trip count) of an `scf.for` where they are known."""
-    lower, upper, step = (constant(value) for value in list(loop.operands)[:3])
-    if lower is None or upper is None or step is None:
-        return None
-    return lower, step, max(-(-(upper - lower) // step), 0)
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
 
 
 def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]:
     for use in buffer.uses:
-        op = use.owner.operation
-        if op.name in _VIEWS and use.operand_number == 0:
+        op, position = use.owner.operation, use.operand_number
+        if is_view(op) and position == 0:
             yield from _of_buffer(op.results[0], argument)
-        elif isinstance(buffer.type, ir.MemRefType):
-            is_write = _WRITES.get(op.name) == use.operand_number
-            is_read = _READS.get(op.name) == use.operand_number or op.name == "vector.gather"
-            found = _extent_of(op, use.operand_number) if op.name in _WRITES | _READS else None
-            run, loops = found or (None, ())
-            number, extent = argument.arg_number, math.prod(ir.MemRefType(argument.type).shape)
-            if is_write or not is_read:
-                yield Access(number, True, run, op, loops, extent)
-            if is_read or not is_write:
-                yield Access(number, False, run, op, loops, extent)
+            continue
+        effects, found = effects_of(op), _Use(op, position, argument)
+        if effects is NONE:
+            # What is given the buffer itself may hand it on, but for what only asks about it.
+            is_asked = op.name in _QUESTIONS
+            yield from () if is_asked else found.of_all(True, True)
+        elif effects.is_known and position in (*effects.reads, *effects.writes):
+            yield from found.of_part(position in effects.reads, position in effects.writes)
+        else:
+            yield from found.of_all(True, True)
 
 
-def _extent_of(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
-    """The elements that a read or write touches, and the loops that move it."""
+@dataclass(frozen=True)
+class _Use:
+    """An op that has the buffer `argument`, or a view of it, as its operand number `position`."""
+
+    op: ir.Operation
+    position: int
+    argument: ir.BlockArgument
+
+    def of_part(self, reads: bool, writes: bool) -> Iterator[Access]:
+        """Its accesses to the elements that it says."""
+        known = _extent_of(self.op, self.position, self.argument) if self.op.name in _INDEXED else None
+        run, loops = known or (None, ())
+        yield from self._of(run, loops, reads, writes)
+
+    def of_all(self, reads: bool, writes: bool) -> Iterator[Access]:
+        """Its accesses to the whole buffer."""
+        yield from self._of(None, (), reads, writes)
+
+    def _of(
+        self, run: Run | None, loops: tuple[tuple[ir.Operation, int], ...], reads: bool, writes: bool
+    ) -> Iterator[Access]:
+        extent = math.prod(ir.MemRefType(self.argument.type).shape)
+        if writes:
+            yield Access(self.argument.arg_number, True, run, self.op, loops, extent)
+        if reads:
+            yield Access(self.argument.arg_number, False, run, self.op, loops, extent)
+
+
+def _extent_of(
+    op: ir.Operation, position: int, argument: ir.BlockArgument
+) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """The elements of `argument` that a read or write touches, and the loops that move it."""
     buffer = op.operands[position]
     type_ = ir.MemRefType(buffer.type)
-    strides = static_strides(type_)
-    address = _start_of(buffer)
-    if address is None or strides is None:
+    size, unit = element_bytes(type_), element_bytes(ir.MemRefType(argument.type))
+    strides, address = static_strides(type_), start_of(buffer)
+    if address is None or strides is None or not size or not unit or not _has_plain_indices(op):
         return None
     is_copy = op.name == "memref.copy"
     values = [] if is_copy else list(op.operands)[position + 1 :][: type_.rank]
     for value, stride in zip(values, strides, strict=not is_copy):
-        index = _linear(value)
+        index = linear(value)
         if index is None:
             return None
-        address = _sum(address, _times(index, stride))
-    dims = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
+        address = address.plus(index.times(stride * size))
+    shown = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
+    dims = [(stride * size, extent) for stride, extent in shown]
     loops: list[tuple[ir.Operation, int]] = []
     start = address.constant
     for variable, factor in address.factors.items():
@@ -167,7 +215,27 @@ def _extent_of(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Ope
             loops.append((loop, factor * step))
     if any(stride < 0 or extent < 1 for stride, extent in dims):
         return None
-    return Run(start, tuple(dim for dim in dims if dim[1] > 1)), tuple(loops)
+    return _in_elements(start, [dim for dim in dims if dim[1] > 1], loops, size, unit)
+
+
+def _in_elements(
+    start: int, dims: Sequence[tuple[int, int]], loops: Sequence[tuple[ir.Operation, int]], size: int, unit: int
+) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """Elements of `size` bytes as elements of `unit` bytes, where each is so many whole ones."""
+    strides = [start, *(stride for stride, _ in dims), *(step for _, step in loops)]
+    if size % unit or any(stride % unit for stride in strides):
+        return None
+    own = [(1, size // unit)] if size > unit else []
+    found = (*own, *((stride // unit, extent) for stride, extent in dims))
+    return Run(start // unit, found), tuple((loop, step // unit) for loop, step in loops)
+
+
+def _has_plain_indices(op: ir.Operation) -> bool:
+    """Whether the operands behind the buffer are the indices themselves."""
+    if not op.name.startswith("affine."):
+        return True
+    map_ = ir.AffineMapAttr(op.attributes["map"]).value
+    return map_ == ir.AffineMap.get_identity(map_.n_dims, op.context) and not map_.n_symbols
 
 
 def _vector_dims(op: ir.Operation, strides: Sequence[int]) -> list[tuple[int, int]]:
@@ -181,59 +249,6 @@ def _vector_dims(op: ir.Operation, strides: Sequence[int]) -> list[tuple[int, in
     pairs = zip(loops_of(op.attributes["permutation_map"]), extents, strict=True)
     # A constant result is a broadcast: it reads one element.
     return [(strides[dimension], extent) for dimension, extent in pairs if dimension is not None]
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """A constant plus multiples of loops' indices."""
-
-    constant: int
-    factors: dict[ir.Value, int]
-
-
-def _start_of(buffer: ir.Value) -> _Linear | None:
-    """Offset of a view's first element in the kernel's buffer."""
-    owner = buffer.owner
-    if isinstance(owner, ir.Block):
-        return _Linear(0, {})
-    if owner.name == "memref.cast":
-        return _start_of(owner.operands[0])
-    if owner.name == "memref.view":
-        # Its elements are others than those of the buffer.
-        return None
-    offset = ir.DenseI64ArrayAttr(owner.attributes["static_offsets"])[0]
-    if offset != _DYNAMIC:
-        return _Linear(offset, {})
-    return _linear(owner.operands[1])
-
-
-def _linear(value: ir.Value) -> _Linear | None:
-    """`value` as a sum of multiples of the indices of loops; None where it is something else."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return _Linear(0, {value: 1}) if loop_of(value) else None
-    number = constant(value)
-    if number is not None:
-        return _Linear(number, {})
-    if owner.name not in ("arith.addi", "arith.muli"):
-        return None
-    lhs, rhs = (_linear(operand) for operand in owner.operands)
-    if lhs is None or rhs is None:
-        return None
-    if owner.name == "arith.addi":
-        return _sum(lhs, rhs)
-    if rhs.factors:
-        lhs, rhs = rhs, lhs
-    return None if rhs.factors else _times(lhs, rhs.constant)
-
-
-def _sum(lhs: _Linear, rhs: _Linear) -> _Linear:
-    factors = {key: lhs.factors.get(key, 0) + rhs.factors.get(key, 0) for key in (*lhs.factors, *rhs.factors)}
-    return _Linear(lhs.constant + rhs.constant, factors)
-
-
-def _times(value: _Linear, factor: int) -> _Linear:
-    return _Linear(value.constant * factor, {key: old * factor for key, old in value.factors.items()})
 
 
 def _blocks(dims: tuple[tuple[int, int], ...]) -> tuple[int, list[tuple[int, int]]]:

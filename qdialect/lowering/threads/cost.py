@@ -11,7 +11,7 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import contraction_of
-from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.ir.loops import bounds
 
 _VECTOR_BITS = 512
 _WIDEST = 64
@@ -66,8 +66,8 @@ def _bits(element: ir.Type) -> int:
 def _contraction(op: ir.Operation) -> float:
     found = contraction_of(op)
     if _is_in_tiles(op):
-        *tiles, _, _ = found.result
-        return _TILE_CYCLES * found.terms(tiles)
+        # The innermost two are the rows and columns of a tile, one of which is missing where it has one alone.
+        return _TILE_CYCLES * found.terms(found.result[:-2])
     return max(math.prod(found.extents) / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
 
 

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.text.kernel_text import SCRATCH
-from qdialect.lowering.threads.accesses import Access, accesses, bounds
+from qdialect.lowering.threads.accesses import Access, accesses, ops_of
 from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.dependences import is_order_free
 from qdialect.lowering.threads.division import Work
@@ -67,13 +68,18 @@ def analyse(function: ir.Operation) -> KernelFunction:
     """What `function` reads and writes, and how it could be divided."""
     every = accesses(function)
     scratch = _scratch(function)
-    loop_nests = _loop_nests(function, every, scratch)
+    loop_nests = () if _has_own_memory(function) else _loop_nests(function, every, scratch)
     cost = sum(cycles(op) for op in _ops(function))
     is_chained = not is_order_free([access for access in every if access.argument not in scratch])
     kernel = KernelFunction(function, tuple(every), loop_nests, cost, scratch, is_chained)
     if is_chained and not _is_in_order(kernel):
         return KernelFunction(function, tuple(every), (), cost, scratch)
     return kernel
+
+
+def _has_own_memory(function: ir.Operation) -> bool:
+    """Whether `function` makes memory, through which its ops may hand over what is in no access, or calls another."""
+    return any(op.name in ("memref.alloc", "memref.alloca", "func.call") for op in ops_of(function))
 
 
 def _scratch(function: ir.Operation) -> tuple[int, ...]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import MAIN
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.storage import element_bytes
 from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
 
 _SUFFIX = "to be divided"
 

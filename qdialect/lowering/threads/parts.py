@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect._mlir import arith, ir, memref, scf
-from qdialect.lowering.threads.accesses import constant
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.threads.division import Partition
 from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest
 

@@ -12,8 +12,9 @@ from dataclasses import field
 
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.storage import element_bytes
-from qdialect.lowering.threads.accesses import Run, constant
+from qdialect.lowering.threads.accesses import Run
 from qdialect.lowering.threads.loop_nests import KernelFunction
 
 

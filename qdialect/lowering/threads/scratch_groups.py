@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.lowering.threads.accesses import Access, bounds
+from qdialect.lowering.ir.loops import bounds
+from qdialect.lowering.threads.accesses import Access
+
+_WHOLE_WRITES = (
+    *("vector.transfer_write", "vector.store", "memref.store", "memref.copy", "affine.store", "affine.vector_store"),
+)
 
 
 def scratch_groups(tops: Sequence[ir.Operation], touching: Sequence[Access]) -> list[list[ir.Operation]]:
@@ -57,7 +62,7 @@ def _step_back(live: NDArray[np.bool_], access: Access) -> None:
 
 def _writes_all(op: ir.Operation) -> bool:
     """Whether `op` is certain to write every element of its run."""
-    if op.name == "vector.transfer_write" and not _is_whole(op):
+    if op.name not in _WHOLE_WRITES or (op.name == "vector.transfer_write" and not _is_whole(op)):
         return False
     holder = op.parent
     while holder and holder.name != "func.func":

@@ -55,9 +55,9 @@ from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import contraction_of
+from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.lowered import PROGRAM
 from qdialect.lowering.program import KERNEL
-from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.tiling.latency import Chains
 from qdialect.lowering.tiling.matrix_tiles import CONFIGURATION_CYCLES, LEAST_ROWS, ROWS
 from qdialect.lowering.tiling.occupations import LOADS, SHUFFLES, STORES, bits, latency, occupied

@@ -20,8 +20,8 @@ from itertools import pairwise
 from qdialect._mlir import ir, walk
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import functions
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.program import KERNEL
-from qdialect.lowering.threads.accesses import constant
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.lowering.functions import functions
+from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
-from qdialect.lowering.tiling.occupations import LOADS, STORES
+from qdialect.lowering.tiling.occupations import LOADS
 from qdialect.lowering.tiling.tile_traffic import root
 from qdialect.lowering.upstream import load_kernel_dialects, run_passes
 from qdialect.lowering.x86 import building as b
@@ -41,7 +42,10 @@ def simplified(module: ir.Module) -> ir.Module:
 
 def _merge_reads(function: ir.Operation) -> None:
     """Replace what reads the same bytes as an op before it in its block, from a buffer that nothing writes."""
-    written = {root(op.operands[1]) for op in _ops(function) if op.name in STORES}
+    ops = [(op, effects_of(op)) for op in _ops(function)]
+    if not all(effects.is_known for _, effects in ops):
+        return
+    written = {root(op.operands[number]) for op, effects in ops for number in effects.writes}
     for block in _blocks(function):
         known: dict[tuple[object, ...], ir.Operation] = {}
         for op in [op.operation for op in block.operations if op.name in LOADS]:

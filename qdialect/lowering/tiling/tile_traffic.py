@@ -21,16 +21,13 @@ import numpy as np
 
 from qdialect._mlir import ir, walk
 from qdialect.late_dataclass import dataclass
-from qdialect.lowering.threads.accesses import bounds, constant, loop_of
+from qdialect.lowering.ir.loops import bounds, constant, loop_of
+from qdialect.lowering.ir.views import behind, is_view
 from qdialect.lowering.x86.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS
 
 _LINE = 64
 # Positions that are listed; a load that has more covers its buffer.
 _MOST_POSITIONS = 1 << 18
-_VIEWS = (
-    *("memref.cast", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape", "memref.view"),
-    "memref.extract_strided_metadata",
-)
 _CASTS = ("arith.index_cast", "llvm.inttoptr")
 
 
@@ -175,11 +172,8 @@ def _product(op: ir.Operation) -> _Address:
 
 def root(buffer: ir.Value) -> ir.BlockArgument | None:
     """The argument that `buffer` is a view of."""
-    while not isinstance(buffer.owner, ir.Block):
-        if buffer.owner.name not in _VIEWS:
-            return None
-        buffer = buffer.owner.operation.operands[0]
-    return ir.BlockArgument(buffer)
+    found = behind(buffer)
+    return ir.BlockArgument(found) if isinstance(found.owner, ir.Block) else None
 
 
 def _offset(buffer: ir.Value) -> _Address:
@@ -188,7 +182,7 @@ def _offset(buffer: ir.Value) -> _Address:
         return _Address()
     op = buffer.owner.operation
     if op.name != "memref.reinterpret_cast":
-        return _offset(op.operands[0]) if op.name in _VIEWS else _Address()
+        return _offset(op.operands[0]) if is_view(op) else _Address()
     if len(op.operands) > 1:
         return _address(op.operands[1])
     _, offset = ir.MemRefType(op.results[0].type).get_strides_and_offset()

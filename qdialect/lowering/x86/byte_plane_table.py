@@ -20,10 +20,11 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instructions.permutes import VPERMI2B
-from qdialect.lowering.x86.loop_writes import LOOP, keeps
+from qdialect.lowering.x86.loop_writes import keeps
 from qdialect.lowering.x86.number_table import ENTRIES, has_numbers, whole_indices
 from qdialect.lowering.x86.table_gather import Lookup, lookup_of, table_type
 from qdialect.passes.pattern import MatchFailure

@@ -5,8 +5,9 @@ to 0..255 before them is left out, and integers already there lose nothing.  Oth
 meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
 their use as indices of a table of 256 entries.
 
-Where the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, 16 bits hold what matters of
-them: words are packed, added and shifted, half as many instructions as for the integers.
+Where the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, and the sum is proven not to
+wrap, 16 bits hold what matters of them: words are packed, added and shifted, half as many instructions as for the
+integers.
 
 Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
 lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
@@ -25,6 +26,7 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.views import may_meet
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
@@ -33,9 +35,9 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.packs import ADD_WORDS, PACK_BYTES, PACK_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
-from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
+from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import Tile
-from qdialect.lowering.x86.value_range import interval
+from qdialect.lowering.x86.value_range import interval, is_held
 from qdialect.passes.pattern import MatchFailure
 
 _QUARTERS = 4
@@ -192,7 +194,7 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
     if found is None or isinstance(found, MatchFailure):
         return found or MatchFailure("table must have 256 bytes")
     # It is read where bytes are stored, and after the first of them.
-    if not is_unwritten(gather, op) or root(found.table) == root(op.operands[1]):
+    if not is_unwritten(gather, op) or may_meet(found.table, op.operands[1]):
         return MatchFailure("table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
 
@@ -259,14 +261,24 @@ class _Words:
 
 
 def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
-    """What packed words may be computed from, where the target adds and shifts them."""
+    """What packed words may be computed from, where the target adds and shifts them: of a sum that never wraps."""
     shifted = b.defining(integers, "arith.shrsi")
     total = b.defining(shifted.operands[0] if shifted else integers, "arith.addi")
     if total is None or lanes not in ADD_WORDS:
         return None
     (high, rest), shift = total.operands, shifted.operands[1] if shifted else None
+    if not _is_whole_sum(total):
+        return None
     is_short = _is_within(rest, 2**15 - 1) and (shift is None or _is_within(shift, _LONGEST_SHIFT))
     return _Words(high, rest, shift) if is_short else None
+
+
+def _is_whole_sum(total: ir.Operation) -> bool:
+    """Whether 32 bits hold a sum: words saturate where a longer one wraps."""
+    if "overflowFlags" in total.attributes and "nsw" in str(total.attributes["overflowFlags"]):
+        return True
+    (low, high), (least, most) = (interval(operand) for operand in total.operands)
+    return is_held((low + least, high + most), _WORD)
 
 
 def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list[Position]]:

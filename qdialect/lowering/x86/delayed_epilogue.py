@@ -30,14 +30,15 @@ from functools import cached_property
 
 from qdialect._mlir import arith, ir, memref, scf
 from qdialect.late_dataclass import dataclass
-from qdialect.lowering.threads.accesses import Access, bounds
+from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.loops import bounds
+from qdialect.lowering.ir.views import buffer_of, is_view
+from qdialect.lowering.threads.accesses import Access
 from qdialect.lowering.x86 import building as b
 
 TRIPS = "qnn.trips"
 """How often what is inside of an op is computed on average, where the op's bounds do not say it."""
 _LOOP = "scf.for"
-# What may be computed again where the epilogue goes: it depends on indices of loops alone.
-_VIEWS = ("memref.reinterpret_cast", "memref.cast")
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def _body(loop: ir.Operation) -> ir.Block:
 
 
 def _is_pure(op: ir.Operation) -> bool:
-    return op.name.startswith("arith.") or op.name in _VIEWS
+    """Whether `op` may be computed again where the epilogue goes: it depends on indices of loops alone."""
+    return op.name.startswith("arith.") or is_view(op)
 
 
 def _is_once(loop: ir.Operation) -> bool:
@@ -155,7 +157,16 @@ def _epilogue_behind(write: ir.Operation) -> _Epilogue | None:
             return None
         loops.append(_Range(loop, *found))
         ops = [op.operation for op in _body(loop).operations][:-1]
-    return _Epilogue(tuple(loops), tuple(ops)) if loops and not any(len(op.regions) for op in ops) else None
+    # Of other memory than the function's arguments no access is known.
+    is_known = all(not len(op.regions) and _is_of_arguments(op) for op in ops)
+    return _Epilogue(tuple(loops), tuple(ops)) if loops and is_known else None
+
+
+def _is_of_arguments(op: ir.Operation) -> bool:
+    """Whether `op` touches no memory but arguments of its function."""
+    effects = effects_of(op)
+    buffers = (buffer_of(op.operands[number]) for number in (*effects.reads, *effects.writes))
+    return effects.is_known and all(isinstance(one, ir.Value) and isinstance(one.owner, ir.Block) for one in buffers)
 
 
 def _only_loop(ops: Sequence[ir.Operation]) -> ir.Operation | None:

@@ -20,6 +20,7 @@ from typing import ClassVar
 from qdialect._mlir import arith, ir, vector
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import at
+from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.float_sums import AS_FLOATS
@@ -114,10 +115,12 @@ def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping
 
 def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
-    _, offset = ir.MemRefType(read.buffer.type).get_strides_and_offset()
-    # A pair begins at an even byte; what is not known as an offset is odd.
-    is_aligned = offset % _PAIR == 0 and all(stride % _PAIR == 0 for stride in read.strides[:-1])
-    return is_aligned and note_of(read.buffer, PAIR_SUMS_FIT) is not None
+    start, last = start_of(read.buffer), b.index_value(read.indices[-1])
+    # A pair begins at an even byte of the argument; what is not known may be odd.
+    if start is None or last is None or note_of(read.buffer, PAIR_SUMS_FIT) is None:
+        return False
+    steps = (start.constant, last, *start.factors.values(), *read.strides[:-1])
+    return all(step % _PAIR == 0 for step in steps)
 
 
 def _taps_problem(found: NarrowContraction) -> str | None:

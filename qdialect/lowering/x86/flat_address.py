@@ -12,11 +12,11 @@ from operator import mul
 
 from qdialect._mlir import ir, vector
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.views import array_of
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
-_VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 _FARTHEST = 2**31
 """A constant index is of 32 bits."""
 _RUN_TIME = -(2**31)
@@ -86,7 +86,7 @@ def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Val
 
     It is what `buffer` is a view of, where that is flat: no view has to be described at run time then.
     """
-    source, offset = b.looked_through(buffer, *_VIEWS), ir.MemRefType(buffer.type).get_strides_and_offset()[1]
+    source, offset = array_of(buffer), ir.MemRefType(buffer.type).get_strides_and_offset()[1]
     if _is_flat(source.type) and 0 <= offset < _FARTHEST:
         if source not in pointers:
             with _behind(source):

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from qdialect._mlir import arith, ir, memref
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import function_of, ops_named
+from qdialect.lowering.ir.loops import LOOP, constant
+from qdialect.lowering.ir.views import start_of
+from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.text.kernel_text import FLOAT_RUN
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.loop_writes import LOOP
-from qdialect.lowering.x86.memory import note_of
+from qdialect.lowering.x86.memory import Read, note_of
 from qdialect.lowering.x86.narrow_contraction import WORDS, NarrowContraction, factors_of, narrow_contraction
 
 AS_FLOATS = "qnn.as_floats"
@@ -28,6 +29,7 @@ _CARRIED = 3
 _K_GROUP = -4
 """The dimension of the weights that counts K groups, before vectors, lanes and taps."""
 _WORDS = 2
+_WORD_BYTES = 2
 _DEFAULT = 0x1F80
 """The control register: no exceptions, numbers rounded to the nearest, none flushed to zero."""
 
@@ -77,9 +79,24 @@ def _is_exact(found: NarrowContraction, loop: ir.Operation) -> bool:
         return False
     run, terms = ir.IntegerAttr(note).value, math.prod(found.loops.extents[loop] for loop in found.loops.reduced)
     first, last, step = (constant(operand) for operand in list(loop.operands)[:_CARRIED])
+    if not _starts_with_run(weights, run):
+        return False
     is_along = weights.indices[_K_GROUP] == loop.regions[0].blocks[0].arguments[0]
     is_whole = (first, last, step) == (0, run, 1) and b.shape_of(weights.buffer)[_K_GROUP] == run
     return is_along and is_whole and terms == _WORDS
+
+
+def _starts_with_run(weights: Read, run: int) -> bool:
+    """Whether the K groups of each read are one run of the argument: it lies in them row by row, from its start on."""
+    inner = b.shape_of(weights.buffer)[_K_GROUP:]
+    size, start = math.prod(inner[1:]), start_of(weights.buffer)
+    if start is None or weights.strides[_K_GROUP:] != row_major(inner):
+        return False
+    steps = (start.constant, *start.factors.values())
+    whole = run * size
+    return all(step % (_WORD_BYTES * whole) == 0 for step in steps) and all(
+        n % whole == 0 for n in weights.strides[:_K_GROUP]
+    )
 
 
 def _start_at_zero(run: _Run) -> None:

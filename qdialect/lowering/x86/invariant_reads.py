@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from qdialect._mlir import ir
 from qdialect.lowering.functions import ops_named
+from qdialect.lowering.ir.loops import LOOP, inside
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.loop_writes import LOOP, READ, change_problem, inside
+from qdialect.lowering.x86.loop_writes import READ, change_problem
 
 _TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
 """Which may not be computed where the loop has no iteration."""

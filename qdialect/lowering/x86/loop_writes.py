@@ -2,59 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 
 from qdialect._mlir import ir
-from qdialect.lowering.x86 import building as b
+from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.loops import bounds, constant, inside
+from qdialect.lowering.ir.views import buffer_of, may_meet
 
-LOOP, READ = "scf.for", "vector.transfer_read"
-_WRITES = {"vector.transfer_write": 1, "vector.store": 1, "memref.store": 1}
-"""By name: which operand is the memory."""
-_OTHER_WRITES = ("vector.maskedstore", "vector.compressstore", "vector.scatter", "memref.copy")
-_DIALECTS = (
-    *("arith.", "math.", "vector.", "memref.", "scf.", "affine.", "ub.", "builtin.unrealized_conversion_cast"),
-    *("llvm.call_intrinsic", "llvm.extractvalue", "llvm.getelementptr", "llvm.load", "llvm.bitcast"),
-    "llvm.shufflevector",
-)
-"""Ops of all others may write anywhere; the intrinsics are those of instructions that compute."""
-_VIEWS = ("memref.reinterpret_cast", "memref.subview", "memref.cast", "memref.collapse_shape", "memref.expand_shape")
+READ = "vector.transfer_read"
 
 
 def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | None:
-    """Why `what`, which `read` reads in the body of `loop`, may change from one iteration to the next."""
+    """Why `what`, which `read` reads in the body of `loop`, may change in it, or may not be read before it."""
     if any(_is_inside(value, loop) for value in read.operands):
         return f"must have a {what} that its loop does not change"
-    ops = list(inside(loop))
-    written = [_written(op) for op in ops]
-    if any(memory and _base(memory) == _base(read.operands[0]) for memory in written):
-        return f"must not be in a loop that writes where the {what} is read"
-    unknown = next((op.name for op in ops if _may_write_anywhere(op)), None)
-    return f"must not be in a loop with '{unknown}', which may write where the {what} is read" if unknown else None
+    memory = read.operands[0]
+    for op in inside(loop):
+        effects = effects_of(op)
+        if not effects.is_known:
+            return f"must not be in a loop with '{op.name}', which may write where the {what} is read"
+        if any(may_meet(op.operands[number], memory) for number in effects.writes):
+            return f"must not be in a loop that writes where the {what} is read"
+    is_read = _is_sure(read) or bool((found := bounds(loop)) and found[2])
+    return None if is_read else f"must be in a loop that has an iteration, or have a {what} at a place that there is"
 
 
 def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
     """Whether `loop` neither writes nor makes `memory`."""
-    ops = list(inside(loop))
-    written = [found for op in ops if (found := _written(op))]
     owner = memory.owner
-    is_made_inside = not isinstance(owner, ir.Block) and owner.operation in ops
-    is_written = any(_base(one) == _base(memory) for one in written) or any(_may_write_anywhere(op) for op in ops)
-    return not is_made_inside and not is_written
+    for op in inside(loop):
+        effects = effects_of(op)
+        is_made_here = not isinstance(owner, ir.Block) and owner.operation == op
+        if is_made_here or not effects.is_known:
+            return False
+        if any(may_meet(op.operands[number], memory) for number in effects.writes):
+            return False
+    return True
 
 
 def writes_to(loop: ir.Operation, memory: ir.Value) -> bool:
     """Whether `loop` is known to write to the buffer that `memory` is a view of."""
-    written = [_written(op) for op in inside(loop)]
-    return any(one and _base(one) == _base(memory) for one in written)
-
-
-def inside(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops in the regions of `op`, and in theirs."""
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                yield child.operation
-                yield from inside(child.operation)
+    buffer = buffer_of(memory)
+    written = (op.operands[number] for op in inside(loop) for number in effects_of(op).writes)
+    return buffer is not None and any(buffer_of(one) == buffer for one in written)
 
 
 def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
@@ -65,15 +55,12 @@ def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
     return owner.parent is not None and owner.parent.operation == loop
 
 
-def _written(op: ir.Operation) -> ir.Value | None:
-    """The memory that `op` writes; None where it is none, or not known."""
-    return op.operands[_WRITES[op.name]] if op.name in _WRITES else None
-
-
-def _may_write_anywhere(op: ir.Operation) -> bool:
-    return op.name in _OTHER_WRITES or not op.name.startswith(_DIALECTS)
-
-
-def _base(memory: ir.Value) -> ir.Value:
-    """What `memory` is a view of."""
-    return b.looked_through(memory, *_VIEWS)
+def _is_sure(read: ir.Operation) -> bool:
+    """Whether a read of one number is of one that its buffer has."""
+    type_ = read.operands[0].type
+    if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
+        return False
+    indices = [constant(value) for value in list(read.operands)[1 : 1 + type_.rank]]
+    sizes = zip(indices, type_.shape, strict=True)
+    is_number = math.prod(ir.VectorType(read.results[0].type).shape) == 1
+    return is_number and all(index is not None and 0 <= index < size for index, size in sizes)

@@ -6,23 +6,14 @@ from collections.abc import Sequence
 
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.effects import only_reads
+from qdialect.lowering.ir.views import array_of
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.flat_address import FlatAddress, flat_address
 from qdialect.passes.pattern import MatchFailure
 
 _BYTE = 8
-_PURE_DIALECTS = ("affine", "arith", "math", "index", "ub")
-_READING_OPS = (
-    *("vector.transfer_read", "vector.load", "vector.gather", "vector.maskedload", "vector.expandload"),
-    *("vector.broadcast", "vector.shape_cast", "vector.bitcast", "vector.shuffle", "vector.contract"),
-    *("vector.extract", "vector.insert", "vector.extract_strided_slice", "vector.insert_strided_slice"),
-    *("memref.load", "memref.prefetch", "memref.reinterpret_cast", "memref.cast", "memref.subview"),
-    *("memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.extract_strided_metadata"),
-    *("builtin.unrealized_conversion_cast", "llvm.extractvalue", "llvm.getelementptr", "llvm.load"),
-    *("llvm.bitcast", "llvm.shufflevector"),
-)
-_VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
 
 
 @dataclass(frozen=True)
@@ -90,14 +81,9 @@ def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | N
     return None
 
 
-def root(buffer: ir.Value) -> ir.Value:
-    """The buffer that `buffer` is a view of."""
-    return b.looked_through(buffer, *_VIEWS)
-
-
 def note_of(buffer: ir.Value, name: str) -> ir.Attribute | None:
-    """What an argument of a function says by the attribute `name` of the buffer that `buffer` is a view of."""
-    source = root(buffer)
+    """What an argument of a function says by the attribute `name` of the elements that `buffer` shows."""
+    source = array_of(buffer)
     if not isinstance(source.owner, ir.Block):
         return None
     function = source.owner.owner
@@ -131,13 +117,7 @@ def is_unwritten(first: ir.Operation, last: ir.Operation) -> bool:
     for op in first.block.operations:
         if op.operation == last:
             return is_between
-        if is_between and not _only_reads(op.operation):
+        if is_between and not only_reads(op.operation):
             return False
         is_between = is_between or op.operation == first
     return False
-
-
-def _only_reads(op: ir.Operation) -> bool:
-    if op.name.split(".")[0] in _PURE_DIALECTS or op.name in _READING_OPS:
-        return True
-    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith("llvm.x86.")

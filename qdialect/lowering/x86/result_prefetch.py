@@ -19,11 +19,10 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.lowering.functions import ops_named
+from qdialect.lowering.ir.loops import LOOP, bounds
+from qdialect.lowering.ir.views import array_of
 from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.loop_writes import LOOP
-from qdialect.lowering.x86.memory import root
 from qdialect.lowering.x86.prefetch import FEW_STEPS, FIRST_LEVEL, LINE, prefetch
 from qdialect.target.machine import Machine
 
@@ -36,7 +35,7 @@ def fetch_results(module: ir.Module, machine: Machine) -> None:
     """Prefetch what tiles of products write, in place, where that comes from behind the second level."""
     for write in ops_named(module, _WRITE):
         loop = _loop_of_products(write)
-        is_far = _bytes(root(write.operands[1])) * _NEAR_SHARE > machine.l2_bytes
+        is_far = _bytes(array_of(write.operands[1])) * _NEAR_SHARE > machine.l2_bytes
         if loop is not None and is_far and _is_known(write):
             with ir.InsertionPoint(loop), write.location:
                 _fetch(write)

@@ -25,10 +25,11 @@ from typing import ClassVar
 
 from qdialect._mlir import arith, ir, math, scf, vector
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.float_lanes import LANES, as_integer, bits_of, every, folded, splat
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.x86.loop_writes import LOOP, READ, change_problem, writes_to
+from qdialect.lowering.x86.loop_writes import READ, change_problem, writes_to
 from qdialect.passes.pattern import MatchFailure
 
 _INSTRUCTIONS = 8

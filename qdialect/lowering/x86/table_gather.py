@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
+from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.passes.pattern import MatchFailure
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect._mlir import arith, ir
-from qdialect.lowering.threads.accesses import bounds
+from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.tiles import TileMemory
 from qdialect.lowering.x86.prefetch import FIRST_LEVEL, SECOND_LEVEL, prefetch

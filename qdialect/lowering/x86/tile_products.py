@@ -28,8 +28,8 @@ import numpy as np
 from qdialect._mlir import arith, ir, scf
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import Point, at
+from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.memory.strides import static_strides
-from qdialect.lowering.threads.accesses import bounds
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.delayed_epilogue import TRIPS
 from qdialect.lowering.x86.instructions.tiles import TileMemory, TileRegisters

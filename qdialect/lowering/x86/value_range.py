@@ -17,6 +17,8 @@ Interval = tuple[int, int]
 _DEPTH = 12
 _ARRAY_BITS = (8, 16, 32, 64)
 """Of integers whose constants NumPy reads as signed; it reads an i1 as 0 or 1, where true is -1."""
+_F32_BITS = 24
+"""Of the significand."""
 _SAME_ELEMENTS = ("vector.broadcast", "vector.shape_cast", "vector.extract", "vector.transpose")
 
 
@@ -45,7 +47,52 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
         return _union(*(interval(operand, depth) for operand in list(op.operands)[1:]))
     if op.name in _BINARY:
         return _BINARY[op.name](*(interval(operand, depth) for operand in op.operands))
-    return None
+    return _of_arithmetic(op, depth)
+
+
+def _of_arithmetic(op: ir.Operation, depth: int) -> Interval | None:
+    """Of what wraps where its type does not hold it."""
+    if op.name in _ARITHMETIC:
+        found = _ARITHMETIC[op.name](*(interval(operand, depth) for operand in op.operands))
+        return found if is_held(found, b.integer_bits(op.results[0].type)) else None
+    if op.name in _SHIFTS:
+        return _shifted(op, depth)
+    if op.name == "arith.trunci":
+        return _narrowed(op, depth)
+    return _of_float(op) if op.name == "arith.fptosi" else None
+
+
+def is_held(found: Interval, bits: int) -> bool:
+    """Whether integers of so many bits, read as signed, hold all of an interval."""
+    return -(2 ** (bits - 1)) <= found[0] and found[1] < 2 ** (bits - 1)
+
+
+def _shifted(op: ir.Operation, depth: int) -> Interval | None:
+    (low, high), (shift, most) = (interval(operand, depth) for operand in op.operands)
+    is_known = 0 <= shift == most < b.integer_bits(op.operands[0].type) and (op.name == _SIGNED_SHIFT or low >= 0)
+    return (low >> shift, high >> shift) if is_known else None
+
+
+def _narrowed(op: ir.Operation, depth: int) -> Interval | None:
+    """What is left of wide integers; bits from the middle are the same, whatever a shift has filled in above them."""
+    wide, bits = op.operands[0], b.integer_bits(op.results[0].type)
+    shift = next((one for name in _SHIFTS if (one := b.defining(wide, name))), None)
+    low, high = interval(wide, depth)
+    if shift is not None and depth:
+        (first, last), (count, most) = (interval(operand, depth - 1) for operand in shift.operands)
+        if 0 <= count == most <= b.integer_bits(wide.type) - bits:
+            low, high = first >> count, last >> count
+    return (low, high) if is_held((low, high), bits) else None
+
+
+def _of_float(op: ir.Operation) -> Interval | None:
+    """What integers can be converted from numbers of a type: others than these have no value as integers."""
+    type_ = op.operands[0].type
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    if not isinstance(element, ir.F32Type):
+        return None
+    bits = b.integer_bits(op.results[0].type)
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 2 ** max(bits - 1 - _F32_BITS, 0)
 
 
 def _of_read(op: ir.Operation) -> Interval | None:
@@ -100,6 +147,18 @@ def _max_unsigned(one: Interval, other: Interval) -> Interval | None:
     return _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None
 
 
+def _product(one: Interval, other: Interval) -> Interval:
+    corners = [a * c for a in one for c in other]
+    return min(corners), max(corners)
+
+
+_SIGNED_SHIFT = "arith.shrsi"
+_SHIFTS = (_SIGNED_SHIFT, "arith.shrui")
+_ARITHMETIC: dict[str, Callable[[Interval, Interval], Interval]] = {
+    "arith.addi": lambda one, other: (one[0] + other[0], one[1] + other[1]),
+    "arith.subi": lambda one, other: (one[0] - other[1], one[1] - other[0]),
+    "arith.muli": _product,
+}
 _BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "arith.maxsi": _max_signed,
     "arith.minsi": _min_signed,

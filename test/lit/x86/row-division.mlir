@@ -103,18 +103,18 @@ func.func @divisor_written_in_a_nested_loop(%x: memref<64xf32>, %by: memref<1xf3
 // CHECK-LABEL: func.func @written_under_a_mask(
 // CHECK-NOT: scf.if
 // CHECK: arith.divf
-func.func @written_under_a_mask(%x: memref<64xf32>, %by: memref<1xf32>, %y: memref<64xf32>, %mask: vector<16xi1>) {
+func.func @written_under_a_mask(%x: memref<64xf32>, %by: memref<64xf32>, %mask: vector<16xi1>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c16 = arith.constant 16 : index
   %c64 = arith.constant 64 : index
   scf.for %j = %c0 to %c64 step %c16 {
-    %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<1xf32>, vector<1xf32>
+    %d = vector.transfer_read %by[%c0], %zero {in_bounds = [true]} : memref<64xf32>, vector<1xf32>
     %b = vector.broadcast %d : vector<1xf32> to vector<16xf32>
     %a = vector.transfer_read %x[%j], %zero {in_bounds = [true]} : memref<64xf32>, vector<16xf32>
-    // expected-remark @below {{[row-division] 'arith.divf' must not be in a loop with 'vector.maskedstore', which may write where the divisor is read}}
+    // expected-remark @below {{[row-division] 'arith.divf' must not be in a loop that writes where the divisor is read}}
     %q = arith.divf %a, %b : vector<16xf32>
-    vector.maskedstore %y[%j], %mask, %q : memref<64xf32>, vector<16xi1>, vector<16xf32>
+    vector.maskedstore %by[%j], %mask, %q : memref<64xf32>, vector<16xi1>, vector<16xf32>
   }
   return
 }

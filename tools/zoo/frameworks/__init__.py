@@ -11,6 +11,8 @@ from tools.zoo.frameworks.runner import Array, Runner
 # Suffix: the framework whose model it is, and the engines that are timed on it, each a module here.
 OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
 TIMED = {".onnx": ("onnx_runtime", "open_vino"), ".tflite": ("litert", "open_vino"), ".pt2": ("pytorch",)}
+# Suffix: whose arithmetic results are compared in, where the default of a divided model is another.
+PROFILES = {".tflite": "tflite"}
 
 
 def load(name: str, path: str) -> Runner:

@@ -56,7 +56,7 @@ def on_range(data: Array, axes: tuple[int, ...], *, is_asymmetric: bool) -> Arra
     at_low, at_high = -128 - low / scale, 127 - high / scale
     is_low = 128 + np.abs(low / scale) < 127 + np.abs(high / scale)
     zero_point = np.clip(away(np.where(is_low, at_low, at_high)), -128, 127)
-    return (np.clip(away(data / scale + zero_point), -128, 127) - zero_point) * scale
+    return (np.clip(away(data / scale) + zero_point, -128, 127) - zero_point) * scale
 
 
 def away(exact: Array) -> Array:

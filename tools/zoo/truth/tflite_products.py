@@ -54,7 +54,7 @@ def _pads(padding: int, size: Sequence[int], window: Sequence[int], strides: Seq
 
 def _conv_2d(node: Node) -> tuple[Array, ...]:
     return _convolved(
-        node, tflite.Conv2DOptions, node[1].transpose(0, 3, 1, 2), is_single=len(node.tensor(1).scales) == 1
+        node, tflite.Conv2DOptions, node[1].transpose(0, 3, 1, 2), is_single=len(set(node.tensor(1).scales)) == 1
     )
 
 

@@ -115,7 +115,8 @@ def _framework(path: Path) -> Runner:
 
 
 def _ours(path: Path) -> Runner:
-    executable = qdialect.compile(path, fallback="framework", cache=False)
+    profile = frameworks.PROFILES.get(path.suffix, "")
+    executable = qdialect.compile(path, profile=profile, fallback="framework", cache=False)
 
     def run(inputs: Sequence[Array]) -> list[Array]:
         found = executable(*inputs)

@@ -211,9 +211,14 @@ def _multi_head_attention(call: Call) -> tuple[Tensor, ...]:
     widths = [_width(shape, heads, index) for index, shape in enumerate(shapes)]
     _check_rows(shapes, heads)
     scores = (shapes[0][0], heads, shapes[0][1], cache.length + _length(shapes[1]))
-    is_causal = call.flag("unidirectional", 0)
+    is_causal, own = call.flag("unidirectional", 0), _length(shapes[1])
+    # ONNX Runtime's kernels place the queries among other numbers of keys in several ways.
+    holds = not is_causal or shapes[0][1] == own
+    require(holds, f"unidirectional must be 0 where {shapes[0][1]} queries have {own} keys")
     how = Attention(_scale(call, widths[0] // heads), is_causal, earlier=cache.length)
     parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
+    # Keys and values that are split into heads have their biases by then.
+    parts = [part if len(shape) == 3 else _kept for part, shape in zip(parts, shapes, strict=True)]
     return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores), cache)
 
 
@@ -252,8 +257,7 @@ def _with_biases(call: Call, widths: Sequence[int]) -> list[Callable[[Emitter, i
 def _constant_added(entries: Array) -> Callable[[Emitter, ir.Value], ir.Value]:
     def add(emitter: Emitter, value: ir.Value) -> ir.Value:
         shape = tuple(ir.RankedTensorType(value.type).shape)
-        spread = entries if len(shape) == 3 else entries.reshape(shape[1], 1, shape[3])
-        return F32Builder(emitter, shape)("addf", value, emitter.constant(spread))
+        return F32Builder(emitter, shape)("addf", value, emitter.constant(entries))
 
     return add
 
@@ -278,6 +282,8 @@ def _standard_attention(call: Call) -> tuple[Tensor, ...]:
     holds = query[0] == key[0] == value[0] and query[3] == key[3] and key[1:3] == value[1:3] and query[1] % key[1] == 0
     require(holds, f"keys and values must fit the queries, but got {list(query)}, {list(key)} and {list(value)}")
     is_causal, softcap = call.flag("is_causal", 0), softcap_of(call)
+    holds = not is_causal or not cache.length or query[2] == key[2]
+    require(holds, f"is_causal must be 0 where {query[2]} queries have {key[2]} keys behind those of a cache")
     how = Attention(_scale(call, query[3]), is_causal, softcap, cache.length)
     scores = (*query[:3], cache.length + key[2])
     biases, counted = _masks(call, scores)

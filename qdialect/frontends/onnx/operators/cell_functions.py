@@ -59,26 +59,37 @@ class CellFunction:
 def cell_functions(call: Call, defaults: Sequence[CellActivation], directions: int) -> list[CellFunction]:
     """The functions of all directions, one after the other; raises `UnsupportedError`.
 
-    The lists of parameters are used up by the functions that take them, in order.
+    The lists of parameters are used up by the functions that take them, in order; one that is given has all of them.
     """
     names: Sequence[str] = call.attribute("activations", [""])
     if not any(names):
         return [CellFunction(one, CELL_FUNCTIONS[one]) for one in defaults] * directions
     count = len(defaults) * directions
     require(len(names) == count, f"activations must have {count} entries, but got {len(names)}")
-    parameters = [iter(_given(call, name)) for name in ("activation_alpha", "activation_beta")]
+    parameters = [_Parameters(call, name) for name in ("activation_alpha", "activation_beta")]
     return [_function(name, parameters) for name in names]
 
 
-def _given(call: Call, name: str) -> Sequence[float]:
-    return call.attribute(name, [0.0]) if name in call.node.attributes else ()
+class _Parameters:
+    """A list of parameters that functions use up."""
+
+    def __init__(self, call: Call, name: str) -> None:
+        self._name = name
+        self._is_given = name in call.node.attributes
+        self._left: Iterator[float] = iter(call.attribute(name, [0.0]) if self._is_given else ())
+
+    def next(self, default: float | None) -> float | None:
+        """The next one; `default` without a list."""
+        found = next(self._left, None)
+        require(found is not None or not self._is_given, f"{self._name} must have an entry for each function with one")
+        return default if found is None else found
 
 
-def _function(name: str, parameters: Sequence[Iterator[float]]) -> CellFunction:
+def _function(name: str, parameters: Sequence[_Parameters]) -> CellFunction:
     found = _FUNCTIONS.get(name.lower())
     require(found is not None, f"activations must be functions of ONNX's recurrent operators, but got {name}")
     assert found is not None
-    values = [next(given, default) for given, default in zip(parameters, found.defaults, strict=False)]
+    values = [given.next(default) for given, default in zip(parameters, found.defaults, strict=False)]
     require(None not in values, f"{name} must have an activation_alpha and an activation_beta")
     activation = CellActivation(name.lower()) if name.lower() in set(CellActivation) else None
     return CellFunction(activation, found.build(*values))

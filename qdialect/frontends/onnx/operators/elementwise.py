@@ -48,7 +48,8 @@ from qdialect.quant_math import (
 )
 from qdialect.quant_math.expressions import Expression, Input
 
-_OFFSET = 128
+OFFSET = 128
+"""From i8 to the ui8 that stand for the same."""
 _FLOAT = 1
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
@@ -99,9 +100,9 @@ class Binary(Pointwise):
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
             if is_shifted:
-                operands = [_shifted(emitter, operand, "ui8") for operand in operands]
+                operands = [shifted(emitter, operand, "ui8") for operand in operands]
             built = emitter.build(op_class, *operands, element=result.element, **attributes, **arithmetic)
-            return _shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
+            return shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -130,13 +131,13 @@ class Binary(Pointwise):
 
 def _unsigned(of: QuantizedTensorType) -> QuantizedTensorType:
     """Of the ui8 that stand for the same as i8 with the parameters `of`."""
-    return QuantizedTensorType.full_range(ORT, "ui8", of.scale, of.zero_point + _OFFSET)
+    return QuantizedTensorType.full_range(ORT, "ui8", of.scale, of.zero_point + OFFSET)
 
 
-def _shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
+def shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
     bits = values if element_of(values.type) == "i8" else emitter.convert("tensor.bitcast", values, "i8")
-    highest = emitter.broadcast(emitter.constant(np.array(-_OFFSET, np.int8)), shape_of(values.type))
+    highest = emitter.broadcast(emitter.constant(np.array(-OFFSET, np.int8)), shape_of(values.type))
     flipped = emitter.upstream("arith.xori", "i8", bits, highest)
     return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 

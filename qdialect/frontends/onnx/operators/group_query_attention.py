@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,9 +53,10 @@ def _group_query_attention(call: Call) -> tuple[Tensor, ...]:
     scores = (batch, heads, steps, total)
     biases = [] if call.optional(10) is None else [float_bias(call, call.f32(10), 10, scores)]
     window = _window(window_size, steps, earlier) if lengths is None else None
-    seen = None if lengths is None else lengths.seen(call, scores, is_causal, window_size)
     scale = call.attribute("scale", 0.0) or 1 / math.sqrt(width)
-    how = Attention(scale, is_causal and seen is None, softcap_of(call), earlier)
+    how = Attention(scale, is_causal, softcap_of(call), earlier)
+    seen = None if lengths is None else lengths.seen(call, scores, how, window_size)
+    how = replace(how, is_causal=is_causal and seen is None)
 
     def emit(emitter: Emitter) -> Emitted:
         q = emitter.to_channels_first(queries)
@@ -176,8 +178,11 @@ class _Lengths:
         found = gathered(call.plan, call.name, Computed(lines.shape, lines), indices, 0)
         return value_of_tensor(call, found)
 
-    def seen(self, call: Call, scores: Shape, is_causal: bool, window: int) -> Value:
-        """Which keys a query sees, [B, 1, S, L]."""
+    def seen(self, call: Call, scores: Shape, how: Attention, window: int) -> Value:
+        """Which keys a query sees, [B, 1, S, L].
+
+        A query of the padding stands where the last token does for ONNX Runtime's kernel of scores with a bound.
+        """
         batch, _, steps, length = scores
         spread = [
             move_value(call.plan, call.name, one, Reshaping((batch, 1, 1, 1)), None)
@@ -188,9 +193,12 @@ class _Lengths:
 
         def is_seen(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
             total, earlier, key, query = operands
-            distance = s.op("arith.subi", s.op("arith.addi", earlier, query), key)
+            position = s.op("arith.addi", earlier, query)
+            if how.softcap:
+                position = s.op("arith.minsi", position, s.op("arith.subi", total, 1))
+            distance = s.op("arith.subi", position, key)
             seen = s.compare("lt", key, total)
-            if is_causal:
+            if how.is_causal:
                 seen = s.op("arith.andi", seen, s.compare("ge", distance, 0))
             if window >= 0:
                 seen = s.op("arith.andi", seen, s.compare("lt", distance, window))

@@ -21,13 +21,14 @@ from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.normalization import affine, centred, group_normalized, mean_of, normalized
 from qdialect.frontends.planning.tensors import Computed, Tensor, stored_axis
 from qdialect.quant_math import activations
+from qdialect.quant_math.expressions import Input
 
 _EPSILON = 1e-5
 _SKIP_EPSILON = 1e-12
 _BY_CHANNEL = 21
 """From this operator set on GroupNormalization has scales by channel; before, by group."""
-# Where a norm is 0, all numbers are: any divisor gives 0.
-_SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
+_QUOTIENT = Input(1).where_positive(Input(0) / Input(1), Input(1) * 0.0)
+"""x / norm; 0 where the norm is 0, which squares that are lost make it too."""
 
 
 @imports_f32("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
@@ -167,7 +168,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
 
 @imports_f32("LpNormalization")
 def _lp_normalization(call: Call) -> Computed:
-    """``x / sum(|x|)`` or ``x / sqrt(sum(x^2))`` along an axis; zeros stay zeros."""
+    """``x / sum(|x|)`` or ``x / sqrt(sum(x^2))`` along an axis; zeros where that is zero."""
     call.count(1)
     shape = call.f32(0).shape
     axis, order = axis_of(call, -1, len(shape)), call.attribute("p", 2)
@@ -179,6 +180,7 @@ def _lp_normalization(call: Call) -> Computed:
         total = reduced(emitter, F32SumOp, parts, (axis,))
         row = F32Builder(emitter, shape_of(total.type))
         norm = total if order == 1 else row("sqrt", total)
-        return s("divf", value, row("maximumf", norm, _SMALLEST))
+        wide = emitter.broadcast(norm, shape)
+        return emitter.expression(_QUOTIENT, value, wide)
 
     return computed(call, shape, (0,), build)

@@ -210,7 +210,9 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
         except UnsupportedError as error:
             has_f32 = any(isinstance(tensor, Computed) for tensor in call.inputs)
             return f32(call) if has_f32 else _unless_refused(error, lambda: f32(call))
-        return Computable(qdq_group.shape, qdq_group, call, f32) if isinstance(qdq_group, F32Tensor) else qdq_group
+        if isinstance(qdq_group, Quantized) or not isinstance(qdq_group, F32Tensor):
+            return qdq_group
+        return Computable(qdq_group.shape, qdq_group, call, f32)
 
     return plan
 

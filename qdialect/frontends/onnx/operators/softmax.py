@@ -10,6 +10,7 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.float_groups import GroupKernel
+from qdialect.frontends.onnx.operators.elementwise import OFFSET, shifted
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -31,11 +32,13 @@ class Shares(F32Tensor):
     source: Quantized
     axis: int
     is_flat: bool
+    kernel: GroupKernel
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+        is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
 
         def emit(emitter: Emitter) -> Emitted:
@@ -43,14 +46,14 @@ class Shares(F32Tensor):
             shares = emitter.build(
                 SoftmaxOp,
                 emitter.reshape(data, flat) if self.is_flat else data,
-                element=to.element,
+                element="ui8" if is_shifted else to.element,
                 axis=1 if self.is_flat else self.axis,
                 input_scale=before.scale,
                 output_scale=to.scale,
-                output_zero_point=to.zero_point,
+                output_zero_point=to.zero_point + (OFFSET if is_shifted else 0),
                 arithmetic=SoftmaxArithmetic.ORT_TABLE,
             )
-            return emitter.reshape(shares, self.shape), False
+            return emitter.reshape(shifted(emitter, shares, "i8") if is_shifted else shares, self.shape), False
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -83,7 +86,7 @@ def _softmax(call: Call) -> Tensor:
     axis = _axis(call, len(source.shape), call.node.version)
     if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
         return NoShares(source.shape, source.quantized_values.element, call.kernel)
-    return _shares(_dequantized(call), axis, call.node.version)
+    return _shares(call, _dequantized(call), axis, call.node.version)
 
 
 @imports("com.microsoft.QLinearSoftmax")
@@ -96,7 +99,7 @@ def _qlinear_softmax(call: Call) -> Tensor:
         shares = NoShares(value.shape, value.element, call.kernel)
         return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
     source = dequantized(_with_limited_scale(call), 0, 1, 0)
-    qdq_group = _shares(source, axis, version)
+    qdq_group = _shares(call, source, axis, version)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
@@ -123,10 +126,11 @@ def _limited(scale: float) -> float:
 
 
 def _axis(call: Call, rank: int, version: int) -> int:
-    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS else -1)
+    # ONNX Runtime's own operator has one default.
+    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     return axis % rank
 
 
-def _shares(source: Quantized, axis: int, version: int) -> Shares:
-    return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1)
+def _shares(call: Call, source: Quantized, axis: int, version: int) -> Shares:
+    return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1, call.kernel)

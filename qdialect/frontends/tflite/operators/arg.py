@@ -42,9 +42,10 @@ def _arg(operator: Operator) -> Emission:
 
 def _output_type(operator: Operator) -> str:
     """The option decides, whatever the file says of the tensor."""
-    is_max = operator.kind == "ARG_MAX"
-    table = tflite.ArgMaxOptions if is_max else tflite.ArgMinOptions
-    kind = read_options(operator, table, lambda options: options.OutputType())
+    if operator.kind == "ARG_MAX":
+        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
+    else:
+        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
     wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind)
     require(wanted is not None, f"output type must be i32 or i64, but got {kind}")
     assert wanted is not None

@@ -110,7 +110,7 @@ Pair = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 _PAIRS: dict[str, Pair] = {
     "ADD": lambda s, lhs, rhs: s("addf", lhs, rhs),
     "DIV": lambda s, lhs, rhs: s("divf", lhs, rhs),
-    "FLOOR_DIV": lambda s, lhs, rhs: s("floor", s("divf", lhs, rhs)),
+    "FLOOR_DIV": lambda s, lhs, rhs: s.emitter.expression(torch_activations.floor_of_quotient, lhs, rhs),
     "MAXIMUM": lambda s, lhs, rhs: s("maximumf", lhs, rhs),
     "MINIMUM": lambda s, lhs, rhs: s("minimumf", lhs, rhs),
     "MUL": lambda s, lhs, rhs: s("mulf", lhs, rhs),

@@ -8,11 +8,10 @@ import numpy as np
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import CumSumOp, DynamicGatherOp, DynamicScatterOp, RankOp
+from qdialect.dialect import CumSumOp, DynamicGatherOp, TopKOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
@@ -52,8 +51,7 @@ def _top_k(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> list[ir.Value]:
         value = emitter.reshape(emitter.value(data), (rows, extent))
-        ranks = emitter.build(RankOp, _keys(emitter, value, data), element="i64", axis=1)
-        first = take_slices(emitter, _inverse(emitter, ranks, rows, extent), (Slice(0, 1, rows), Slice(0, 1, k)))
+        first = emitter.build(TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
         s = Arithmetic(emitter)
         at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
         flat = emitter.reshape(value, (rows * extent,))
@@ -73,16 +71,6 @@ def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:
         return s.resize(s.convert("tensor.bitcast", value, "i8") if data.element == "ui8" else value, "i32")
     bits = s.convert("arith.bitcast", s.op("arith.addf", value, 0.0), "i32")
     return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
-
-
-def _inverse(emitter: Emitter, ranks: ir.Value, rows: int, extent: int) -> ir.Value:
-    """i64 [rows, extent]: where the element of each rank stands in its row."""
-    s = Arithmetic(emitter)
-    at = emitter.reshape(s.op("arith.addi", ranks, emitter.constant(_starts(rows, extent, extent))), (rows * extent,))
-    along = np.tile(np.arange(extent, dtype=np.int64), rows)
-    zeros = emitter.constant(np.zeros(rows * extent, np.int64))
-    written = emitter.build(DynamicScatterOp, zeros, at, emitter.constant(along), element="i64")
-    return emitter.reshape(written, (rows, extent))
 
 
 def _starts(rows: int, extent: int, width: int) -> Array:

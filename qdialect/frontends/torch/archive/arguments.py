@@ -7,7 +7,7 @@ from typing import Any
 
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.weights import dtype_name
-from qdialect.frontends.torch.model import Ref
+from qdialect.frontends.torch.model import Graph, Ref
 from qdialect.frontends.torch.schemas import element_of
 from qdialect.frontends.torch.symbols import Number
 
@@ -15,22 +15,26 @@ Known = Callable[[Field], str]
 """The name of a tensor; refuses one that is not defined before."""
 NumberOf = Callable[[Field], Number]
 """What a number with a name stands for."""
+GraphOf = Callable[[Field], Graph]
+"""A graph that an operator runs."""
 
 _FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _LAYOUTS = {7: "strided"}
 
 
-def argument_of(argument: Field, known: Known, number_of: NumberOf) -> Any:
-    """A `Ref`, `Element`, number, string, None or tuple of these, as the arguments of a `Node`.
+def argument_of(argument: Field, known: Known, number_of: NumberOf, graph_of: GraphOf) -> Any:
+    """A `Ref`, `Element`, number, string, None, `Graph` or tuple of these, as the arguments of a `Node`.
 
-    Subgraphs, objects, operators and complex numbers are strings that say what they are: no operator that the front end
-    knows takes them.  Raises `ImportModelError` for what the schema of the format does not have.
+    Objects, operators and complex numbers are strings that say what they are: no operator that the front end knows
+    takes them.  Raises `ImportModelError` for what the schema of the format does not have.
     """
     kind, value = argument.union()
     if kind in _SCALARS:
         return _SCALARS[kind](value)
     if kind in _LISTS:
         return tuple(_SCALARS[_LISTS[kind]](part) for part in value.items())
+    if kind == "as_graph":
+        return graph_of(value["graph"])
     if kind == "as_tensor":
         return Ref(known(value["name"]))
     if kind == "as_tensors":

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import Any
+
+import numpy as np
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
@@ -12,8 +15,8 @@ from qdialect.frontends.extents import Extents
 from qdialect.frontends.torch.archive.arguments import argument_of
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import Members
-from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name
-from qdialect.frontends.torch.inplace import functional
+from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name, part_of
+from qdialect.frontends.torch.inplace import graph_of
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
 from qdialect.frontends.torch.sizes import Range, extent_of, number, open_shape, sizes_of
@@ -24,6 +27,10 @@ _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
 _VERSION = 8
 _PREFIX = "torch.ops."
+_MAX_DEPTH = 8
+_HIGHER_ORDER = "higher_order."
+_PART_OPERANDS = 2
+_PART = "export.access_subclass_inner_tensor.default"
 _CONSTANTS = {
     "parameter": "parameter_name",
     "buffer": "buffer_name",
@@ -101,8 +108,15 @@ class _Reader:
     graph: Field
     sizes: Mapping[str, int]
     """Of each symbol."""
+    depth: int = 0
+    """How many graphs this one lies in."""
     defined: set[str] = field(default_factory=set[str])
     nodes: list[Node] = field(default_factory=list[Node])
+    constants: dict[str, Array] = field(default_factory=dict[str, Array])
+    wrapped: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Constants that are made of others."""
+    targets: dict[str, str] = field(default_factory=dict[str, str])
+    """What the program calls the constants by their names in the graph."""
 
     def __post_init__(self) -> None:
         self.tensors: Mapping[str, Field] = dict(self.graph["tensor_values"].entries())
@@ -110,65 +124,124 @@ class _Reader:
         self.numbers = {name: held for part in parts if part is not None for name, held in part.entries()}
 
     def run(self, signature: Field) -> Graph:
-        constants: dict[str, Array] = {}
         inputs: list[Interface] = []
         for spec in signature["input_specs"].items():
-            self._input(spec, inputs, constants)
-        for spec in signature["output_specs"].items():
-            _check_output(spec)
+            self._input(spec, inputs, self.constants)
         for node in self.graph["nodes"].items():
-            self._node(node)
-        outputs = tuple(self._output(one) for one in self.graph["outputs"].items() if one.union()[0] != "as_none")
-        pure, results = functional(self.nodes, outputs)
-        return Graph(pure, tuple(inputs), results, constants)
+            self.node(node)
+        buffers = {target: name for name, target in self.targets.items()}
+        written: dict[str, str] = {}
+        outputs: list[str] = []
+        results = list(self.graph["outputs"].items())
+        specs = list(signature["output_specs"].items())
+        if len(specs) != len(results):
+            signature["output_specs"].refuse(f"must have an entry for each of {len(results)} outputs, not {len(specs)}")
+        for spec, one in zip(specs, results, strict=True):
+            kind, held = spec.union()
+            if kind == "buffer_mutation" and held["buffer_name"].text() in buffers:
+                written[buffers[held["buffer_name"].text()]] = self.output(one)
+            elif kind != "user_output":
+                names = [shown(value.text()) for name, value in held.entries() if name != "arg"]
+                raise ImportModelError(f"model must not change '{', '.join(names) or shown(kind)}' when it runs")
+            elif one.union()[0] != "as_none":
+                outputs.append(self.output(one))
+        return graph_of(self.nodes, inputs, outputs, self.constants, written)
+
+    def _subgraph(self, graph: Field) -> Graph:
+        """A graph that an operator runs; what is no tensor among its inputs has no name."""
+        if self.depth == _MAX_DEPTH:
+            graph.refuse(f"must not be nested more than {_MAX_DEPTH} deep")
+        inner = _Reader(self.weights, graph, self.sizes, self.depth + 1)
+        inputs: list[Interface] = []
+        for given in graph["inputs"].items():
+            kind, value = given.union()
+            name = inner.define(value["name"]) if kind == "as_tensor" else ""
+            output = inner.tensor(name) if name else Output((), UNKNOWN)
+            inputs.append(Interface(name, output.shape, output.element))
+        for node in graph["nodes"].items():
+            inner.node(node)
+        outputs = [inner.output(one) for one in graph["outputs"].items()]
+        return graph_of(inner.nodes, inputs, outputs, inner.constants)
 
     def _input(self, spec: Field, inputs: list[Interface], constants: dict[str, Array]) -> None:
         kind, held = spec.union()
         if kind in _CONSTANTS:
-            target = held[_CONSTANTS[kind]]
-            constants[self._define(held["arg"]["name"])] = self.weights.tensor(target.text(), target)
+            target, name = held[_CONSTANTS[kind]], self.define(held["arg"]["name"])
+            self.targets[name] = target.text()
+            self._hold(name, self.weights.tensor(target.text(), target))
             return
         found, value = held["arg"].union() if kind == "user_input" else (kind, held)
         if found != "as_tensor":
             value.refuse(f"must be a tensor, but is {shown(found)}")
-        name = self._define(value["name"])
-        output = self._tensor(name)
+        name = self.define(value["name"])
+        output = self.tensor(name)
         inputs.append(Interface(name, output.shape, output.element))
 
-    def _output(self, output: Field) -> str:
+    def output(self, output: Field) -> str:
+        """The name of a result."""
         kind, value = output.union()
         if kind != "as_tensor":
             output.refuse(f"must be a tensor, but got {shown(kind)}")
         return self._known(value["name"])
 
-    def _node(self, node: Field) -> None:
+    def node(self, node: Field) -> None:
+        """Add what a node of the program is."""
         kind = shown(node["target"].text().removeprefix(_PREFIX))
         if _gives_numbers(node["outputs"]) or is_check(kind):
             # Extents are computed, and checked, when they are chosen.
             return
         where = _where(node)
+        if kind == _PART:
+            self._part(node)
+            return
         arguments = {
-            _argument_name(given, index): argument_of(given["arg"], self._known, self._number)
+            _argument_name(given, index): argument_of(given["arg"], self._known, self._number, self._subgraph)
             for index, given in enumerate(node["inputs"].items())
         }
         schema = schema_of(kind)
         if schema is not None:
             arguments |= defaults_of(schema, arguments)
         single = _single(node["outputs"])
+        if single is not None and kind.startswith(_HIGHER_ORDER):
+            # It gives a list of one.
+            source = f"{single.name()}.all"
+            output = self.tensor(self.define(single))
+            self.nodes.append(Node(source, kind, arguments, (output,), where))
+            self.nodes.append(Node(single.name(), "getitem", {"0": Ref(source), "1": 0}, (output,), where))
+            return
         if single is not None:
-            name = self._define(single)
-            self.nodes.append(Node(name, kind, arguments, (self._tensor(name),), where))
+            name = self.define(single)
+            self.nodes.append(Node(name, kind, arguments, (self.tensor(name),), where))
             return
         # As tracers write it: a node of several results, and one that takes each of them.
-        source = self._define(node["name"])
-        names = [None if result is None else self._define(result) for result in _results(node["outputs"])]
-        outputs = tuple(Output((), UNKNOWN) if name is None else self._tensor(name) for name in names)
+        source = self.define(node["name"])
+        names = [None if result is None else self.define(result) for result in _results(node["outputs"])]
+        outputs = tuple(Output((), UNKNOWN) if name is None else self.tensor(name) for name in names)
         self.nodes.append(Node(source, kind, arguments, outputs, where))
         for index, (name, output) in enumerate(zip(names, outputs, strict=True)):
             if name is not None:
                 self.nodes.append(Node(name, "getitem", {"0": Ref(source), "1": index}, (output,), where))
 
-    def _define(self, name: Field) -> str:
+    def _hold(self, name: str, constant: Any) -> None:
+        (self.constants if isinstance(constant, np.ndarray) else self.wrapped)[name] = constant
+
+    def _part(self, node: Field) -> None:
+        """One of the tensors that a constant is made of."""
+        operands = [one["arg"].union()[1] for one in node["inputs"].items()]
+        if len(operands) != _PART_OPERANDS:
+            node["inputs"].refuse(f"must have {_PART_OPERANDS} entries, but got {len(operands)}")
+        source, attribute = operands
+        name = source["name"].name()
+        found = part_of(self.wrapped.get(name), attribute.text())
+        if found is None:
+            node.refuse(
+                f"must take a tensor of which a constant is made, but '{name}' has no '{shown(attribute.text())}'"
+            )
+        single = _single(node["outputs"])
+        self._hold(self.define(single if single is not None else node["name"]), found)
+
+    def define(self, name: Field) -> str:
+        """A name, which is defined once."""
         text = name.name()
         if text in self.defined:
             name.refuse(f"must be defined once, but '{text}' is defined before")
@@ -177,9 +250,11 @@ class _Reader:
 
     def _known(self, name: Field) -> str:
         text = name.name()
+        if text in self.wrapped:
+            name.refuse(f"must be a plain tensor, but '{text}' is made of others")
         return text if text in self.defined else name.refuse(f"must be defined before, but '{text}' is not")
 
-    def _tensor(self, name: str) -> Output:
+    def tensor(self, name: str) -> Output:
         """What the program notes of a tensor."""
         meta = self.tensors.get(name)
         if meta is None:
@@ -207,13 +282,6 @@ class _Reader:
         if kind == "as_expr":
             return number(value["expr_str"].text(), self.sizes, text)
         return value.number() if kind == "as_float" else value.integer()
-
-
-def _check_output(spec: Field) -> None:
-    kind, held = spec.union()
-    if kind != "user_output":
-        names = [shown(value.text()) for name, value in held.entries() if name != "arg"]
-        raise ImportModelError(f"model must not change '{', '.join(names) or shown(kind)}' when it runs")
 
 
 def _argument_name(given: Field, index: int) -> str:

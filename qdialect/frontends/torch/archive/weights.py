@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +16,10 @@ from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import Array
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Members
+from qdialect.frontends.torch.calls import array_of
+from qdialect.frontends.torch.model import held_dtype
+from qdialect.frontends.torch.package import torch_package
+from qdialect.frontends.torch.wrapped import is_wrapper
 from qdialect.late_dataclass import dataclass
 
 DTYPES = {
@@ -38,7 +46,7 @@ DTYPES = {
     35: "uint64",
 }
 """PyTorch's names of element types by their numbers in archives."""
-_RAW = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool")
+_RAW = frozenset(DTYPES.values()) - {"complex32"}
 _STRIDED = 7
 # As NumPy's.
 _MAX_DIMENSIONS = 32
@@ -84,23 +92,46 @@ class Weights:
         for name, entry in config["config"].entries():
             yield name, (folder, entry)
 
-    def tensor(self, name: str, reader: Field) -> Array:
+    def tensor(self, name: str, reader: Field) -> Any:
         """The array of a tensor, read-only; `reader` is the part of the program that asks for it.
 
-        Tensors of one payload share its memory.  Raises `ImportModelError` for one that is pickled, lies outside of its
-        payload, or has more elements than that.
+        Tensors of one payload share its memory.  One that is made of others, such as torchao's weights, is given as it
+        is; it is pickled, and read by PyTorch's loader of weights, which makes nothing but tensors.  Raises
+        `ImportModelError` for one that needs more, lies outside of its payload, or has more elements than that.
         """
         if name not in self._entries:
             reader.refuse(f"must name a tensor of the archive, but got '{shown(name)}'")
         folder, entry = self._entries[name]
-        if entry["use_pickle"].boolean():
-            entry["use_pickle"].refuse(f"must be false, {UNLESS_TRUSTED}: loading a pickle can run any code")
-        return _strided(self._payload(f"{folder}/{entry['path_name'].text()}"), entry["tensor_meta"])
+        payload = self._payload(f"{folder}/{entry['path_name'].text()}")
+        return _pickled(payload, entry) if entry["use_pickle"].boolean() else _strided(payload, entry["tensor_meta"])
 
     def _payload(self, member: str) -> bytes:
         if member not in self.payloads:
             self.payloads[member] = self.members.read(member)
         return self.payloads[member]
+
+
+def _pickled(payload: bytes, entry: Field) -> Any:
+    torch: Any = torch_package()
+    with suppress(ImportError):
+        # It tells PyTorch which of its classes are no more than tensors.
+        import_module("torchao.quantization")
+    try:
+        found = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    except Exception:
+        # The loader raises whatever reading damaged fields raises.
+        found = None
+    if not isinstance(found, torch.Tensor):
+        entry["use_pickle"].refuse(f"must be false, {UNLESS_TRUSTED}: loading a pickle can run any code")
+    return found if is_wrapper(found) else array_of(found)
+
+
+def part_of(tensor: Any, attribute: str) -> Any:
+    """A tensor of which another is made, as an array where it is plain; None where there is none of this name."""
+    if tensor is None or attribute not in tensor.__tensor_flatten__()[0]:
+        return None
+    found = getattr(tensor, attribute)
+    return found if is_wrapper(found) else array_of(found)
 
 
 def _strided(payload: bytes, meta: Field) -> Array:
@@ -109,7 +140,7 @@ def _strided(payload: bytes, meta: Field) -> Array:
         meta["dtype"].refuse(f"must not be {name}")
     if meta["layout"].integer() != _STRIDED:
         meta["layout"].refuse(f"must be {_STRIDED}, but got {meta['layout'].integer()}")
-    dtype = np.dtype(name)
+    dtype = held_dtype(name)
     if len(payload) % dtype.itemsize:
         meta.refuse(f"must have whole elements of {name}, but its member has {len(payload)} bytes")
     flat = np.frombuffer(payload, dtype)

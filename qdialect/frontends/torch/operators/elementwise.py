@@ -28,6 +28,7 @@ from qdialect.frontends.planning.tensors import (
     limit,
     look_up,
 )
+from qdialect.frontends.torch.calls import widened
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
@@ -196,7 +197,7 @@ def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> E
         tensor, read = call.tensor(name), call.reads(name)
         if isinstance(tensor, Constant) and tensor.array.ndim == 0:
             with np.errstate(over="ignore"):
-                tensor = Constant(tensor.array.astype(np.float32))
+                tensor = Constant(widened(tensor.array).astype(np.float32))
         elif element_of_result(call) == "f32":
             tensor = as_element(call, tensor, "f32")
         operands.append(as_f32(name, tensor))

@@ -195,9 +195,26 @@ def _rest(call: Call) -> Result:
     return pointwise(call, ("self", "other"), _QUOTIENTS[call.node.kind.split(".")[1]])
 
 
-@imports("hypot.default")
-def _hypot(call: Call) -> Result:
-    return pointwise(call, ("self", "other"), torch_activations.hypot)
+_PAIRS = {
+    "hypot": torch_activations.hypot,
+    "logaddexp": torch_activations.logaddexp,
+    "logaddexp2": torch_activations.logaddexp2,
+}
+
+
+@imports(*(f"{name}.default" for name in _PAIRS))
+def _pair(call: Call) -> Result:
+    return pointwise(call, ("self", "other"), _PAIRS[call.node.kind.split(".")[1]])
+
+
+@imports("lerp.Scalar", "lerp.Tensor")
+def _lerp(call: Call) -> Result:
+    return pointwise(call, ("self", "end", "weight"), torch_activations.lerp)
+
+
+@imports("addcmul.default")
+def _add_product(call: Call) -> Result:
+    return pointwise(call, ("self", "tensor1", "tensor2"), torch_activations.add_product(_number(call, "value", 1)))
 
 
 @imports("div.Tensor_mode", "div.Scalar_mode")

@@ -1,4 +1,4 @@
-"""topk, sort, kthvalue and median: the rank of each element says where it goes.
+"""topk, sort, kthvalue and median: elements in order.
 
 Of equal numbers the first comes first, as in a stable sort; NaN is larger than every number.
 """
@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from qdialect.dialect import RankOp
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.common import require
 from qdialect.frontends.planning.movement import Reshaping
-from qdialect.frontends.planning.ordering import keys_of
+from qdialect.frontends.planning.ordering import top_indices
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Constant, F32Tensor, Tensor
-from qdialect.frontends.torch.operators.indexing import axis_of, elements_along, elements_at
+from qdialect.frontends.planning.tensors import F32Tensor, Tensor
+from qdialect.frontends.torch.operators.indexing import axis_of, elements_along
 from qdialect.frontends.torch.operators.movement import moved, part_of
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.scattering import scattered
 from qdialect.frontends.torch.run_time import RunTimeQuantized
 from qdialect.frontends.torch.tensors import Quantized
 
@@ -84,20 +79,6 @@ def _part_of_order(
     require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
     begin, end = part
     require(0 <= begin < end <= shape[axis], f"rank must be in [1, {shape[axis]}], but got {end}")
-    keys = keys_of(call, source, is_largest)
-
-    def rank(emitter: Emitter) -> Emitted:
-        return emitter.build(RankOp, emitter.to_channels_first(keys), element="i64", axis=axis), False
-
-    ranks = call.plan.compute(call.name, shape, "i64", rank)
-    indices = part_of(call, _inverse(call, ranks, shape, axis), axis, begin, end)
+    first = top_indices(call, source, axis, end, is_largest=is_largest)
+    indices = part_of(call, first, axis, begin, end)
     return elements_along(call, source, indices, axis), indices
-
-
-def _inverse(call: Call, ranks: Tensor, shape: Shape, axis: int) -> Tensor:
-    """The index along `axis` of the element of each rank."""
-    call.plan.budget.spend_constant(shape, 16)
-    along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
-    positions = Constant(np.ascontiguousarray(np.broadcast_to(along, shape)))
-    zeros = Constant(np.zeros(shape, np.int64))
-    return scattered(call, zeros, elements_at(call, shape, ranks, axis), positions, (math.prod(shape),))

@@ -26,6 +26,7 @@ from qdialect.frontends.planning.plain import (
 )
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.torch.calls import widened
 from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
 
 # In the order of PyTorch's promotion, within a kind by width.
@@ -44,7 +45,7 @@ def as_element(call: Call, tensor: Tensor, element: str) -> Tensor:
         return tensor
     require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")
     if isinstance(tensor, Constant):
-        return Constant(cast_array(tensor.array, element))
+        return Constant(cast_array(widened(tensor.array), element))
     value = value_of_tensor(call, tensor)
     return tensor_of(unary(call, value, element, lambda s, x: converted(s, x, found, element)))
 
@@ -209,6 +210,12 @@ _INTEGERS: dict[str, OfTwo] = {
     "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
     "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
 }
+_BOOLEANS: dict[str, OfTwo] = {
+    **_INTEGERS,
+    "add": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
+    "maximum": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
+    "minimum": lambda s, lhs, rhs: s.op("arith.andi", lhs, rhs),
+}
 _FLOATS: dict[str, OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addf", lhs, rhs),
     "div": lambda s, lhs, rhs: s.op("arith.divf", lhs, rhs),
@@ -232,7 +239,7 @@ def arithmetic(call: Call) -> Result:
         kind = {"floor": "floor_divide", "trunc": "trunc_divide"}.get(mode, kind)
     alpha = call.argument("alpha")
     require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
-    functions = _FLOATS if element == "f32" else _INTEGERS
+    functions = _FLOATS if element == "f32" else _BOOLEANS if element == "i1" else _INTEGERS
     require(kind in functions, f"operands must not be integers, for a result of {element}")
     return tensor_of(
         binary(call, [value_as(call, name, element) for name in ("self", "other")], element, functions[kind])

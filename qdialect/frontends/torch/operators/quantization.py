@@ -23,7 +23,7 @@ from qdialect.frontends.planning.tensors import (
     quantize_along,
 )
 from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
-from qdialect.frontends.torch.model import Element
+from qdialect.frontends.torch.model import Element, held_element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 from qdialect.frontends.torch.tensors import Quantized
@@ -99,6 +99,7 @@ def _parameter_value(call: Call, tensor: Tensor) -> Value:
         return tensor.value
     if isinstance(tensor, Constant):
         array = tensor.array
+        require(array.dtype.kind in "iuf", f"parameters must be integers or floats, but got {held_element(array)}")
         return constant_of(call, array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64))
     value = value_of_tensor(call, tensor)
     require(value.element in ("f32", "i32", "i64"), f"parameters must be f32, i32 or i64, but got {value.element}")

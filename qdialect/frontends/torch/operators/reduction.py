@@ -30,6 +30,7 @@ from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.quant_math.expressions import Input, Number
 
 _OPS: Mapping[str, type[F32ReduceOp]] = {
     "amax": F32MaxOp,
@@ -49,6 +50,8 @@ _INTEGER_OPS: Mapping[str, type[IntegerReduceOp]] = {
     "prod": IntProdOp,
     "sum": IntSumOp,
 }
+_SCALE = Input().where_positive(Input(), Number(1.0))
+"""The largest size; 1 of zeros, and of a row with NaN."""
 _NARROW = ("i1", "i8", "ui8", "i16")
 """Reduced as i32, of which the low bits are the same; of booleans there are extremes alone."""
 
@@ -113,9 +116,13 @@ def axes_of(call: Call, rank: int) -> Shape:
     return axes
 
 
-@imports("var.correction", "var_mean.correction")
+@imports("var.correction", "var_mean.correction", "std.correction", "std_mean.correction")
 def _variance(call: Call) -> Result:
-    """``sum((x - mean)^2) / (n - correction)``, and the mean."""
+    """``(sum(d^2) - sum(d)^2 / n) / (n - correction)`` with d = x - mean, or the root, and the mean.
+
+    PyTorch sums in float64.  What the mean has lost is in the sum of d, and no square of d overflows or is lost, since
+    d is divided by the largest of its size.
+    """
     source = call.f32("self")
     axes = axes_of(call, len(source.shape))
     require(len(axes) >= 1, "input must have at least 1 dimension, but got 0")
@@ -125,16 +132,27 @@ def _variance(call: Call) -> Result:
     count = math.prod(source.shape[axis] for axis in axes) - (1 if correction is None else correction)
     require(count > 0, f"correction must be less than the {count + (correction or 1)} elements")
 
+    elements, is_root = math.prod(source.shape[axis] for axis in axes), "std" in call.node.kind
+
     def variance(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        s = F32Builder(emitter, source.shape)
         below = centred(emitter, operands[0], axes)
-        square = F32Builder(emitter, source.shape)("mulf", below, below)
-        total = reduced(emitter, F32SumOp, square, axes, keeps)
-        return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
+        size = reduced(emitter, F32MaxOp, s("absf", below), axes, keep_dims=True)
+        row = F32Builder(emitter, shape_of(size.type))
+        scale = emitter.expression(_SCALE, size)
+        share = s("divf", below, scale)
+        total, lost = (
+            reduced(emitter, F32SumOp, one, axes, keep_dims=True) for one in (s("mulf", share, share), share)
+        )
+        squares = row("subf", total, row("divf", row("mulf", lost, lost), float(elements)))
+        found = row("divf", squares, float(count))
+        found = row("mulf", row("sqrt", found), scale) if is_root else row("mulf", row("mulf", found, scale), scale)
+        return emitter.reshape(found, shape)
 
     def mean(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
         return emitter.reshape(mean_of(emitter, operands[0], axes), shape)
 
     result = Computation(shape, (source,), variance, name=call.name)
-    if "var_mean" not in call.node.kind:
+    if "_mean" not in call.node.kind:
         return result
     return result, Computation(shape, (source,), mean, name=call.name)

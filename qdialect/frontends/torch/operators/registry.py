@@ -13,7 +13,7 @@ from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.torch.calls import parameters_of
-from qdialect.frontends.torch.model import Node, Output, Ref
+from qdialect.frontends.torch.model import Node, Output, Ref, held_element
 from qdialect.frontends.torch.schemas import schema_of
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.late_dataclass import dataclass
@@ -143,6 +143,7 @@ class Call:
         found = self.tensor(name)
         if not isinstance(found, Constant):
             raise UnsupportedError(f"argument '{name}' must be constant")
+        require(not found.array.dtype.names, f"argument '{name}' must not be {held_element(found.array)}")
         return found.array
 
 
