@@ -13,6 +13,8 @@ from qdialect.cli import compile as compile_command
 from qdialect.cli import import_model, opt, run
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.torch import import_torch
 from qdialect.model_files import read_model
 from qdialect.options import CompileOptions, ImportOptions
 from qdialect.report import report
@@ -69,6 +71,18 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
     if options.keys() == {"fallback"}:
         with pytest.raises(error, match=message):
             report(files["open"], GENERIC, None, **options)
+
+
+def test_import_functions(files: Mapping[str, Path]) -> None:
+    wrong: dict[str, Any] = {"batch": "2", "dims": {"N": 2.5}, "trust": "no"}
+    with pytest.raises(InputError, match="batch must be an integer, but got '2'"):
+        import_onnx(files["open"], batch=wrong["batch"])
+    with pytest.raises(InputError, match=r"dims\['N'\] must be an integer, but got 2.5"):
+        import_onnx(files["open"], dims=wrong["dims"])
+    with pytest.raises(ImportModelError, match="batch must be 1 where inputs leave no first extent open"):
+        import_onnx(files["fixed"], batch=2)
+    with pytest.raises(InputError, match="'trust' must be one of True, False, but got 'no'"):
+        import_torch(b"", trust=wrong["trust"])
 
 
 @pytest.mark.parametrize(
