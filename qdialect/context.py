@@ -17,7 +17,7 @@ from qdialect._mlir import ir
 from qdialect.child_processes import ChildError
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
-from qdialect.limits import can_start_threads, check_memory, check_stack
+from qdialect.limits import can_start_threads, check_free_memory, check_stack
 from qdialect.locations import parts_of
 from qdialect.registry import foreign_modules
 from qdialect.resources import inline
@@ -48,7 +48,7 @@ def make_context() -> ir.Context:
     load all takes three times as long as everything else, so that is done for modules from outside alone.
     """
     check_stack()
-    check_memory()
+    check_free_memory()
     context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
     load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)

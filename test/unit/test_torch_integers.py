@@ -47,6 +47,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "sum_of_booleans": lambda i: (i > 3) + (i < 7),
     "product_of_booleans": lambda i: (i > 3) * (i < 7),
     "extremes_of_booleans": lambda i: (torch.maximum(i > 3, i < 2), torch.minimum(i > 3, i < 7)),
+    "order_of_booleans": lambda i: ((i > 3) < (i < 7), (i > 3) >= (i < 5), torch.clamp_max(i > 3, i < 7)),
     "equal": lambda i: i == 3,
     "less": lambda i: i < 3.5,
     "mask": lambda i: (i > 3).float(),

@@ -191,6 +191,7 @@ def test_what_is_no_program_is_told_what_to_pass() -> None:
     model = nn.Linear(2, 2)
     with pytest.warns(DeprecationWarning, match="torch.jit"):
         script = TORCH.jit.script(model)
-    for source in (model, torch.fx.symbolic_trace(model), script, model.state_dict(), None):
+    sources: list[Any] = [model, torch.fx.symbolic_trace(model), script, model.state_dict(), None]
+    for source in sources:
         with pytest.raises(ImportModelError, match=r"must be .*torch.export.export\(model.eval\(\), example_inputs\)"):
-            import_torch(source)  # pyright: ignore[reportArgumentType]
+            import_torch(source)

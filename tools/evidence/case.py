@@ -114,8 +114,7 @@ def _attempt(work: Callable[[], Outcome]) -> Outcome:
 
 
 def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(action="ignore", category=FallbackWarning):
         executable = qdialect.compile(
             path,
             target=variant.target,
@@ -125,8 +124,8 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
             trust=True,
             cache=False,
         )
-    by_framework = any(issubclass(one.category, FallbackWarning) for one in told)
-    if variant.is_saved and not by_framework:
+    by_framework = not all(region.is_compiled for region in executable.regions)
+    if variant.is_saved and len(executable.regions) == 1 and not by_framework:
         executable.save(path.with_suffix(".so"))
         executable = qdialect.load(path.with_suffix(".so"))
     results = executable(*case.inputs)
@@ -140,7 +139,7 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
 
 def _reason(error: QDialectError) -> str:
     """The message, and the first note, which names the node; without what differs from run to run."""
-    notes = [note.message for note in getattr(error, "notes", ())][:1]
+    notes = [note.message for found in error.diagnostics[:1] for note in found.notes[:1]]
     return "; ".join([str(error).partition("\n")[0], *notes])
 
 
