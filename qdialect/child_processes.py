@@ -50,7 +50,7 @@ def answer(function: str, content: bytes, arguments: Sequence[str], *, seconds: 
     paths = [path for path in sys.path if os.path.isabs(path)]
     # Of the interpreter's options only the encoding of names matters: paths are to mean the same.
     options = ["-I", "-X", f"utf8={sys.flags.utf8_mode}"]
-    start = f"import sys; sys.path[:] = {paths!a}; from {__name__} import _serve; _serve(*sys.argv[1:])"
+    start = f"import sys; sys.path[:] = {paths!a}; from {__name__} import serve; serve(*sys.argv[1:])"
     command = [sys.executable, *options, "-c", start, function, mark, *arguments]
     try:
         done = subprocess.run(command, input=content, capture_output=True, timeout=seconds, check=False)
@@ -65,8 +65,8 @@ def answer(function: str, content: bytes, arguments: Sequence[str], *, seconds: 
     return parts[0]
 
 
-def _serve(function: str, mark: str, *arguments: str) -> None:
-    """What the child does."""
+def serve(function: str, mark: str, *arguments: str) -> None:
+    """What the child of `answer` does."""
     output = os.dup(1)
     # What is printed by others goes to where errors go.
     os.dup2(2, 1)

@@ -123,12 +123,13 @@ def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero
 
 
 def _version(tree: Mapping[str, Any]) -> Version:
-    calls = tuple(
-        KernelCall(_text(label), _count(kernel), tuple(map(_text, names)), *map(_count, rest))
-        for label, kernel, names, *rest in tree["calls"]
-    )
+    calls = tuple(_call(*call) for call in tree["calls"])
     features = tuple(map(_text, tree["features"]))
     return Version(_text(tree["target"]), features, _count(tree["workspace"]), _count(tree["constants"]), calls)
+
+
+def _call(label: str, kernel: int, names: Sequence[str], macs: int = 0, bytes_moved: int = 0) -> KernelCall:
+    return KernelCall(_text(label), _count(kernel), tuple(map(_text, names)), _count(macs), _count(bytes_moved))
 
 
 def _count(value: object, low: int = 0) -> int:

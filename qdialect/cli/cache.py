@@ -65,7 +65,7 @@ def _info(_: Arguments) -> int:
     files = store.files() if store else []
     entries = [file for file in files if not file.is_draft]
     size = sum(file.size for file in entries)
-    _, reason = unknown(cpu(), own_files())
+    reason = unknown(cpu(), own_files())[1]
     if reason:
         print(f"nothing is kept: {reason}")
     print(f"folder:  {root}\nentries: {len(entries)}\nsize:    {size} bytes of at most {limit}")

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from qdialect.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.frontends.common import Shape
 from qdialect.late_dataclass import dataclass
+from qdialect.options import ImportOptions
 
 OpenShape = Sequence[int | str]
 """Extents that are known, and names of those that are not; a name may be empty."""
@@ -20,7 +21,7 @@ class Extents:
 
     `batch` is that of a first one that has none, and of others that have its name.
 
-    Raises `ImportModelError` for a batch below 1 and sizes below 0.
+    Raises `ImportModelError` for a batch below 1 and sizes below 0, `InputError` for what is no size.
     """
 
     batch: int = 1
@@ -35,10 +36,10 @@ class Extents:
     """Names of first extents that nothing says: they are the batch wherever they stand."""
 
     def __post_init__(self) -> None:
-        least = [("batch", self.batch, 1), *((f"dim '{name}'", size, 0) for name, size in self.dims.items())]
-        for name, extent, minimum in least:
-            if extent < minimum:
-                raise ImportModelError(f"{name} must be at least {minimum}, but got {extent}")
+        ImportOptions(self.batch, self.dims)
+        for name, extent in self.dims.items():
+            if extent < 0:
+                raise ImportModelError(f"dim '{name}' must be at least 0, but got {extent}")
 
     def share(self, inputs: Mapping[str, OpenShape]) -> None:
         """Let what is said of an extent of one of `inputs` hold for all that have its name.

@@ -39,7 +39,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "talking.py").write_text(FUNCTIONS)
-    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     return "talking"
 
 

@@ -98,7 +98,7 @@ def test_a_network_in_parts_is_not_pickled(tmp_path: Path) -> None:
     assert copy.copy(network) is network
 
 
-@pytest.mark.parametrize("range_", [(0, 4), (5, 4), (1,), (1, 2.5), "seq", None])
+@pytest.mark.parametrize("range_", [(-1, 4), (5, 4), (1,), (1, 2.5), "seq", None])
 def test_ranges_that_are_none(range_: object, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"dims\['seq'\] must be an integer or a range \(minimum, maximum\)"):
         qdialect.compile(tmp_path / "model.onnx", dims={"seq": cast("int", range_)})

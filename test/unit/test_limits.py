@@ -9,7 +9,6 @@ from subprocesses import output_of
 import qdialect
 from qdialect import limits
 from qdialect.context import several_threads
-from qdialect.diagnostics import QDialectError
 
 GIB = 1 << 30
 
@@ -54,32 +53,30 @@ def test_the_smallest_limit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.exceeded_limit(3 * GIB) == 123
 
 
-@pytest.mark.parametrize("kilobytes", [128, 256, 1000, 2048])
-def test_a_thread_with_little_stack(kilobytes: int) -> None:
-    text = "func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\nreturn %x : tensor<2xi8>\n}"
-    module, found = qdialect.parse(text), list[object]()
-
-    def work() -> None:
-        for call in (lambda: qdialect.parse(text), lambda: qdialect.compile(module, cache=False)):
-            try:
-                call()
-                found.append("done")
-            except QDialectError as error:
-                found.append(error.message)
-
-    before = threading.stack_size(kilobytes << 10)
-    try:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(before)
-    if kilobytes >= 1024:
-        assert found == ["done", "done"]
-        return
-    wanted = f"stack of this thread must have at least {1 << 20} bytes, but has {kilobytes << 10}: "
-    assert all(str(message).startswith(wanted) for message in found)
-    assert len(found) == 2
+def test_a_thread_with_little_stack() -> None:
+    # In a process of its own: a thread may get the stack of another one that has ended.
+    program = """
+import threading
+import qdialect
+text = "func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> { return %x : tensor<2xi8> }"
+module = []
+def work():
+    for call in (lambda: module.append(qdialect.parse(text)), lambda: qdialect.compile(module[-1], cache=False)):
+        try:
+            call()
+            print("done")
+        except (qdialect.QDialectError, IndexError) as error:
+            print(error)
+for kilobytes in (128, 1000, 2048):
+    threading.stack_size(kilobytes << 10)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+"""
+    first, _, second, _, *others = output_of(program).splitlines()
+    for said, kilobytes in ((first, 128), (second, 1000)):
+        assert said.startswith(f"stack of this thread must have at least {1 << 20} bytes, but has {kilobytes << 10}: ")
+    assert others == ["done", "done"]
 
 
 def test_a_process_with_little_stack() -> None:

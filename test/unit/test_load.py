@@ -1,6 +1,7 @@
 """Networks that are saved and loaded: no compiler, the same bits, clear errors."""
 
 import contextlib
+import copy
 import ctypes
 import json
 import os
@@ -8,10 +9,10 @@ import pickle
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from qdialect.context import parse
 from qdialect.diagnostics import CompileError, InputError, LoadError, QDialectError
 from qdialect.lowering import lowered
 from qdialect.lowering.pipeline import lower
-from qdialect.runtime import compile_module, saving
+from qdialect.runtime import Executable, compile_module, saving
 from qdialect.runtime import library as libraries
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.target import host
@@ -336,7 +337,7 @@ def test_a_file_is_written_to_while_its_network_runs(tmp_path: Path) -> None:
     assert not np.array_equal(second(array), wanted)
     path.write_bytes(b"")
     assert np.array_equal(first(array), wanted)
-    assert pickle.loads(pickle.dumps(first))(array).tobytes() == wanted.tobytes()
+    assert np.array_equal(pickle.loads(pickle.dumps(first))(array), wanted)
     # The loader reads what it has of all libraries when it loads another one.
     ctypes.CDLL(str(compiled(tmp_path, CLIP)))
 
@@ -367,17 +368,22 @@ def test_what_nobody_holds_is_unmapped(tmp_path: Path, threads: int) -> None:
 
 def test_tasks_of_a_pool_link_and_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
     executable, linked = qdialect.compile(parse(CLIP), cache=False), list[str]()
-    made = type(executable).library
-    monkeypatch.setattr(type(executable), "library", lambda self, name: linked.append(name) or made(self, name))
+    made = cast("Callable[[Executable, str], bytes]", type(executable).library)
+
+    def library(self: Executable, name: str) -> bytes:
+        linked.append(name)
+        return made(self, name)
+
+    monkeypatch.setattr(type(executable), "library", library)
     tasks = [pickle.dumps(executable) for _ in range(3)]
     assert len(linked) == 1
     found = [pickle.loads(task) for task in tasks]
     array = np.full((2, 3), -128, np.int8)
-    assert {one(array).tobytes() for one in found} == {executable(array).tobytes()}
+    assert all(np.array_equal(one(array), executable(array)) for one in found)
     monkeypatch.setattr(libraries, "SharedObject", None)
     # None of them is held now.
     del found
-    assert pickle.loads(tasks[0])(array).tobytes() == executable(array).tobytes()
+    assert np.array_equal(pickle.loads(tasks[0])(array), executable(array))
 
 
 def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
@@ -385,7 +391,7 @@ def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
     tree = json.loads(content[content.index(b'{"name"') :].rstrip(b"\0"))
     places = list(paths_of(tree))
     for place in places:
-        for value in (None, -2, 1.5, True, "text", "O", [], {}, [[]], 1 << 70, ["a", 1], {"a": {}}):
+        for value in WRONG_VALUES:
             head = content[: content.index(b'{"name"')]
             changed = json.dumps(replaced(tree, place, value), separators=(",", ":")).encode()
             # What is valid is as good as what was there.
@@ -398,12 +404,19 @@ def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
         record.read(content[: content.index(b'{"name"')] + b"[" * 100_000)
 
 
+WRONG_VALUES: list[Any] = [None, -2, 1.5, True, "text", "O", [], {}, [[]], 1 << 70, ["a", 1], {"a": {}}]
+
+
 def paths_of(tree: Any) -> Iterator[tuple[Any, ...]]:
     """Where values are in a tree."""
     yield ()
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in items:
-        for rest in paths_of(value):
+    keys: list[Any] = []
+    if isinstance(tree, dict):
+        keys = list(cast("dict[str, Any]", tree))
+    elif isinstance(tree, list):
+        keys = list(range(len(cast("list[Any]", tree))))
+    for key in keys:
+        for rest in paths_of(tree[key]):
             yield (key, *rest)
 
 
@@ -411,6 +424,6 @@ def replaced(tree: Any, place: tuple[Any, ...], value: object) -> Any:
     """The tree with another value at a place."""
     if not place:
         return value
-    items = dict(tree) if isinstance(tree, dict) else list(tree)
+    items: Any = copy.copy(tree)
     items[place[0]] = replaced(tree[place[0]], place[1:], value)
     return items

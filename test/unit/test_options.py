@@ -13,6 +13,8 @@ from qdialect.cli import compile as compile_command
 from qdialect.cli import import_model, opt, run
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.torch import import_torch
 from qdialect.model_files import read_model
 from qdialect.options import CompileOptions, ImportOptions
 from qdialect.report import report
@@ -71,6 +73,18 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
             report(files["open"], GENERIC, None, **options)
 
 
+def test_import_functions(files: Mapping[str, Path]) -> None:
+    wrong: dict[str, Any] = {"batch": "2", "dims": {"N": 2.5}, "trust": "no"}
+    with pytest.raises(InputError, match="batch must be an integer, but got '2'"):
+        import_onnx(files["open"], batch=wrong["batch"])
+    with pytest.raises(InputError, match=r"dims\['N'\] must be an integer, but got 2.5"):
+        import_onnx(files["open"], dims=wrong["dims"])
+    with pytest.raises(ImportModelError, match="batch must be 1 where inputs leave no first extent open"):
+        import_onnx(files["fixed"], batch=2)
+    with pytest.raises(InputError, match="'trust' must be one of True, False, but got 'no'"):
+        import_torch(b"", trust=wrong["trust"])
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -87,9 +101,10 @@ def test_what_is_no_option(files: Mapping[str, Path], options: dict[str, Any], e
 def test_what_nothing_would_use(
     files: Mapping[str, Path], name: str, options: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for work in (qdialect.compile, lambda path, **how: read_model(path, ImportOptions(**how))):
-        with pytest.raises((InputError, ImportModelError), match=message):
-            work(files[name], **options)
+    with pytest.raises((InputError, ImportModelError), match=message):
+        qdialect.compile(files[name], **options)
+    with pytest.raises((InputError, ImportModelError), match=message):
+        read_model(files[name], ImportOptions(**options))
     flags = [f"--{key}={value}" for key, value in options.items() if key != "dims"]
     flags += [f"--dim={key}={value}" for key, value in options.get("dims", {}).items()]
     assert import_model.main([str(files[name]), *flags]) == 1
@@ -109,8 +124,9 @@ def test_a_batch_that_is_used(files: Mapping[str, Path]) -> None:
     executable = qdialect.compile(files["open"], batch=2, cache=False)
     # Others are compiled when they come, whatever the first was.
     for rows in (2, 5):
-        assert executable(-np.ones((rows, 3), np.float32)).shape == (rows, 3)
-    assert qdialect.compile(files["fixed"], batch="dynamic", cache=False)(np.ones((7, 3), np.float32)).shape == (7, 3)
+        assert np.shape(executable(-np.ones((rows, 3), np.float32))) == (rows, 3)
+    fixed = qdialect.compile(files["fixed"], batch="dynamic", cache=False)
+    assert np.shape(fixed(np.ones((7, 3), np.float32))) == (7, 3)
 
 
 @pytest.mark.parametrize(

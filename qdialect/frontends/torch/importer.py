@@ -28,6 +28,7 @@ from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.reader import read_program
 from qdialect.frontends.torch.run_time import RunTimeQuantized, RunTimeScale
 from qdialect.frontends.torch.tensors import Quantized
+from qdialect.options import check_choice
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -92,6 +93,7 @@ def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *
 
     `extents` says what inputs leave open.
     """
+    check_choice("trust", trust, (True, False))
     if not isinstance(source, str | Path | bytes):
         if not hasattr(source, "graph_signature"):
             wanted = "torch.export.export(model.eval(), example_inputs), or the path or content of its archive"
