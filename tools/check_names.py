@@ -180,9 +180,9 @@ def patterns(root: Path) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
         if "InstructionPattern[" not in text:
             continue
-        for node in ast.walk(ast.parse(text)):
-            names = _class_level_names(node) if isinstance(node, ast.ClassDef) else ()
-            for stem in (str(one.value) for one in names if isinstance(one, ast.Constant)):
+        classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+        for node in classes:
+            for stem in (str(one.value) for one in _class_level_names(node) if isinstance(one, ast.Constant)):
                 if not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
                     name = path.relative_to(root).as_posix()
                     yield f"{name}:{node.lineno}: pattern '{stem}' must have a test test/lit/x86/{stem}.mlir"
