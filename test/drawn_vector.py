@@ -43,17 +43,39 @@ class Main:
         """Append an op without result."""
         self._lines.append(text)
 
-    def buffer(self, array: Array, sizes: Sequence[int] | None = None, strides: Sequence[int] | None = None) -> str:
-        """An argument with these contents, or a strided view of a flat one; ``name : type``."""
+    def buffer(
+        self,
+        array: Array,
+        sizes: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        how: str = "static",
+        note: str = "",
+    ) -> str:
+        """An argument with these contents, or a strided view of a flat one at an offset; ``name : type``.
+
+        `how` says how the view has its offset: ``static``, ``dynamic``, or ``bytes``, as a view of another one.
+        """
         self.arrays.append(array)
         name, element = f"%b{len(self.arrays)}", f"i{array.dtype.itemsize * 8}"
         shape = (array.size,) if strides else array.shape
         type_ = f"memref<{'x'.join(map(str, shape))}x{element}>"
-        self._arguments.append(f"{name}: {type_}")
+        self._arguments.append(f"{name}: {type_}{note}")
         if not strides or sizes is None:
             return f"{name} : {type_}"
-        view = f"memref<{'x'.join(map(str, sizes))}x{element}, strided<{list(strides)}>>"
-        cast = f"memref.reinterpret_cast {name} to offset: [0], sizes: {list(sizes)}, strides: {list(strides)}"
+        place = str(offset)
+        if how != "static":
+            at = np.array([offset], np.int64)
+            known, at_type = self.buffer(at).split(" : ")
+            number = self.op(f"memref.load {known}[{self.index(0)}] : {at_type}")
+            place = self.op(f"arith.index_cast {number} : i64 to index")
+        if how == "bytes":
+            rest = f"memref<{array.size - offset}x{element}>"
+            name, type_ = self.op(f"memref.view {name}[{place}][] : {type_} to {rest}"), rest
+            place = "0"
+        shown = {"static": f", offset: {offset}" if offset else "", "dynamic": ", offset: ?", "bytes": ""}[how]
+        view = f"memref<{'x'.join(map(str, sizes))}x{element}, strided<{list(strides)}{shown}>>"
+        cast = f"memref.reinterpret_cast {name} to offset: [{place}], sizes: {list(sizes)}, strides: {list(strides)}"
         return f"{self.op(f'{cast} : {type_} to {view}')} : {view}"
 
     def index(self, value: int) -> str:
@@ -132,7 +154,7 @@ def contractions(draw: Draw) -> Program:
     start = main.read(sums, shape, [0] * len(shape))
     if draw(st.booleans()):
         # What was read stays what it was.
-        _overwrite(main, rng)
+        _overwrite(draw, main, rng)
     wide: list[tuple[str, str]] = []
     for value, loops, sign in zip(values, factors, signs, strict=True):
         sizes = [extents[loop] for loop in loops]
@@ -176,21 +198,48 @@ def _factor(draw: Draw, main: Main, rng: np.random.Generator, loops: Sequence[st
     if draw(st.integers(0, 3)) == 0:
         strides = [math.prod(sizes[i + 1 :]) + (7 if i == 0 else 0) for i in range(len(sizes))]
         length = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-        buffer = main.buffer(rng.integers(0, 256, length, np.uint8), sizes, strides)
+        offset, how = draw(st.integers(0, 3)), draw(st.sampled_from(["static", "dynamic", "bytes"]))
+        numbers, note = rng.integers(0, 256, length + offset, np.uint8), ""
+        if draw(st.booleans()):
+            # Pairs from even bytes on keep the bound, others exceed it.
+            numbers = np.resize(np.array([0, 127, 127, 0], np.uint8), length + offset)
+            note = " {qnn.pair_sums_fit}"
+        buffer = main.buffer(numbers, sizes, strides, offset, how, note)
     else:
         buffer = main.buffer(rng.integers(0, 256, sizes, np.uint8))
     return main.read(buffer, shape, start, order)
 
 
-def _overwrite(main: Main, rng: np.random.Generator) -> None:
-    """Zeros over the start of a buffer that was read already."""
+def _overwrite(draw: Draw, main: Main, rng: np.random.Generator) -> None:
+    """Zeros over the start of a buffer that was read already, by an op of any kind that writes."""
     index = int(rng.integers(1, len(main.arrays) + 1))
     array = main.arrays[index - 1]
-    element = f"i{array.dtype.itemsize * 8}"
-    shape = array.shape
+    element, shape = f"i{array.dtype.itemsize * 8}", array.shape
+    type_, buffer = f"memref<{'x'.join(map(str, shape))}x{element}>", f"%b{index}"
     zero = main.op(f"arith.constant 0 : {element}")
     position = ", ".join(main.index(0) for _ in shape)
-    main.line(f"memref.store {zero}, %b{index}[{position}] : memref<{'x'.join(map(str, shape))}x{element}>")
+    first = ", ".join("0" for _ in shape)
+    match draw(st.sampled_from(["memref", "affine", "atomic", "vector", "affine vector", "branch", "view"])):
+        case "affine":
+            main.line(f"affine.store {zero}, {buffer}[{first}] : {type_}")
+        case "atomic":
+            main.op(f"memref.atomic_rmw assign {zero}, {buffer}[{position}] : ({element}, {type_}) -> {element}")
+        case "vector" | "affine vector" as kind:
+            row = vector([min(shape[-1], 3)], element)
+            zeros = main.op(f"arith.constant dense<0> : {row}")
+            name, where = ("vector.store", position) if kind == "vector" else ("affine.vector_store", first)
+            main.line(f"{name} {zeros}, {buffer}[{where}] : {type_}, {row}")
+        case "branch":
+            one = main.op("arith.constant true")
+            main.line(f"scf.if {one} {{ affine.store {zero}, {buffer}[{first}] : {type_} }}")
+        case "view":
+            sizes, steps = ", ".join("1" for _ in shape), ", ".join("1" for _ in shape)
+            strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+            part = f"memref<{'x'.join('1' for _ in shape)}x{element}, strided<{strides}>>"
+            shown = main.op(f"memref.subview {buffer}[{first}] [{sizes}] [{steps}] : {type_} to {part}")
+            main.line(f"affine.store {zero}, {shown}[{first}] : {part}")
+        case _:
+            main.line(f"memref.store {zero}, {buffer}[{position}] : {type_}")
 
 
 @st.composite
@@ -214,7 +263,7 @@ def gathers(draw: Draw) -> Program:
         f"{vector(shape, 'i1')}, {vector(shape, 'i8')} into {vector(shape, 'i8')}"
     )
     if draw(st.booleans()):
-        _overwrite(main, rng)
+        _overwrite(draw, main, rng)
     into_table = entries == 256 and shape == [64] and draw(st.booleans())
     target = table if into_table else main.buffer(np.zeros(shape, np.uint8))
     main.write(found, vector(shape, "i8"), target, [0] * len(shape))
@@ -243,9 +292,14 @@ def stores(draw: Draw) -> Program:
     narrow, wide = vector(shape, "i8"), vector(shape, "i32")
     origin = draw(st.sampled_from(["clamped", "flagged", "masked", "bytes", "limited", "any", "nearly"]))
     low, high = (0, 256) if origin == "flagged" else (-(2**31), 2**31)
-    numbers = main.buffer(rng.integers(low, high, shape, np.int32))
+    drawn = rng.integers(low, high, shape, np.int32)
+    if origin != "flagged":
+        drawn.reshape(-1)[:2] = 2**31 - 1, 2**31 - 50
+    numbers = main.buffer(drawn)
     value = main.read(numbers, shape, [0] * len(shape))
     flag = " overflow<nuw>" if origin == "flagged" else ""
+    if origin == "clamped" and draw(st.booleans()):
+        value = _sum(draw, main, value, wide)
     if origin in ("clamped", "nearly", "limited"):
         bounds = {"clamped": (0, 255), "nearly": (0, 256), "limited": (3, 200)}[origin]
         for op, bound in zip(("maxsi", "minsi"), bounds, strict=True):
@@ -273,6 +327,17 @@ def stores(draw: Draw) -> Program:
         target = main.buffer(rng.integers(0, 256, sizes, np.uint8))
     main.write(value, narrow, target, start)
     return main.program()
+
+
+def _sum(draw: Draw, main: Main, value: str, wide: str) -> str:
+    """A sum of `value`, or of what is left of it behind a shift, that may wrap; shifted right itself."""
+    before = draw(st.sampled_from([None, "shrsi", "shrui"]))
+    if before is not None:
+        one = main.op(f"arith.constant dense<1> : {wide}")
+        value = main.op(f"arith.{before} {value}, {one} : {wide}")
+    rest = main.op(f"arith.constant dense<{draw(st.sampled_from([1, 100, 255, 32767]))}> : {wide}")
+    shift = main.op(f"arith.constant dense<{draw(st.sampled_from([0, 3, 7]))}> : {wide}")
+    return main.op(f"arith.shrsi {main.op(f'arith.addi {value}, {rest} : {wide}')}, {shift} : {wide}")
 
 
 def _scalar(draw: Draw, main: Main) -> str:

@@ -174,6 +174,20 @@ def passes(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root).as_posix()}:1: test must be named after a pass, or 'pipeline-...'"
 
 
+def patterns(root: Path) -> Iterator[str]:
+    """A pattern of phase x86 has a test of its own: ``name = "foo-bar"`` and foo-bar.mlir."""
+    for path in sorted((root / "qdialect" / "lowering").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "InstructionPattern[" not in text:
+            continue
+        classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+        for node in classes:
+            for stem in (str(one.value) for one in _class_level_names(node) if isinstance(one, ast.Constant)):
+                if not (root / "test" / "lit" / "x86" / f"{stem}.mlir").is_file():
+                    name = path.relative_to(root).as_posix()
+                    yield f"{name}:{node.lineno}: pattern '{stem}' must have a test test/lit/x86/{stem}.mlir"
+
+
 def findings(root: Path, paths: Iterable[Path]) -> Iterator[str]:
     """Everything that is wrong under `root`."""
     for path in paths:
@@ -187,6 +201,7 @@ def findings(root: Path, paths: Iterable[Path]) -> Iterator[str]:
         if is_lit and path.name != "lit.cfg.py" and "Inputs" not in path.parts:
             yield from lit_test(name, text)
     yield from passes(root)
+    yield from patterns(root)
 
 
 def main() -> int:

@@ -8,7 +8,12 @@ from __future__ import annotations
 from qdialect._mlir import ir, passmanager
 from qdialect.lowering.to_llvm import to_llvm
 
-_LOOPS = "builtin.module(one-shot-bufferize,func.func(convert-linalg-to-loops),canonicalize,cse)"
+_PASSES = (
+    *("one-shot-bufferize", "func.func(convert-linalg-to-loops)", "canonicalize", "cse"),
+    # Memory that a kernel allocates is freed at its end.
+    "buffer-deallocation-pipeline",
+)
+_LOOPS = f"builtin.module({','.join(_PASSES)})"
 
 
 def linalg_to_plain_loops(module: ir.Module) -> None:

@@ -59,6 +59,7 @@ def to_llvm(module: ir.Module) -> None:
             apply_schedule(group, _expansion, "qnn-to-llvm")
         shuffle_slices(module)
         drop_neutral_starts(module)
+        _declare_allocation(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
     if team:
@@ -108,6 +109,16 @@ def _passes(module: ir.Module) -> list[str]:
         "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
         f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
     ]
+
+
+def _declare_allocation(module: ir.Module) -> None:
+    """Declare what memory is allocated with, where it is: functions are converted side by side, and none may add it."""
+    if not ops_named(module, "memref.alloc", "memref.dealloc"):
+        return
+    known = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
+    for name, type_ in (("malloc", "(i64) -> !llvm.ptr"), ("free", "(!llvm.ptr)")):
+        if name not in known:
+            ir.InsertionPoint.at_block_begin(module.body).insert(ir.Operation.parse(f"llvm.func @{name}{type_}"))
 
 
 def _is_nested(op: ir.Operation) -> bool:

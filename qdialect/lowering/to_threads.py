@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from qdialect._mlir import ir
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.threads import MIN_CYCLES
-from qdialect.lowering.threads.accesses import ops_of, touches_anything
 from qdialect.lowering.threads.chunks import Division, divided
 from qdialect.lowering.threads.elided_barriers import elide_barriers
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
@@ -50,9 +49,9 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
         main = entry(module)
         others = {name_of(function): function for function in functions(module) if function != main}
         check_network(main, others)
-        if any(touches_anything(op) for kernel in others.values() for op in ops_of(kernel)):
-            return 0
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
+        if any(kernel.is_open for kernel in kernels.values()):
+            return 0
         found = network_calls(main, kernels)
         memory = len(main.regions[0].blocks[0].arguments) - 1
         divisions = _divisions(kernels, found, memory, threads, min_cycles)

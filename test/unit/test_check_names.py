@@ -30,6 +30,11 @@ BROKEN = [
     ("qdialect/lowering/passes/to_vector.py", PASS, "must be named 'qnn-to-vector', but got 'qnn-fuse-bias'"),
     ("test/lit/passes/fuse-bias.mlir", None, "must have a test test/lit/passes/fuse-bias.mlir"),
     ("test/lit/passes/fuse-bias-no-match.mlir", None, "must have a test test/lit/passes/fuse-bias-no-match.mlir"),
+    (
+        "qdialect/lowering/x86/a.py",
+        'class A(InstructionPattern[int]):\n    name: ClassVar[str] = "foo-bar"\n',
+        "a.py:1: pattern 'foo-bar' must have a test test/lit/x86/foo-bar.mlir",
+    ),
     ("test/lit/passes/fuse-sums.mlir", LIT, "fuse-sums.mlir:1: test must be named after a pass"),
     ("qdialect/long.py", "\n" * 601, "long.py:601: file must have at most 600 lines, but got 601"),
     ("test/lit/cli/help.mlir", "// CHECK: qnn\n", "help.mlir:1: lit test must have a RUN line"),

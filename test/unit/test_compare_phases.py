@@ -51,6 +51,37 @@ def test_phases_of_a_divided_network_agree() -> None:
     assert not any(result.differing for result in results)
 
 
+def test_contractions_of_matrix_tiles_are_loops_for_any_cpu() -> None:
+    """Written one after the other, LLVM takes seconds for the products of each."""
+    rng = np.random.default_rng(0)
+    data, weights = rng.integers(-128, 128, (13, 193), np.int8), rng.integers(0, 256, (24, 193), np.uint8)
+    text = f"""
+    func.func @main(%x: tensor<13x193xi8>) -> tensor<13x24xi32> {{
+      %w = "qnn.constant"() {{value = dense<{weights.tolist()}> : tensor<24x193xui8>}} : () -> tensor<24x193xui8>
+      %0 = "qnn.dense"(%x, %w) {{
+        input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
+        weight_zero_points = array<i64: 128>
+      }} : (tensor<13x193xi8>, tensor<24x193xui8>) -> tensor<13x24xi32>
+      return %0 : tensor<13x24xi32>
+    }}"""
+    module = lower(parse(text), TARGETS["amxint8"], Phase.VECTOR).module
+    run = RUNS[Phase.VECTOR]
+    assert run.code is not None
+    assert str(run.code(module)).count("llvm.mul ") < 300
+    (found,) = run.run(module, [data])
+    np.testing.assert_array_equal(found, (data.astype(np.int32) - 7) @ (weights.astype(np.int32) - 128).T)
+
+
+def test_loops_over_scalars_free_what_they_allocate() -> None:
+    module = lower(parse(DEPTHWISE), TARGETS["avx512vnni"], Phase.LINALG).module
+    run = RUNS[Phase.LINALG]
+    assert run.code is not None
+    text = str(run.code(module))
+    assert "memref." not in text
+    assert text.count("llvm.call @malloc") == text.count("llvm.call @free") > 0
+    assert text.count("llvm.func @malloc") == text.count("llvm.func @free") == 1
+
+
 def test_a_comparison_starts_at_the_phase_of_the_module() -> None:
     module = compile_to(parse(CONVOLUTION), Phase.VECTOR, GENERIC)
     results = compare_phases(module, [np.ones((1, 6, 6, 4), np.int8)])

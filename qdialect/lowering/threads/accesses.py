@@ -103,17 +103,30 @@ class Access:
 
 def accesses(function: ir.Operation) -> list[Access]:
     """All accesses of the kernel `function` to its buffers; of an op that may touch any memory one to each of them."""
-    arguments = [one for one in function.regions[0].blocks[0].arguments if isinstance(one.type, ir.MemRefType)]
-    found = [access for argument in arguments for access in _of_buffer(argument, argument)]
-    unknown = [op for op in ops_of(function) if touches_anything(op)]
-    whole = [_Use(op, -1, argument) for op in unknown for argument in arguments]
+    found, unknown = known_accesses(function, ops_of(function))
+    whole = [_Use(op, -1, argument) for op in unknown for argument in _buffers(function)]
     return [*found, *(access for use in whole for access in use.of_all(True, True))]
 
 
-def touches_anything(op: ir.Operation) -> bool:
-    """Whether `op` may read or write memory that it is not given, or is given memory that may be any."""
+def known_accesses(function: ir.Operation, ops: Sequence[ir.Operation]) -> tuple[list[Access], list[ir.Operation]]:
+    """The accesses of what `function` gives to its `ops`, and those of them that may touch any memory."""
+    found = [access for argument in _buffers(function) for access in _of_buffer(argument, argument)]
+    # What is behind a buffer takes time to find, and is known of most.
+    given = {access.op for access in found}
+    return found, [op for op in ops if _touches_anything(op, op in given)]
+
+
+def _buffers(function: ir.Operation) -> list[ir.BlockArgument]:
+    return [one for one in function.regions[0].blocks[0].arguments if isinstance(one.type, ir.MemRefType)]
+
+
+def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
+    """Whether `op` may read or write memory that it is not given, or is given memory that may be any.
+
+    `is_given` says whether one of the buffers that it touches is known to be an argument.
+    """
     effects = effects_of(op)
-    if effects is NONE:
+    if effects is NONE or (is_given and len({*effects.reads, *effects.writes}) == 1):
         return False
     if not effects.is_known and op.name != _CALL:
         return True

@@ -14,7 +14,7 @@ from qdialect._mlir import ir
 from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.text.kernel_text import SCRATCH
-from qdialect.lowering.threads.accesses import Access, accesses, ops_of
+from qdialect.lowering.threads.accesses import Access, known_accesses, ops_of
 from qdialect.lowering.threads.cost import cycles
 from qdialect.lowering.threads.dependences import is_order_free
 from qdialect.lowering.threads.division import Work
@@ -22,6 +22,8 @@ from qdialect.lowering.threads.scratch_groups import scratch_groups
 
 _INNER_SHARE = 0.9
 """Of the cost of an iteration that a loop inside it must have to be divided."""
+_OWN_MEMORY = ("memref.alloc", "memref.alloca", "func.call")
+"""Ops that make memory, or call what may, through which others may hand over what is in no access."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class KernelFunction:
     """Arguments that are memory of which each thread needs its own."""
     is_chained: bool = False
     """Whether loop nests touch what others write, so that parts must be cut where none needs another's."""
+    is_open: bool = False
+    """Whether it may touch memory beside that of its accesses."""
 
     @property
     def name(self) -> str:
@@ -66,20 +70,17 @@ class KernelFunction:
 
 def analyse(function: ir.Operation) -> KernelFunction:
     """What `function` reads and writes, and how it could be divided."""
-    every = accesses(function)
+    ops = ops_of(function)
+    every, unknown = known_accesses(function, ops)
     scratch = _scratch(function)
-    loop_nests = () if _has_own_memory(function) else _loop_nests(function, every, scratch)
+    has_own_memory = any(op.name in _OWN_MEMORY for op in ops)
+    loop_nests = () if has_own_memory or unknown else _loop_nests(function, every, scratch)
     cost = sum(cycles(op) for op in _ops(function))
     is_chained = not is_order_free([access for access in every if access.argument not in scratch])
-    kernel = KernelFunction(function, tuple(every), loop_nests, cost, scratch, is_chained)
-    if is_chained and not _is_in_order(kernel):
+    kernel = KernelFunction(function, tuple(every), loop_nests, cost, scratch, is_chained, bool(unknown))
+    if is_chained and not unknown and not _is_in_order(kernel):
         return KernelFunction(function, tuple(every), (), cost, scratch)
     return kernel
-
-
-def _has_own_memory(function: ir.Operation) -> bool:
-    """Whether `function` makes memory, through which its ops may hand over what is in no access, or calls another."""
-    return any(op.name in ("memref.alloc", "memref.alloca", "func.call") for op in ops_of(function))
 
 
 def _scratch(function: ir.Operation) -> tuple[int, ...]:

@@ -13,32 +13,6 @@ func.func @even(%x: vector<2x4xf32>) -> vector<2x4xf32> {
   return %0 : vector<2x4xf32>
 }
 
-// CHECK-LABEL: func.func @down(
-// CHECK-NOT: math.floor
-// CHECK: arith.fptosi
-// CHECK: arith.cmpf ogt
-func.func @down(%x: vector<4xf32>) -> vector<4xf32> {
-  %0 = math.floor %x : vector<4xf32>
-  return %0 : vector<4xf32>
-}
-
-// CHECK-LABEL: func.func @up(
-// CHECK-NOT: math.ceil
-// CHECK: arith.fptosi
-// CHECK: arith.addf
-func.func @up(%x: vector<4xf32>) -> vector<4xf32> {
-  %0 = math.ceil %x : vector<4xf32>
-  return %0 : vector<4xf32>
-}
-
-// CHECK-LABEL: func.func @to_zero(
-// CHECK-NOT: math.trunc
-// CHECK: arith.sitofp
-func.func @to_zero(%x: vector<4xf32>) -> vector<4xf32> {
-  %0 = math.trunc %x : vector<4xf32>
-  return %0 : vector<4xf32>
-}
-
 // CHECK-LABEL: func.func @doubles(
 // CHECK: math.roundeven
 func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {

@@ -1,0 +1,27 @@
+// RUN: %python %S/Inputs/x86_step.py %s --target=x86-64 > %t && filecheck %s --input-file=%t
+
+// Without an instruction that rounds, vectors are rounded by conversions and additions, and no function is called.
+
+// CHECK-LABEL: func.func @down(
+// CHECK-NOT: math.floor
+// CHECK: arith.fptosi
+// CHECK: arith.cmpf ogt
+func.func @down(%x: vector<4xf32>) -> vector<4xf32> {
+  %0 = math.floor %x : vector<4xf32>
+  return %0 : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @doubles(
+// CHECK: math.floor
+func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
+  // expected-remark @below {{[vector-round-down] 'math.floor' numbers must be f32, but got f64}}
+  %0 = math.floor %x : vector<4xf64>
+  return %0 : vector<4xf64>
+}
+
+// CHECK-LABEL: func.func @number(
+// CHECK: math.floor
+func.func @number(%x: f32) -> f32 {
+  %0 = math.floor %x : f32
+  return %0 : f32
+}

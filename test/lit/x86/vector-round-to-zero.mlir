@@ -1,0 +1,26 @@
+// RUN: %python %S/Inputs/x86_step.py %s --target=x86-64 > %t && filecheck %s --input-file=%t
+
+// Without an instruction that rounds, vectors are rounded by conversions and additions, and no function is called.
+
+// CHECK-LABEL: func.func @to_zero(
+// CHECK-NOT: math.trunc
+// CHECK: arith.sitofp
+func.func @to_zero(%x: vector<4xf32>) -> vector<4xf32> {
+  %0 = math.trunc %x : vector<4xf32>
+  return %0 : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @doubles(
+// CHECK: math.trunc
+func.func @doubles(%x: vector<4xf64>) -> vector<4xf64> {
+  // expected-remark @below {{[vector-round-to-zero] 'math.trunc' numbers must be f32, but got f64}}
+  %0 = math.trunc %x : vector<4xf64>
+  return %0 : vector<4xf64>
+}
+
+// CHECK-LABEL: func.func @number(
+// CHECK: math.trunc
+func.func @number(%x: f32) -> f32 {
+  %0 = math.trunc %x : f32
+  return %0 : f32
+}
