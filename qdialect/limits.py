@@ -46,7 +46,8 @@ def check_free_memory() -> None:
     pages = _text(_MEMORY).partition(" ")[0]
     left = limit - int(pages or 0) * resource.getpagesize()
     if left < _LEAST_FREE:
-        message = f"a process must have {_LEAST_FREE} bytes of memory left to compile, but has {max(left, 0)} of {limit}"
+        needed = f"{_LEAST_FREE} bytes of memory left to compile"
+        message = f"a process must have {needed}, but has {max(left, 0)} of {limit}"
         raise QDialectError(f"{message}: ulimit -v sets the limit")
 
 

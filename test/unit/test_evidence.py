@@ -13,7 +13,7 @@ from tools.evidence.case import Case, Key, Variant, measure, outcome_of
 from tools.evidence.outcomes import EQUAL, Outcome, Rank, compare, compare_all, is_worse, worst
 from tools.evidence.sources import SOURCES
 
-_SAMPLED = {"onnx": 60, "torch": 150, "recorded": 120}
+_SAMPLED = {"onnx": 60, "tflite": 40, "torch": 150, "recorded": 120}
 """Of so many rows one is measured here."""
 
 

@@ -3,7 +3,7 @@
 // What all ops share: counts, attributes and types. Every op is tried by test/unit/test_dialect_fields.py.
 
 func.func @qnn_nan(%input: tensor<2x3xi8>) {
-  // expected-error @+1 {{'qnn.relu' op nan must be one of "max", "min", "zero_point", but got unit}}
+  // expected-error @+1 {{'qnn.relu' op nan must be one of "max", "min", "zero_point", "zero", but got unit}}
   %y = "qnn.relu"(%input) {
     input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64, output_zero_point = -128 : i64,
     nan = unit
