@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -80,6 +79,7 @@ class Made:
 
 
 _Parts = tuple[Sequence[Given], Sequence[Result], Option | None]
+_Maker = Callable[[Made], _Parts]
 
 
 def _options(name: str, *entries: _Entry) -> Option:
@@ -98,14 +98,16 @@ def _constant(*numbers: int) -> Given:
     return Given(np.array(numbers, np.int32), is_constant=True)
 
 
-def _unary(scale: float, zero_point: int | None = None, *, positive: bool = False, option: Option | None = None) -> Any:
+def _unary(
+    scale: float, zero_point: int | None = None, *, positive: bool = False, option: Option | None = None
+) -> _Maker:
     def make(made: Made) -> _Parts:
         return [made.given(_IMAGE, positive=positive)], [made.scaled(_IMAGE, scale, zero_point)], option
 
     return make
 
 
-def _fixed(scale: float, points: Mapping[str, int], option: Option | None = None) -> Any:
+def _fixed(scale: float, points: Mapping[str, int], option: Option | None = None) -> _Maker:
     """A function whose result must have one quantization."""
 
     def make(made: Made) -> _Parts:
@@ -118,7 +120,7 @@ def _fixed(scale: float, points: Mapping[str, int], option: Option | None = None
     return make
 
 
-def _pair(name: str | None, *, positive: bool = False, activation: int = 0) -> Any:
+def _pair(name: str | None, *, positive: bool = False, activation: int = 0) -> _Maker:
     option = _options(name, ("Int8", activation)) if name else None
 
     def make(made: Made) -> _Parts:
@@ -136,7 +138,7 @@ def _compared(made: Made) -> _Parts:
     return [made.given(_IMAGE), made.given(_IMAGE)], [Result(_IMAGE, np.bool_)], None
 
 
-def _reduced(*, keeps: bool, axes: Sequence[int], scale: float = 1.0) -> Any:
+def _reduced(*, keeps: bool, axes: Sequence[int], scale: float = 1.0) -> _Maker:
     def make(made: Made) -> _Parts:
         shape = [1 if axis in axes else extent for axis, extent in enumerate(_IMAGE) if keeps or axis not in axes]
         return (
@@ -148,14 +150,14 @@ def _reduced(*, keeps: bool, axes: Sequence[int], scale: float = 1.0) -> Any:
     return make
 
 
-def _index(name: str) -> Any:
+def _index(name: str) -> _Maker:
     def make(made: Made) -> _Parts:
         return [made.given(_IMAGE), _constant(3)], [Result(_IMAGE[:3], np.int32)], _options(name, ("Int8", 2))
 
     return make
 
 
-def _pool(scale: float = 1.0, *, padding: int = 0) -> Any:
+def _pool(scale: float = 1.0, *, padding: int = 0) -> _Maker:
     entries = [("Int8", padding), *[("Int32", 2)] * 2, *[("Int32", 3)] * 2, ("Int8", 0)]
     shape = (1, 3, 3, 4) if padding == 0 else (1, 2, 2, 4)
 
@@ -165,7 +167,7 @@ def _pool(scale: float = 1.0, *, padding: int = 0) -> Any:
     return make
 
 
-def _convolution(*, depthwise: bool, per_channel: bool, activation: int = 0) -> Any:
+def _convolution(*, depthwise: bool, per_channel: bool, activation: int = 0) -> _Maker:
     def make(made: Made) -> _Parts:
         weights = (
             made.weights((1, 3, 3, 4), 3 if per_channel else None)
@@ -184,7 +186,7 @@ def _convolution(*, depthwise: bool, per_channel: bool, activation: int = 0) -> 
     return make
 
 
-def _dense(*, per_channel: bool, activation: int = 0) -> Any:
+def _dense(*, per_channel: bool, activation: int = 0) -> _Maker:
     def make(made: Made) -> _Parts:
         weights = made.weights((5, 8), 0 if per_channel else None)
         option = _options("FullyConnectedOptions", ("Int8", activation), ("Int8", 0), ("Bool", 0))
@@ -206,7 +208,7 @@ def _transposed(made: Made) -> _Parts:
 
 def _moved(
     result: Sequence[int], constants: Sequence[Sequence[int]], option: Option | None = None, count: int = 1
-) -> Any:
+) -> _Maker:
     def make(made: Made) -> _Parts:
         inputs = [made.given(_IMAGE) for _ in range(count)]
         return [*inputs, *(_constant(*one) for one in constants)], [made.same(result)], option
@@ -224,7 +226,7 @@ def _mirrored(made: Made) -> _Parts:
     return inputs, results, _options("MirrorPadOptions", ("Int8", 0))
 
 
-def _resized(name: str, *entries: _Entry) -> Any:
+def _resized(name: str, *entries: _Entry) -> _Maker:
     return _moved((1, 9, 11, 4), [(9, 11)], _options(name, *entries))
 
 
@@ -252,7 +254,7 @@ def _cast(made: Made) -> _Parts:
 
 _ZERO_POINTS = {"int8": -128}
 _SYMMETRIC = {"uint8": 128}
-_MAKERS: Mapping[str, Callable[[Made], _Parts]] = {
+_MAKERS: Mapping[str, _Maker] = {
     **dict.fromkeys(("ABS", "NEG", "SQUARE", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ELU"), _unary(1.0)),
     **dict.fromkeys(("EXP", "SIN", "COS", "CEIL", "FLOOR", "ROUND", "SIGN", "HARD_SWISH"), _unary(1.0)),
     **dict.fromkeys(("LOG", "SQRT", "RSQRT"), _unary(0.3, positive=True)),
