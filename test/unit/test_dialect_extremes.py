@@ -131,6 +131,8 @@ class Case:
     def integers(self, name: str) -> Sequence[int]:
         if name in ("axis", "groups"):
             return (1,)
+        if name == "count":
+            return (1, 4)
         if name.endswith(("min", "max")):
             return (self.low,) if name.endswith("min") else (self.high,)
         return (self.low, self.high)

@@ -61,7 +61,9 @@ def wrong_types(constraint: TypeConstraint, text: str) -> Iterator[tuple[str, st
     shape = "".join(extents)
     others = [f"tensor<{shape}{other}>" for other in ELEMENTS if other not in constraint.elements]
     containers = [f"memref<{shape}{element}>", f"vector<{shape}{element}>", f"tensor<*x{element}>", element, "index"]
-    extreme = [f"tensor<{first}{''.join(extents[1:])}{element}>" for first in ("?x", "0x")]
+    extreme = [
+        f"tensor<{first}{''.join(extents[1:])}{element}>" for first in ("?x", *["0x"] * (not constraint.may_be_empty))
+    ]
     ranks = [f"tensor<1x{shape}{element}>", f"tensor<{''.join(extents[1:])}{element}>"]
     for wrong in [*containers, *others, *extreme * bool(shape), *ranks * (constraint.rank is not None)]:
         yield wrong, str(constraint)

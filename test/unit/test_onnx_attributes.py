@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from onnx import defs
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
+from tolerances import assert_floats_within
 
 import qdialect
 from qdialect.diagnostics import ImportModelError
@@ -151,7 +152,7 @@ def test_attributes_that_are_read_or_change_nothing(kind: str, attributes: dict[
     session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {one.name: data for one in session.get_inputs()})
     found = interpreter.run(import_onnx(content), [data for _ in session.get_inputs()])[0]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    assert_floats_within(found, wanted, "layer")
 
 
 def test_what_is_dequantized_to_halves_is_rounded_to_them(tmp_path: Path) -> None:
