@@ -342,7 +342,7 @@ def test_scales_by_block(tmp_path: Path) -> None:
     x = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
     path = saved(tmp_path, content)
     executable = qdialect.compile(path, fallback="framework")
-    assert np.corrcoef(executable(x).ravel(), (x @ weights.T).ravel())[0, 1] > 0.99
+    assert np.corrcoef(np.ravel(executable(x)), np.ravel(x @ weights.T))[0, 1] > 0.99
     assert_equal(executable(x), whole(path, x, kernels="AUTO"))
     refused = r"(?s)scale for each \d+ elements, which only XNNPACK's delegate reads.*FULLY_CONNECTED of int4"
     with pytest.raises(qdialect.ImportModelError, match=refused):

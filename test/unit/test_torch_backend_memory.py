@@ -36,7 +36,8 @@ def compiled(model: Any, *, fallback: str | None = "none") -> Any:
 
 
 def assert_near(found: Tensor, wanted: Tensor) -> None:
-    assert_floats_within(*(one.detach().float().numpy() for one in (found, wanted)), "layer")
+    one, other = (tensor.detach().float().numpy() for tensor in (found, wanted))
+    assert_floats_within(one, other, "layer")
 
 
 def memory(tensor: Any) -> Any:
@@ -214,7 +215,7 @@ def test_a_model_that_learns_is_not_stale() -> None:
             learning.zero_grad()
             found.append(loss.item())
         losses.append(found)
-    assert_floats_within(*map(np.array, losses), "sum")
+    assert_floats_within(np.array(losses[0]), np.array(losses[1]), "sum")
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
