@@ -162,11 +162,12 @@ class Positions(torch.nn.Module):
         return torch.nonzero(self.convolution(x) > 0)
 
 
-def test_sizes_that_depend_on_data_stay_with_pytorch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trust", [False, True])
+def test_sizes_that_depend_on_data_stay_with_pytorch(tmp_path: Path, trust: bool) -> None:
     module, x = Positions().eval(), torch.randn(1, 8, 16, 16)
     path = tmp_path / "positions.pt2"
     torch.export.save(torch.export.export(module, (x,)), path)
-    executable = qdialect.compile(path, fallback="framework")
+    executable = qdialect.compile(path, fallback="framework", trust=trust)
     assert executable.regions[0].runner == "qdialect"
     assert executable.outputs[0].shape == (-1, 4)
     found = executable(x.numpy())

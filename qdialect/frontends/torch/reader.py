@@ -20,7 +20,7 @@ from qdialect.frontends.torch.calls import array_of
 from qdialect.frontends.torch.inplace import graph_of
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import element_of, is_check
-from qdialect.frontends.torch.sizes import number, sizes_of
+from qdialect.frontends.torch.sizes import extent_of, number, sizes_of
 from qdialect.frontends.torch.symbols import Number
 from qdialect.frontends.torch.wrapped import without_wrappers
 from qdialect.late_dataclass import dataclass
@@ -60,7 +60,10 @@ def read_program(program: Any, extents: Extents) -> Graph:
         for symbol, found in program.range_constraints.items()
     }
     sizes = sizes_of(declared, extents, ranges)
-    reader = _Reader(lambda found, name: number(_expression(found), sizes, name))
+    reader = _Reader(
+        lambda found, name: number(_expression(found), sizes, name),
+        extent_of=lambda found, name: extent_of(_expression(found), sizes, name),
+    )
     inputs = [reader.interface(node) for node in given]
     return reader.graph(program.graph, program.graph_module, inputs, constants, written)
 
@@ -137,6 +140,8 @@ class _Reader:
     number_of: Callable[[Any, str], Number]
     leaves_numbers: bool = False
     """Whether results may be numbers, which are not values of the graph."""
+    extent_of: Callable[[Any, str], int] | None = None
+    """As `number_of`, but -1 of an extent that depends on data; without it there is none."""
 
     def graph(
         self,
@@ -189,8 +194,8 @@ class _Reader:
         if not _is_tensor(value):
             return Output((), UNKNOWN)
         found = str(value.dtype).removeprefix("torch.")
-        shape: Shape = tuple(int(self._number(extent, name)) for extent in value.shape)
-        strides: Shape = tuple(int(self._number(stride, name)) for stride in value.stride())
+        shape: Shape = tuple(self._extent(extent, name) for extent in value.shape)
+        strides: Shape = tuple(self._extent(stride, name) for stride in value.stride())
         return Output(shape, ELEMENTS.get(found, found), is_contiguous(shape, strides))
 
     def _is_left(self, result: Any) -> bool:
@@ -199,6 +204,11 @@ class _Reader:
 
     def _number(self, found: Any, name: str) -> Number:
         return found if isinstance(found, int | float) else self.number_of(found, name)
+
+    def _extent(self, found: Any, name: str) -> int:
+        if isinstance(found, int):
+            return found
+        return int(self.number_of(found, name)) if self.extent_of is None else self.extent_of(found, name)
 
     def _argument(self, argument: Any, graphs: Mapping[str, Graph]) -> Any:
         if _is_list(argument):
