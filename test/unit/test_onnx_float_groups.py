@@ -240,3 +240,16 @@ def test_shares_beyond_the_largest_float(scale: float, count: int, dtype: Any, p
     b = ModelBuilder()
     data = b.dequantize(b.input("x", (3, count), dtype), (0.05, 0), dtype)
     agreed(b.finish(b.quantize(b.node("Softmax", data), (scale, point), dtype), dtype=dtype), drawn((3, count), dtype))
+
+
+@variants_together
+@pytest.mark.parametrize("kind", ["Softmax", "Sigmoid", "LeakyRelu"])
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_dequantization_of_a_result_that_nobody_reads(kind: str, count: int) -> None:
+    """The result stays i8 then, where the input becomes ui8: the group is computed in float32."""
+    b, scale = ModelBuilder(), (0.05, -20)
+    data = b.dequantize(b.quantize(b.input("x", (3, count)), scale, np.int8), scale, np.int8)
+    result = b.quantize(b.node(kind, data), (1 / 255, -128), np.int8)
+    b.dequantize(result, (1 / 255, -128), np.int8)
+    x = np.random.default_rng(count).normal(size=(3, count)).astype(np.float32)
+    agreed(b.finish(result, dtype=np.int8), x)

@@ -31,7 +31,8 @@ class Readers:
         self._count = Counter(direct)
         for node in graph.nodes:
             if is_operator(node, "DequantizeLinear"):
-                self._count[node.inputs[0]] += direct[node.outputs[0]] - 1
+                # One that nobody reads is a reader all the same.
+                self._count[node.inputs[0]] += max(direct[node.outputs[0]], 1) - 1
 
     def giver(self, name: str) -> Node | None:
         """The node whose result `name` is."""
