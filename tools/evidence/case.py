@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import qdialect
 from qdialect import FallbackWarning, QDialectError, target
-from tools.evidence.outcomes import Outcome, Rank, compare_all, worst
+from tools.evidence.outcomes import FLOAT_LIMIT, Outcome, Rank, compare_all, worst
 
 Array = NDArray[Any]
 
@@ -38,8 +38,8 @@ class Key:
 class Case:
     """A model file, the inputs of a call, and what its framework gives for them.
 
-    `steps` is how far quantized results may be; `profile` whose arithmetic is asked for; `alternatives` what the
-    framework gives in its other modes, which are as good.
+    `steps` is how far quantized results may be, `limit` how far f32 ones, as a part of the largest; `profile` whose
+    arithmetic is asked for; `alternatives` what the framework gives in its other modes, which are as good.
     """
 
     suffix: str
@@ -49,6 +49,7 @@ class Case:
     steps: int = 0
     profile: str = ""
     alternatives: tuple[tuple[Array, ...], ...] = ()
+    limit: float = FLOAT_LIMIT
 
 
 class InvalidCaseError(Exception):
@@ -131,7 +132,7 @@ def _outcome(path: Path, case: Case, variant: Variant) -> Outcome:
     results = executable(*case.inputs)
     found = results if isinstance(results, tuple) else (results,)
     arrays = [np.asarray(one) for one in found]
-    outcome = min(compare_all(arrays, wanted, case.steps) for wanted in (case.wanted, *case.alternatives))
+    outcome = min(compare_all(arrays, wanted, case.steps, case.limit) for wanted in (case.wanted, *case.alternatives))
     if by_framework and outcome.rank <= Rank.NEAR:
         return Outcome(Rank.FRAMEWORK)
     return outcome

@@ -54,6 +54,8 @@ def damaged(rng: np.random.Generator, content: bytes) -> bytes:
     """One to four changes of a file."""
     found = bytearray(content)
     for _ in range(int(rng.integers(1, 5))):
+        if not found:
+            break
         at, size = int(rng.integers(len(found))), int(rng.integers(1, 64))
         match int(rng.integers(5)):
             case 0:

@@ -78,21 +78,21 @@ def is_worse(found: Outcome, known: Outcome) -> bool:
     return found.rank > known.rank
 
 
-def compare_all(found: Sequence[Array], wanted: Sequence[Array], steps: int) -> Outcome:
+def compare_all(found: Sequence[Array], wanted: Sequence[Array], steps: int, limit: float = FLOAT_LIMIT) -> Outcome:
     """The outputs of a network beside those of its framework."""
     if len(found) != len(wanted):
         return Outcome(Rank.WRONG, f"{len(found)} outputs, but expected {len(wanted)}")
-    return worst(compare(one, other, steps) for one, other in zip(found, wanted, strict=True))
+    return worst(compare(one, other, steps, limit) for one, other in zip(found, wanted, strict=True))
 
 
-def compare(found: Array, wanted: Array, steps: int) -> Outcome:
-    """One output; quantized values may be `steps` away, other integers not at all."""
+def compare(found: Array, wanted: Array, steps: int, limit: float = FLOAT_LIMIT) -> Outcome:
+    """One output; quantized values may be `steps` away, other integers not at all, and f32 numbers `limit`."""
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
         return Outcome(
             Rank.WRONG, f"{found.dtype} of {list(found.shape)}, but expected {wanted.dtype} of {list(wanted.shape)}"
         )
     if wanted.dtype.kind in "fcV" or wanted.dtype.name == "bfloat16":
-        return _compare_floats(found, wanted)
+        return _compare_floats(found, wanted, limit)
     return EQUAL if np.array_equal(found, wanted) else _compare_integers(found, wanted, steps)
 
 
@@ -106,12 +106,12 @@ def _compare_integers(found: Array, wanted: Array, steps: int) -> Outcome:
     return Outcome(Rank.WRONG, f"{count} of {wanted.size} elements differ by at most {largest}")
 
 
-def _compare_floats(found: Array, wanted: Array) -> Outcome:
+def _compare_floats(found: Array, wanted: Array, limit: float) -> Outcome:
     if wanted.dtype.kind == "c":
         parts = [(np.real(found), np.real(wanted)), (np.imag(found), np.imag(wanted))]
-        return worst(_compare_floats(np.asarray(one), np.asarray(other)) for one, other in parts)
-    is_narrow = wanted.dtype.itemsize < 4
-    limit = _NARROW_UNITS * 2.0 ** (-10 if wanted.dtype == np.float16 else -7) if is_narrow else FLOAT_LIMIT
+        return worst(_compare_floats(np.asarray(one), np.asarray(other), limit) for one, other in parts)
+    if wanted.dtype.itemsize < 4:
+        limit = _NARROW_UNITS * 2.0 ** (-10 if wanted.dtype == np.float16 else -7)
     one, other = found.astype(np.float64), wanted.astype(np.float64)
     finite = np.isfinite(other)
     if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
