@@ -170,6 +170,8 @@ class TorchPlanner(Planner[Node]):
 
     def _planned_result(self, node: Node, inputs: dict[str, Result]) -> Result:
         if not is_supported(node.kind):
+            is_known = all(-1 not in output.shape for output in node.outputs)
+            require(is_known, "extents of a result must be known before the program runs, but depend on data")
             return self._inlined(self._decomposed(node))
         call = Call(self.plan, node, inputs, self._tensors, self._taken.get(node.name))
         try:
