@@ -13,7 +13,8 @@ INTRODUCTION = """\
 
 What `make evidence` measured: models of one operator, each compiled for the CPU that ran it and in one more way (for
 another kind of CPU, for two threads, saved and loaded), and compared with the model's framework.
-[evidence/](evidence/) has a row for each model. CI fails for a row that became worse.
+[evidence/](evidence/) has a row for each model. `make test` measures a sample of the rows again, `.ci/slow` all of
+them, and a row that became worse fails.
 
 - **equal**: every element of every result is; a NaN is as good as another.
 - **near**: floats within the bound, as a part of the largest number of the result, or quantized values within a step.
