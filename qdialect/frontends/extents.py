@@ -34,6 +34,8 @@ class Extents:
     _shared: dict[str, int] = field(default_factory=dict[str, int])
     _batches: set[str] = field(default_factory=set[str])
     """Names of first extents that nothing says: they are the batch wherever they stand."""
+    _known: set[int] = field(default_factory=set[int])
+    """First extents that the model or `dims` say."""
 
     def __post_init__(self) -> None:
         ImportOptions(self.batch, self.dims)
@@ -67,23 +69,27 @@ class Extents:
 
     def _extents(self, name: str, declared: OpenShape, known: Mapping[str, int]) -> Iterator[int]:
         for axis, extent in enumerate(declared):
-            if isinstance(extent, int):
-                yield extent
-                continue
             location = f"{name}:{axis}"
-            key = next((key for key in (location, extent) if key in self.dims), None)
-            if key is not None:
-                self._used.add(key)
-                yield self.dims[key]
+            said = extent if isinstance(extent, int) else self._said(location, extent)
+            if said is not None:
+                self._known.update([said] if axis == 0 else [])
+                yield said
             elif (size := known.get(extent, self._shared.get(extent))) is not None:
                 yield size
             elif axis == 0 or (extent and extent in self._batches):
-                if axis == 0:
-                    self.assumed.append(name)
+                self.assumed.extend([name] if axis == 0 else [])
                 yield self.batch
             else:
-                self._open[f"extent {axis} of input '{name}'"] = extent or location
+                self._open[f"extent {axis} of input '{name}'"] = str(extent) or location
                 yield 1
+
+    def _said(self, location: str, extent: str) -> int | None:
+        """The size that `dims` give to an open extent."""
+        key = next((key for key in (location, extent) if key in self.dims), None)
+        if key is None:
+            return None
+        self._used.add(key)
+        return self.dims[key]
 
     def check_used(self) -> None:
         """Raise `ImportModelError` for extents that stay open, all at once, and for names that no input has."""
@@ -97,8 +103,9 @@ class Extents:
         unused = sorted(set(self.dims) - self._used)
         if unused:
             raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
-        if self.batch != 1 and not self.assumed:
-            wanted = "batch must be 1 where inputs leave no first extent open, or dims say what it is"
+        if self.batch not in {1, *self._known} and not self.assumed:
+            known = sorted({1, *self._known})
+            wanted = f"batch must be {' or '.join(map(str, known))} where inputs leave no first extent open"
             raise UnusedBatchError(f"{wanted}, but got {self.batch}")
 
     def hints(self) -> list[str]:
