@@ -7,7 +7,7 @@ biases int32 at the product of both scales.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams
 
-Array = NDArray[Any]
 Clamp = Literal["none", "relu", "relu6"]
 ActivationKind = Literal["leaky_relu", "hardswish", "swish"]
 
