@@ -13,7 +13,7 @@ from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
 from qdialect.late_dataclass import dataclass
-from qdialect.lowering.functions import symbols
+from qdialect.lowering.functions import REFERENCES, symbols
 from qdialect.lowering.lowered import TARGET, Lowered
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.target import GENERIC, Target
@@ -22,8 +22,6 @@ _ENTRY = "main"
 _CPU = "x86-64"
 _FUNCTION = "llvm.func"
 _GLOBAL = "llvm.mlir.global"
-# Attributes that name another function or constant of the module.
-_REFERENCES = ("callee", "global_name")
 
 
 def module_of(network: Network, targets: Sequence[Target], lowered: Sequence[Lowered]) -> ir.Module:
@@ -128,7 +126,7 @@ def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
     op.attributes["sym_name"] = ir.StringAttr.get(renamed[ir.StringAttr(op.attributes["sym_name"]).value])
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        for key in _REFERENCES:
+        for key in REFERENCES:
             if key in inner.attributes:
                 name = ir.FlatSymbolRefAttr(inner.attributes[key]).value
                 inner.attributes[key] = ir.FlatSymbolRefAttr.get(renamed.get(name, name))

@@ -16,7 +16,7 @@ from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
 from qdialect.late_dataclass import dataclass
-from qdialect.lowering.functions import symbols
+from qdialect.lowering.functions import REFERENCES, symbols
 from qdialect.lowering.lowered import TARGET
 
 ENTRY = "main"
@@ -25,8 +25,6 @@ _KIND, _GROUP_KIND = "kernel", "group of kernels"
 _OBJECT, _GROUP = "object", "group"
 _FUNCTION, _GLOBAL = "func.func", "memref.global"
 _LLVM_FUNCTION = "llvm.func"
-# Attributes of the LLVM dialect that name another function or constant of the module.
-_REFERENCES = ("callee", "global_name")
 _SYMBOL = re.compile(r"@([A-Za-z_][\w$.]*)")
 _QUOTED_SYMBOL = '@"'
 
@@ -169,7 +167,7 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
             op.attributes["sym_name"] = ir.StringAttr.get(names.get(name, name))
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        for attribute in _REFERENCES:
+        for attribute in REFERENCES:
             if attribute in op.attributes:
                 name = ir.FlatSymbolRefAttr(op.attributes[attribute]).value
                 op.attributes[attribute] = ir.FlatSymbolRefAttr.get(names.get(name, name), module.context)
@@ -183,7 +181,7 @@ def _references(function: ir.Operation) -> list[str]:
     found: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in _REFERENCES if one in op.attributes)
+        found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in REFERENCES if one in op.attributes)
         return ir.WalkResult.ADVANCE
 
     walk(function, visit)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from qdialect._mlir import ir, rewrite, walk
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.functions import ops_named
+from qdialect.lowering.ir.views import ALLOCATIONS
 from qdialect.lowering.program import CLOCK
 from qdialect.lowering.to_x86 import instruction_patterns
 from qdialect.lowering.x86.byte_table import is_table_read
@@ -22,7 +23,6 @@ _FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
 _MUST_BE_INSTRUCTIONS = ("vector.contract", "vector.gather")
 """What is a dot product or a table read, where its elements and operands are those of one."""
 
-_ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _FUSED_SUM = "llvm.intr.fmuladd"
 _CAST = "builtin.unrealized_conversion_cast"
 _NOT_ROUNDED = "adds a product that is not rounded"
@@ -46,7 +46,7 @@ def check_linalg(module: ir.Module) -> None:
 def check_vector(module: ir.Module) -> None:
     """vector: no tensors and no linalg op left, no allocation."""
     allowed = ("func", "builtin", "vector", "scf", "arith", "math", "memref", "ub", "affine", "omp")
-    _check_dialects(module, "vector", allowed, dict.fromkeys(_ALLOCATIONS, "allocates memory inside a kernel"))
+    _check_dialects(module, "vector", allowed, dict.fromkeys(ALLOCATIONS, "allocates memory inside a kernel"))
 
 
 def check_x86(module: ir.Module, target: Target) -> None:

@@ -9,6 +9,8 @@ from qdialect.late_imports import UNINTERRUPTED
 from qdialect.lowering.errors import error_at
 
 MAIN = "main"
+REFERENCES = ("callee", "global_name")
+"""Attributes of the LLVM dialect that name another function or constant of the module."""
 
 
 def name_of(function: ir.Operation) -> str:

@@ -28,7 +28,7 @@ _ADDRESSES = frozenset(
     )
 )
 """Ops whose first operand tells what their result points into."""
-_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _GLOBAL = "memref.get_global"
 _FUNCTIONS = ("func.func", "llvm.func")
 _FARTHEST_SUM = 4
@@ -76,7 +76,7 @@ def buffer_of(value: ir.Value) -> Buffer | None:
         return found if owner.owner.operation.name in _FUNCTIONS and isinstance(found.type, ir.MemRefType) else None
     if owner.name == _GLOBAL:
         return ir.FlatSymbolRefAttr(owner.attributes["name"]).value
-    return found if owner.name in _ALLOCATIONS else None
+    return found if owner.name in ALLOCATIONS else None
 
 
 def may_meet(one: ir.Value, other: ir.Value) -> bool:

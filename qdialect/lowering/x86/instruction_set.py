@@ -114,11 +114,6 @@ class InstructionSet:
 
 
 _ZMM, _YMM, _XMM = 16, 8, 4
-_LANES: Mapping[str, int] = {
-    **dict.fromkeys(("amxint8", "avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
-    **dict.fromkeys(("avxvnniint8", "avxvnni", "avx2"), _YMM),
-    **dict.fromkeys(("sse4.1", "x86-64"), _XMM),
-}
 
 
 @cache
@@ -127,7 +122,7 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
     kind = target.kind
     if kind.is_generic:
         return None
-    widest = _LANES[kind.name]
+    widest = kind.machine.vector_bits // 32
     sizes = [lanes for lanes in (_ZMM, _YMM, _XMM) if lanes <= widest]
     has_vnni = all(VPDPBUSD[lanes].runs_on(kind.code_features) for lanes in sizes)
     return InstructionSet(

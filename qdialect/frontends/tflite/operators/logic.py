@@ -17,7 +17,7 @@ from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, c
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.quant_math import Rounding
 
-_COMPARISONS = {
+COMPARISONS = {
     "EQUAL": "eq",
     "GREATER": "gt",
     "GREATER_EQUAL": "ge",
@@ -25,15 +25,16 @@ _COMPARISONS = {
     "LESS_EQUAL": "le",
     "NOT_EQUAL": "ne",
 }
+"""The predicate of each comparison."""
 # Of both sides of a comparison of quantized values.
 _FRACTION_BITS = 8
 _LOGIC = {"LOGICAL_AND": "arith.andi", "LOGICAL_OR": "arith.ori"}
 
 
-@imports(*_COMPARISONS)
+@imports(*COMPARISONS)
 def _comparison(operator: Operator) -> Emission:
     """Of floats no comparison with NaN holds but NOT_EQUAL."""
-    sides, predicate = operands(operator, 2), _COMPARISONS[operator.kind]
+    sides, predicate = operands(operator, 2), COMPARISONS[operator.kind]
     if sides[0].element in EIGHT_BIT:
         return _quantized_comparison(operator, sides, predicate)
     check_type(sides, ("f32", "i32", "i64", *(("i1",) if predicate in ("eq", "ne") else ())))

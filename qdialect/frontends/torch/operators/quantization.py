@@ -35,7 +35,7 @@ from qdialect.quant_math.choices import Scaling
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 # Bytes of an integer in which differences of quantized values do not wrap around.
 _WIDE = 4
-_SPACE = "quantized_decomposed"
+SPACE = "quantized_decomposed"
 
 
 def number_of(call: Call, name: str) -> float:
@@ -106,7 +106,7 @@ def _parameter_value(call: Call, tensor: Tensor) -> Value:
     return value
 
 
-@imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+@imports(*(f"{SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
     """The QDQ group that ends here becomes one integer op where there is one."""
     parameters = run_time_parameters(call, rounds_last=False)
@@ -121,7 +121,7 @@ def _quantize(call: Call) -> Result:
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
-@imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+@imports(*(f"{SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
     call.ignore("quant_min", "quant_max")
     at_run_time = run_time_parameters(call, rounds_last=False)
@@ -187,7 +187,7 @@ def channels_of(call: Call, shape: Shape, names: tuple[str, str] = ("scales", "z
     return Channels(scales, points, axis % rank)
 
 
-@imports(f"{_SPACE}.dequantize_per_channel.default")
+@imports(f"{SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
     call.ignore("quant_min", "quant_max")
     values = quantized_values(call)
@@ -219,7 +219,7 @@ def _dequantized_by_floats(call: Call, values: Value, channels: Channels) -> Arr
     return (data.astype(np.float32) - points.reshape(along)) * channels.scales.reshape(along)
 
 
-@imports(f"{_SPACE}.quantize_per_channel.default")
+@imports(f"{SPACE}.quantize_per_channel.default")
 def _quantize_channels(call: Call) -> Result:
     element = quantized_element(call)
     minimum, maximum = (int(number_of(call, f"quant_{end}")) for end in ("min", "max"))

@@ -20,6 +20,7 @@ from qdialect.frontends.planning.plain import unary
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant
 from qdialect.frontends.torch.operators.quantization import (
+    SPACE,
     quantized_bounds,
     quantized_element,
     quantized_values,
@@ -28,14 +29,13 @@ from qdialect.frontends.torch.operators.quantization import (
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 
-_SPACE = "quantized_decomposed"
 _EPSILON = float(np.finfo(np.float32).eps)
 _MIN_LARGEST = 1e-5
 """The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
 Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 
 
-@imports(f"{_SPACE}.choose_qparams.tensor")
+@imports(f"{SPACE}.choose_qparams.tensor")
 def _choose(call: Call) -> Result:
     """``scale = max((high - low) / (qmax - qmin), eps)``, ``zero_point = clamp(qmin - round(low / scale))``.
 
@@ -55,7 +55,7 @@ def _choose(call: Call) -> Result:
     return _scale(call, ends, scale), _whole(call, _of_ends(call, ends, point))
 
 
-@imports(f"{_SPACE}.choose_qparams_symmetric.tensor")
+@imports(f"{SPACE}.choose_qparams_symmetric.tensor")
 def _choose_symmetric(call: Call) -> Result:
     """``scale = max(largest magnitude / ((qmax - qmin) / 2), eps)``; the zero point is the middle of the type."""
     element = quantized_element(call)
@@ -69,7 +69,7 @@ def _choose_symmetric(call: Call) -> Result:
     return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
 
 
-@imports(f"{_SPACE}.choose_qparams_per_token.default")
+@imports(f"{SPACE}.choose_qparams_per_token.default")
 def _choose_by_rows(call: Call) -> Result:
     """``scale = max(largest magnitude, 1e-5) / 127`` of each row, as f32; zero points are 0."""
     require(quantized_element(call) == "i8", "dtype must be i8")
@@ -84,8 +84,8 @@ def _choose_by_rows(call: Call) -> Result:
 
 
 @imports(
-    f"{_SPACE}.choose_qparams_per_token_asymmetric.default",
-    f"{_SPACE}._choose_qparams_per_token_asymmetric_impl.default",
+    f"{SPACE}.choose_qparams_per_token_asymmetric.default",
+    f"{SPACE}._choose_qparams_per_token_asymmetric_impl.default",
 )
 def _choose_asymmetric_by_rows(call: Call) -> Result:
     """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""
@@ -163,13 +163,13 @@ def _whole(call: Call, value: Value) -> Value:
     return unary(call, value, "i64", lambda s, x: s.convert("arith.fptosi", x, "i64"))
 
 
-@imports(f"{_SPACE}.quantize_per_token.default")
+@imports(f"{SPACE}.quantize_per_token.default")
 def _quantize_rows(call: Call) -> Result:
     """``clamp(round(x * (1 / scale) + zero_point))``."""
     return quantized_at_run_time(call.plan, call.name, call.f32("input"), _parameters(call))
 
 
-@imports(f"{_SPACE}.dequantize_per_token.default")
+@imports(f"{SPACE}.dequantize_per_token.default")
 def _dequantize_rows(call: Call) -> Result:
     return dequantized(call.name, quantized_values(call), _parameters(call))
 

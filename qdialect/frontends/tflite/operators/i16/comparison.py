@@ -9,27 +9,18 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands
 from qdialect.frontends.tflite.operators.i16.checks import output_of, sixteen_bit
-from qdialect.frontends.tflite.operators.logic import aligned
+from qdialect.frontends.tflite.operators.logic import COMPARISONS, aligned
 from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, spread
 from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
 
-_PREDICATES = {
-    "EQUAL": "eq",
-    "GREATER": "gt",
-    "GREATER_EQUAL": "ge",
-    "LESS": "lt",
-    "LESS_EQUAL": "le",
-    "NOT_EQUAL": "ne",
-}
 
-
-@imports_i16(*_PREDICATES)
+@imports_i16(*COMPARISONS)
 def _comparison(operator: Operator) -> Emission:
     """Quantized values are compared as they are, which means something where both scales are equal."""
     lhs, rhs = operands(operator, 2)
     found = [sixteen_bit(side, "input").scale for side in (lhs, rhs)]
     require(found[0] == found[1], f"inputs must have one scale, but got {found[0]} and {found[1]}")
-    predicate = _PREDICATES[operator.kind]
+    predicate = COMPARISONS[operator.kind]
     return binary(operator, (lhs, rhs), lambda s, x, y: s.compare(predicate, x, y))
 
 
