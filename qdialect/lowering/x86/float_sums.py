@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import arith, ir, memref
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import function_of, ops_named
 from qdialect.lowering.ir.loops import LOOP, constant
 from qdialect.lowering.ir.views import start_of
