@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect._mlir import arith, ir
 from qdialect.dialect import (
     AddOp,
     ClipOp,
@@ -21,6 +21,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.passes.float_chains import uniform_constant
 from qdialect.quant_math import AddArithmetic, Rounding, Table
 
 CHANNELS = 5
@@ -138,3 +139,9 @@ def full_range(value: ir.Value) -> tuple[int, int]:
 
 def random_table(seed: int = 4) -> Table:
     return np.random.default_rng(seed).permutation(256).astype(np.uint8)
+
+
+def clamp(value: ir.Value, low: float, high: float) -> ir.Value:
+    """`value` limited to [`low`, `high`] as float ops."""
+    value = arith.maximumf(value, uniform_constant(low, value.type))
+    return arith.minimumf(value, uniform_constant(high, value.type))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 # ELF-64 of the System V ABI, chapter 4.
 _SECTION = struct.Struct("<2I4Q2I2Q")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_NAMES_AT = 0x3E
 _SECTIONS_AT, _SECTION_COUNT_AT = 0x28, 0x3C
 _SYMBOL_TABLE = 2
 _LARGE = 1 << 28

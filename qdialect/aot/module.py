@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from qdialect.aot import entry_points, record
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
+from qdialect.lowering.functions import symbols
 from qdialect.lowering.lowered import TARGET, Lowered
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.target import GENERIC, Target
@@ -64,7 +65,7 @@ class _Builder:
         prefix = f"{self.network.name}.{name}"
         # Its functions are known by their names, which change here.
         was_divided = is_divided(lowered.module)
-        functions = list(_named(lowered.module))
+        functions = list(symbols(lowered.module))
         renamed = {name: f"{prefix}.{name}" for name, op in functions if len(op.regions[0].blocks)}
         for name, op in functions:
             if name in renamed:
@@ -92,9 +93,9 @@ class _Builder:
 
     def add_entry_points(self, text: str) -> None:
         """Add the functions of `text`; what it only declares is here already."""
-        present = {name for name, _ in _named(self.module)}
+        present = {name for name, _ in symbols(self.module)}
         source = ir.Module.parse(text)
-        for name, op in _named(source):
+        for name, op in symbols(source):
             if name in present:
                 continue
             if op.name == _FUNCTION:
@@ -120,12 +121,6 @@ class _Builder:
             self._blocks[key] = name
             self.add_constant(name, block)
         return self._blocks[key]
-
-
-def _named(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
-    """The functions and constants of a module, each with its name."""
-    for op in [op.operation for op in module.body.operations]:
-        yield ir.StringAttr(op.attributes["sym_name"]).value, op
 
 
 def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:

@@ -18,6 +18,8 @@ ALIGNMENT = 64
 LONGEST_NAME = 200
 """Characters; C compilers and linkers take more, and file names do not."""
 
+DESCRIPTION = "qdialect_network_of_file"
+"""The symbol of a shared library whose function returns the record of its network, whatever that is called."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = "qdialect"
 """With it ``NAME_network`` would be the type that the function of this name returns."""

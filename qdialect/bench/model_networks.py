@@ -11,6 +11,7 @@ import numpy as np
 from qdialect import models
 from qdialect._mlir import ir
 from qdialect.bench.cases import Array, Case, Form, Source, save
+from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.model_files import open_shapes, read_model
 from qdialect.options import ImportOptions
@@ -25,7 +26,6 @@ _ONNX = (
     "tract_qsigmoid_1",
     "tract_qtdnn_qlinearconv",
 )
-_CONSTANTS = ("qnn.constant", "arith.constant")
 # Recorded outputs, the best first: of TFLite's reference kernels, of ONNX Runtime's optimized graph.
 _RECORDED = ("ref_", "opt_", "out_")
 
@@ -92,7 +92,7 @@ def _random_inputs(module: ir.Module) -> list[Array]:
 
 
 def _constant_bytes(module: ir.Module) -> int:
-    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in _CONSTANTS]
+    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in CONSTANT_OPS]
     return sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
 
 

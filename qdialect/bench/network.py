@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math import QuantParams
 
-Array = NDArray[Any]
 Clamp = Literal["none", "relu", "relu6"]
 ActivationKind = Literal["leaky_relu", "hardswish", "swish"]
 

@@ -16,6 +16,7 @@ from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
+from qdialect.lowering.functions import symbols
 from qdialect.lowering.lowered import TARGET
 
 ENTRY = "main"
@@ -23,7 +24,7 @@ ENTRY = "main"
 _KIND, _GROUP_KIND = "kernel", "group of kernels"
 _OBJECT, _GROUP = "object", "group"
 _FUNCTION, _GLOBAL = "func.func", "memref.global"
-_LLVM_FUNCTION, _LLVM_GLOBAL = "llvm.func", "llvm.mlir.global"
+_LLVM_FUNCTION = "llvm.func"
 # Attributes of the LLVM dialect that name another function or constant of the module.
 _REFERENCES = ("callee", "global_name")
 _SYMBOL = re.compile(r"@([A-Za-z_][\w$.]*)")
@@ -58,12 +59,12 @@ def kernels_of(module: ir.Module, *parts: bytes | str) -> list[Kernel]:
     """The kernels of a module at phase `vector` that can be compiled alone; `parts` are what else code depends on."""
     texts = {name: op.get_asm(enable_debug_info=False, assume_verified=True) for name, op in _bodies(module)}
     references = {name: set(_SYMBOL.findall(text)) & texts.keys() - {name} for name, text in texts.items()}
-    functions = {name for name, op in _named(module) if op.name == _FUNCTION}
+    functions = {name for name, op in symbols(module) if op.name == _FUNCTION}
     readers: dict[str, set[str]] = {}
     for name, found in references.items():
         for reference in found:
             readers.setdefault(reference, set()).add(name)
-    declared = {name for name, _ in _named(module)} - texts.keys()
+    declared = {name for name, _ in symbols(module)} - texts.keys()
     kernels: list[Kernel] = []
     for name in functions & texts.keys() - {ENTRY}:
         constants = sorted(references[name])
@@ -89,7 +90,7 @@ def drop_bodies(module: ir.Module, kernels: Sequence[Kernel]) -> None:
     """Leave of `kernels`, in a module at phase `vector`, their declarations alone."""
     names = {kernel.name for kernel in kernels}
     constants = {name for kernel in kernels for name in kernel.constants}
-    for name, op in list(_named(module)):
+    for name, op in list(symbols(module)):
         if name in names:
             with ir.InsertionPoint(op), op.location:
                 kept = {key: op.attributes[key] for key in ("sym_name", "function_type", "sym_visibility")}
@@ -120,7 +121,7 @@ def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKer
 
 def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
     """A module with kernels of one at phase `llvm`, under their symbols; that one keeps the declarations."""
-    ops = dict(_named(module))
+    ops = dict(symbols(module))
     with module.context, ir.Location.unknown():
         apart = ir.Module.create()
         # How it is compiled depends on its target.
@@ -137,7 +138,7 @@ def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
 def _take(kernel: Kernel, ops: Mapping[str, ir.Operation], names: Mapping[str, str], apart: ir.Module) -> None:
     """Move a kernel and its constants to the module `apart`; its declaration stays."""
     function = ops[kernel.name]
-    there = {name for name, _ in _named(apart)}
+    there = {name for name, _ in symbols(apart)}
     with ir.InsertionPoint(function):
         kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
         ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": _linkage("external")}, regions=1)
@@ -163,7 +164,7 @@ def _linkage(kind: str) -> ir.Attribute:
 
 def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
     """Give functions and constants of a module of the LLVM dialect, and all that names them, new names."""
-    for name, op in list(_named(module)):
+    for name, op in list(symbols(module)):
         with module.context:
             op.attributes["sym_name"] = ir.StringAttr.get(names.get(name, name))
 
@@ -189,14 +190,8 @@ def _references(function: ir.Operation) -> list[str]:
     return found
 
 
-def _named(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
-    """The functions and constants of a module, each with its name."""
-    for op in [op.operation for op in module.body.operations]:
-        yield ir.StringAttr(op.attributes["sym_name"]).value, op
-
-
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
     """Those that are not just declared."""
-    for name, op in _named(module):
+    for name, op in symbols(module):
         if op.name == _GLOBAL or len(op.regions[0].blocks):
             yield name, op

@@ -22,6 +22,7 @@ from qdialect.cli.target_arguments import add_target_arguments, target_list, tar
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.context import available_dialects
 from qdialect.diagnostics import PipelineError, QDialectError
+from qdialect.passes.options import TRUTH
 from qdialect.passes.registry import all_passes
 from qdialect.pipeline import PassManager, is_known, pass_names
 from qdialect.suggestions import did_you_mean
@@ -29,7 +30,6 @@ from qdialect.suggestions import did_you_mean
 PROGRAM = "qdialect-opt"
 PHASES = ("qnn", "fused", "linalg", "vector", "x86", "llvm")
 
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
 # What a flag means that may stand without its value.
 _BARE = {"--split-input-file": MARKER, "--verify-each": "true"}
 _ONE_DASH = re.compile(r"-[A-Za-z][\w-]")
@@ -238,9 +238,9 @@ def _dialect_list() -> str:
 
 
 def _truth(text: str) -> bool:
-    if text.lower() not in _TRUTH:
+    if text.lower() not in TRUTH:
         raise argparse.ArgumentTypeError(f"must be true or false, but got '{text}'")
-    return _TRUTH[text.lower()]
+    return TRUTH[text.lower()]
 
 
 class _Names(argparse.Action):

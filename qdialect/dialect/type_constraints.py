@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ ELEMENT_RANGES = {
     "i32": (-(2**31), 2**31 - 1),
 }
 """Smallest and largest value of each integer element type; `i8` is signed, `ui8` unsigned."""
+NARROW_ELEMENTS = ("i8", "ui8", "i16", "ui16")
+"""Those whose every value is a float32 number, in any rounding mode."""
 
 NUMPY_DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -28,6 +31,7 @@ NUMPY_DTYPES = {
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
 }
+ELEMENT_NAMES: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 MAX_ELEMENTS = 2**31 - 1

@@ -28,8 +28,6 @@ from qdialect.quant_math import (
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
 from qdialect.quant_math.expressions import Alpha, Expression, has_parameter
 
-DType = np.dtype[np.generic]
-
 
 class EightBitFunction(QnnOp):
     """A function between two 8-bit quantizations.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from qdialect._mlir import ir, rewrite
 from qdialect.late_imports import UNINTERRUPTED
 from qdialect.lowering.errors import error_at
@@ -36,6 +38,25 @@ def ops_named(module: ir.Module, *names: str) -> list[ir.Operation]:
     with UNINTERRUPTED:
         rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
     return found
+
+
+def owner_of(value: ir.Value) -> ir.Operation | None:
+    """The op that gives `value`; None for an argument of a block."""
+    owner = value.owner
+    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
+
+
+def op_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    """The op of `block` that is `op` or holds it."""
+    while op.block != block and op.parent:
+        op = op.parent.operation
+    return op
+
+
+def symbols(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
+    """The functions and constants of a module, each with its name."""
+    for op in [op.operation for op in module.body.operations]:
+        yield name_of(op), op
 
 
 def function_of(op: ir.Operation) -> ir.Operation:

@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of
+from qdialect.lowering.functions import owner_of
 from qdialect.lowering.kernels.body_machine import SHARED
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
 
@@ -64,7 +65,7 @@ class Islands:
         """The ops that the kernel of `root` computes, in order; `root` is the last."""
         found, left = {root}, [root]
         while left:
-            owners = [_owner(value) for value in left.pop().operands]
+            owners = [owner_of(value) for value in left.pop().operands]
             fresh = {owner for owner in owners if owner is not None and owner in self._roots} - found
             found |= fresh
             left += fresh
@@ -95,8 +96,3 @@ class Islands:
         if is_full or any(user.name == _BROADCAST for user in users):
             return False
         return len(roots) == 1 or element_of(op.results[0].type) == "i1"
-
-
-def _owner(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None

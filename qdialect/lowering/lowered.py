@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.constants import elements_array
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
 from qdialect.externals import record as external_record
 from qdialect.externals.function import ExternalFunction
 from qdialect.interface import KernelCall, Port, Tunable
@@ -33,8 +33,6 @@ PHASE = "qnn.phase"
 TARGET = "qnn.target"
 PROGRAM = "qnn.program"
 CONSTANTS = "qnn.constants"
-
-_ELEMENTS: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,9 @@ def _tree(lowered: Lowered) -> Tree:
 
 
 def _port_tree(port: Port) -> Tree:
-    type_ = ir.RankedTensorType.get(list(port.shape), ir.Type.parse(_ELEMENTS[port.dtype]), loc=ir.Location.unknown())
+    type_ = ir.RankedTensorType.get(
+        list(port.shape), ir.Type.parse(ELEMENT_NAMES[port.dtype]), loc=ir.Location.unknown()
+    )
     quantization: dict[str, Tree] = {}
     if port.scale is not None:
         quantization["scale"] = port.scale

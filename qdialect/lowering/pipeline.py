@@ -127,12 +127,12 @@ def lower(
     return _result(copy)
 
 
-def lower_further(found: Lowered, target: Target, until: Phase = Phase.LLVM) -> Lowered:
-    """Lower the module of `found`, which is at phase `vector` or beyond, in place as far as `until`.
+def lower_further(found: Lowered, target: Target) -> Lowered:
+    """Lower the module of `found`, which is at phase `vector` or beyond, in place to phase `llvm`.
 
     Raises `CompileError` for what cannot be lowered.
     """
-    for _, passes in passes_between(phase_of(found.module), until, target):
+    for _, passes in passes_between(phase_of(found.module), Phase.LLVM, target):
         _run(passes, found.module)
     return _result(found.module)
 

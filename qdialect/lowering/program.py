@@ -21,10 +21,9 @@ from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.memory.centred_arena import plan_centred_arena
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.operands.parameters import BITS_OF
-from qdialect.lowering.text.kernel_text import BITS, FLOAT_RUN, PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
+from qdialect.lowering.text.kernel_text import BITS, PAIR_SUMS_FIT, SCRATCH, Buffer, KernelText
 from qdialect.lowering.text.number_text import number_text
 from qdialect.lowering.text.scalar_body import Value
-from qdialect.lowering.tiling import float_sums
 from qdialect.lowering.tiling.pair_sums import sums_fit
 from qdialect.lowering.tiling.strategy import Strategy
 
@@ -136,23 +135,12 @@ class Kernel(KernelText):
         """
         if in_pairs and not sums_fit(array):
             raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
-        return self._constant(name, array, PAIR_SUMS_FIT if in_pairs else "", is_weight=is_weight)
-
-    def float_run(self, name: str, array: NDArray[np.int16]) -> Buffer:
-        """A parameter for packed words [..., K groups, vectors, lanes, 2] whose products are added up as floats.
-
-        Raises `ValueError` where a sum along the K groups may not be exact so.
-        """
-        if not float_sums.sums_fit(array, (-4, -1)):
-            raise ValueError(f"{name} must have runs of weights whose sums of products are exact as floats")
-        return self._constant(name, array, f"{FLOAT_RUN} = {array.shape[-4]} : i64", is_weight=True)
-
-    def _constant(self, name: str, array: NDArray[Any], note: str, *, is_weight: bool) -> Buffer:
         found = self.program.constant(array)
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        return self.buffer(name, found.element, found.length, note=note or _bits_note(name, array))
+        note = PAIR_SUMS_FIT if in_pairs else _bits_note(name, array)
+        return self.buffer(name, found.element, found.length, note=note)
 
     def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
         """A parameter for constants that all bodies of the function share."""

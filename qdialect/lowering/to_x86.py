@@ -15,7 +15,6 @@ from qdialect.lowering.x86.constant_division import ConstantDivision
 from qdialect.lowering.x86.dot_product import DotProduct
 from qdialect.lowering.x86.exact_multiply_add import ExactMultiplyAdd
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
-from qdialect.lowering.x86.float_sums import sum_as_floats
 from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.x86.instruction_set import instruction_set_of
@@ -25,7 +24,6 @@ from qdialect.lowering.x86.invariant_reads import hoist_invariant_reads
 from qdialect.lowering.x86.number_table import NumberTable
 from qdialect.lowering.x86.pixel_write import PixelWrite
 from qdialect.lowering.x86.register_table import RegisterTable
-from qdialect.lowering.x86.result_prefetch import fetch_results
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.row_division import RowDivision
 from qdialect.lowering.x86.scale_bound import ScaleBound
@@ -46,10 +44,6 @@ def to_x86(module: ir.Module, target: Target) -> None:
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
-        if instructions := instruction_set_of(target):
-            fetch_results(module, instructions.machine)
-        if not target.is_portable:
-            sum_as_floats(module)
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.
         if instructions := instruction_set_of(target):

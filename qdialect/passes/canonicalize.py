@@ -23,15 +23,12 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
 from qdialect.passes.matching import produced_by, same_quantization
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.quant_math import identity_table, same_scale
 from qdialect.reference import data_movement
-
-# float32 rounding modes hold every quantized value of these exactly, and no rounding mode saturates.
-_NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 class RemoveIdentity(Pattern[ir.Value]):
@@ -61,7 +58,7 @@ class RemoveIdentity(Pattern[ir.Value]):
             return None
         if op.input_zero_points != (op.output_zero_point,):
             return MatchFailure("keeps the scale but moves the zero point")
-        if element_of(op.input.type) not in _NARROW:
+        if element_of(op.input.type) not in NARROW_ELEMENTS:
             return MatchFailure("keeps the parameters, but a 32-bit value may be rounded or saturated on the way")
         return op.input
 

@@ -48,13 +48,6 @@ def uniform_constant(number: float, type_: ir.Type) -> ir.Value:
     return build(ConstantOp, element="f32", value=value).output
 
 
-def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Value:
-    """`value` limited to [`low`, `high`] as float ops; None is no limit."""
-    if low is not None:
-        value = arith.maximumf(value, uniform_constant(low, value.type))
-    return value if high is None else arith.minimumf(value, uniform_constant(high, value.type))
-
-
 @dataclass(frozen=True)
 class ChainMatch(Generic[F]):
     """`activation` of `source`; `values` are those computed on the way, the last one the activation's own."""

@@ -22,7 +22,6 @@ Array = NDArray[Any]
 BINARY_NAMES = tuple(op_class.OPERATION_NAME for op_class in OPS if issubclass(op_class, BinaryOp))
 """Names of the functions of two 8-bit tensors."""
 
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 
 
@@ -93,6 +92,6 @@ def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
     uniform, op = uniform_value(value), producer(value)
     if uniform is None and op is not None:
         operands = [results[operand] for operand in op.operation.operands]
-        uniform = _EVALUATORS[op.operation.name](op, operands).astype(_DTYPES[element_of(value.type)])
+        uniform = _EVALUATORS[op.operation.name](op, operands).astype(NUMPY_DTYPES[element_of(value.type)])
     assert uniform is not None
     results[value] = uniform

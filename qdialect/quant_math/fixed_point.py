@@ -5,6 +5,8 @@ A multiplier (q, e) stands for q * 2^(e - 31) with q below 2^31, so the product 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,6 +14,13 @@ from qdialect.quant_math.choices import Rounding
 
 INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
+EXPONENTIALS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
+"""e^-(2^k) in Q0.31 by k: one factor for each bit of an argument above a quarter."""
+EXPONENTIAL_OF_EIGHTH = round(math.exp(-1 / 8) * 2**31)
+"""e^-(1/8) in Q0.31."""
+ONE_THIRD = round(2**31 / 3)
+NEWTON_CONSTANT, NEWTON_SLOPE = round(48 / 17 * 2**29), round(-32 / 17 * 2**29)
+"""The first guess of Newton's division, 48/17 - 32/17 * d, in Q2.29."""
 
 IntArray = NDArray[np.int64]
 

@@ -5,7 +5,6 @@ A number Qm.n has m bits before its point and n = 15 - m behind it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -14,6 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math.fixed_point import (
+    EXPONENTIAL_OF_EIGHTH,
+    EXPONENTIALS,
+    NEWTON_CONSTANT,
+    NEWTON_SLOPE,
+    ONE_THIRD,
     IntArray,
     doubling_high_multiply,
     rounding_shift_right,
@@ -26,11 +30,6 @@ MAX_INTEGER_BITS = 6
 _ONE, _HALF = 2**15 - 1, 2**14
 # Of Q2.13.
 _ONE_Q2 = 1 << 13
-# e^-(2^k) in Q0.31 for k = -2..4: one factor for each bit of the argument above a quarter.
-_POWERS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
-_EIGHTH_POWER, _THIRD = round(math.exp(-1 / 8) * 2**31), round(2**31 / 3)
-# Newton's first guess 48/17 - 32/17 * d, in Q2.29.
-_NEWTON_CONSTANT, _NEWTON_SLOPE = round(48 / 17 * 2**29), round(-32 / 17 * 2**29)
 _NEWTON_STEPS = 3
 # Below -2^5 the exponential is zero; arguments of fewer integer bits stay above.
 _BITS_OF_LIMIT, _LIMIT = 5, -32
@@ -79,7 +78,7 @@ def _exponential(values: IntArray, integer_bits: int) -> IntArray:
     fraction = (values & (quarter - 1)) - quarter
     result = _exponential_of_fraction(saturating_shift_left(fraction, integer_bits, 16))
     remainder = _wrapped(fraction - values)
-    for power, factor in _POWERS.items():
+    for power, factor in EXPONENTIALS.items():
         if integer_bits > power:
             is_set = remainder & (1 << (fraction_bits + power)) != 0
             result = np.where(is_set, _product(result, _word(factor)), result)
@@ -93,16 +92,16 @@ def _exponential_of_fraction(values: IntArray) -> IntArray:
     x = _wrapped(values + (1 << 12))
     x2 = _product(x, x)
     x3, x4 = _product(x2, x), _product(x2, x2)
-    cubic = _product(_wrapped(rounding_shift_right(x4, 2) + x3), _word(_THIRD))
+    cubic = _product(_wrapped(rounding_shift_right(x4, 2) + x3), _word(ONE_THIRD))
     rest = rounding_shift_right(_wrapped(cubic + x2), 1)
-    constant = _word(_EIGHTH_POWER)
+    constant = _word(EXPONENTIAL_OF_EIGHTH)
     return np.minimum(constant + _product(constant, _wrapped(x + rest)), _ONE)
 
 
 def _inverse(values: IntArray) -> IntArray:
     """1 / d of d = (1 + x) / 2 for Q0.15 x in [0, 1], in Q2.13, by three Newton steps."""
     half = (values + _ONE + 1) // 2
-    x = _wrapped(_word(_NEWTON_CONSTANT) + _product(half, _word(_NEWTON_SLOPE)))
+    x = _wrapped(_word(NEWTON_CONSTANT) + _product(half, _word(NEWTON_SLOPE)))
     for _ in range(_NEWTON_STEPS):
         rest = _wrapped(_ONE_Q2 - _product(half, x))
         x = _wrapped(x + saturating_shift_left(_product(x, rest), 2, 16))

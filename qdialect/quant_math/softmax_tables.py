@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math.fixed_point import (
+    EXPONENTIAL_OF_EIGHTH,
+    EXPONENTIALS,
+    NEWTON_CONSTANT,
+    NEWTON_SLOPE,
+    ONE_THIRD,
     IntArray,
     doubling_high_multiply,
     rounding_shift_right,
@@ -21,13 +26,6 @@ _ONE_Q31 = 2**31 - 1
 _DIFF_INTEGER_BITS = 5
 _DIFF_FRACTION_BITS = 26
 _SUM_INTEGER_BITS = 12
-# e^-(2^k) in Q0.31 for k = -2..4: one factor for each bit of the difference above a quarter.
-_POWERS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
-_EXP_MINUS_EIGHTH = round(math.exp(-0.125) * 2**31)
-_ONE_THIRD = round(2**31 / 3)
-# First guess of Newton's division, 48/17 - 32/17 * d, in Q2.29.
-_NEWTON_CONSTANT = round(48 / 17 * 2**29)
-_NEWTON_SLOPE = round(-32 / 17 * 2**29)
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def exp_on_negative_values(values: IntArray) -> IntArray:
     remainder = (values & (quarter - 1)) - quarter
     result = _exp_on_quarter(saturating_shift_left(remainder, _DIFF_INTEGER_BITS))
     whole = remainder - values
-    for power, factor in _POWERS.items():
+    for power, factor in EXPONENTIALS.items():
         has_bit = (whole >> (_DIFF_FRACTION_BITS + power)) & 1
         result = np.where(has_bit == 1, doubling_high_multiply(result, factor), result)
     return np.where(values == 0, _ONE_Q31, result)
@@ -87,9 +85,9 @@ def _exp_on_quarter(values: IntArray) -> IntArray:
     x3 = doubling_high_multiply(x2, x)
     x4 = doubling_high_multiply(x2, x2)
     # (x^4/4 + x^3) / 3 + x^2, halved, is the sum of the three higher terms.
-    cubic = doubling_high_multiply(rounding_shift_right(x4, 2) + x3, _ONE_THIRD)
+    cubic = doubling_high_multiply(rounding_shift_right(x4, 2) + x3, ONE_THIRD)
     higher = rounding_shift_right(cubic + x2, 1)
-    return _EXP_MINUS_EIGHTH + doubling_high_multiply(_EXP_MINUS_EIGHTH, x + higher)
+    return EXPONENTIAL_OF_EIGHTH + doubling_high_multiply(EXPONENTIAL_OF_EIGHTH, x + higher)
 
 
 def reciprocal(total: IntArray) -> tuple[IntArray, IntArray]:
@@ -105,7 +103,7 @@ def reciprocal(total: IntArray) -> tuple[IntArray, IntArray]:
 def _one_over_one_plus(fraction: IntArray) -> IntArray:
     """1 / (1 + f) in Q0.31 for f in [0, 1), Q0.31 (gemmlowp): three Newton steps on d = (1 + f) / 2, x in Q2.29."""
     half_denominator = (fraction + _ONE_Q31 + 1) >> 1
-    x = _NEWTON_CONSTANT + doubling_high_multiply(half_denominator, _NEWTON_SLOPE)
+    x = NEWTON_CONSTANT + doubling_high_multiply(half_denominator, NEWTON_SLOPE)
     for _ in range(3):
         error = (1 << 29) - doubling_high_multiply(half_denominator, x)
         x = x + saturating_shift_left(doubling_high_multiply(x, error), 2)

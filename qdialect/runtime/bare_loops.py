@@ -58,8 +58,6 @@ class VectorLoop(BareLoop):
     lanes: int
     taps: int
     """Products for each sum."""
-    adds_beside: bool = False
-    """Whether additions take no units of products of words."""
 
     @property
     def iterations(self) -> int:
@@ -74,8 +72,7 @@ class VectorLoop(BareLoop):
         if self.taps > _PAIR:
             return machine.dot_products * self.lanes * self.taps
         # An addition goes with each product of words.
-        dots = machine.dot_products if self.adds_beside else machine.word_dots_started
-        return min(dots, machine.vector_instructions / 2) * self.lanes * self.taps
+        return min(machine.word_dots_started, machine.vector_instructions / 2) * self.lanes * self.taps
 
     def memory(self) -> NDArray[np.uint8]:
         # The sum goes somewhere, so that it is computed at all.

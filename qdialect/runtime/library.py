@@ -12,7 +12,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from qdialect.aot import record
-from qdialect.aot.network import Network, Version, target_titles
+from qdialect.aot.network import DESCRIPTION, Network, Version, target_titles
 from qdialect.aot.seal import is_damaged
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular
@@ -21,7 +21,6 @@ from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.kept_file import KeptFile
 from qdialect.runtime.shared_object import SharedObject
 
-_DESCRIPTION = "qdialect_network_of_file"
 _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
@@ -166,7 +165,7 @@ def _check(content: bytes, title: str) -> None:
 
 def _network(code: SharedObject, limit: int) -> Network:
     """What the library says of itself, in less than `limit` bytes."""
-    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(_DESCRIPTION))() or 0
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(DESCRIPTION))() or 0
     size = record.size_of(ctypes.string_at(address, record.START_SIZE))
     if size > limit:
         raise LoadError(f"description of the network is damaged: it must be in the file, but has {size} bytes")

@@ -11,7 +11,6 @@ from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
-from qdialect.lowering.tiling.register_tiles import Products
 from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of
 from qdialect.runtime.bare_loops import BareLoop, TileLoop, VectorLoop
 from qdialect.runtime.bound_call import BoundCall
@@ -107,11 +106,8 @@ def _vector_loop(target: Target, instructions: InstructionSet) -> VectorLoop:
     if not instructions.multiplies_words:
         prefix = "" if target.kind.has_vnni else "{vex} "
         return VectorLoop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)
-    as_floats = instructions.word_products is Products.FLOAT_SUMS
     prefix, assembly = ("v", _WORDS) if "avx" in target.kind.code_features else ("", _OLD_WORDS)
-    addition, other = (f"{prefix}{name}" for name in (("addps", "paddd") if as_floats else ("paddd", "addps")))
-    title, own = f"{prefix}pmaddwd and {addition}", assembly.replace(other, addition)
-    return VectorLoop(title, own, instructions.lanes, 2, as_floats)
+    return VectorLoop(f"{prefix}pmaddwd and {prefix}paddd", assembly, instructions.lanes, 2)
 
 
 def _pairs_loop(target: Target, instructions: InstructionSet) -> VectorLoop | None:

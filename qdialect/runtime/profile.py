@@ -76,11 +76,6 @@ class CallProfile:
         """The rate as a share of the bare instruction's; None for a call without products."""
         return self.rate / self.peak if self.peak and self.call.macs else None
 
-    @property
-    def share_of_bound(self) -> float | None:
-        """What its instructions need at least as a share of what it takes; None where that is not known."""
-        return self.bound / self.seconds if self.bound is not None and self.seconds else None
-
 
 @dataclass(frozen=True)
 class ModelError:

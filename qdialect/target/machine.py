@@ -93,9 +93,6 @@ class Machine:
             word_dots=times * self.word_dots,
         )
 
-    adds_floats_beside: bool = False
-    """Whether sums of floats and products of words have units of their own, and subnormal floats take no longer."""
-
     scales_to_zero: bool = False
     """Whether `vscalefps` is known to take no longer where its result is zero or subnormal."""
 
@@ -141,8 +138,6 @@ _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2, near_fetch_distance=_NEAR_FETCH, word_dots=1.6)
 # Of 256 bits, a loop of products of words and additions reaches 0.8 of what the units allow, and one that reads words
 # from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.
-# With additions of floats in place of those of integers that loop is as fast as one of products alone, also where all
-# numbers are subnormal.
 # A division starts 5.9 cycles after the one before, and a scaling 2 whatever its result is.
 _ZEN_4 = Machine(
     *(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32),
@@ -152,7 +147,6 @@ _ZEN_4 = Machine(
     pipes=ZEN_4_PIPES,
     levels=ZEN_4_LEVELS,
     division_cycles=6,
-    adds_floats_beside=True,
     scales_to_zero=True,
 )
 _ZEN_5 = Machine(512, 32, 2, 4, 4, 2, 48 * _KB, _MB, 64)

@@ -57,8 +57,7 @@ def contractions() -> ir.Module:
     return module
 
 
-def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int, *, as_floats: bool = False) -> bool:
-    assert as_floats in (False, True)
+def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int) -> bool:
     assert weights.size > 0
     assert data.tiles > 0
     assert results > 0

@@ -33,8 +33,8 @@ def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
 
 
-def always(op: Contraction, strategy: Strategy, beside: float = 0) -> bool:
-    del op, strategy, beside
+def always(op: Contraction, strategy: Strategy) -> bool:
+    del op, strategy
     return True
 
 

@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 
 from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.budget import Budget, check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.demands import Demands
@@ -256,13 +256,10 @@ def known_array(tensor: Tensor | None) -> Array | None:
     return tensor.f32_values() if isinstance(tensor, Quantized) else None
 
 
-_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
-
-
 def known(name: str, array: Array) -> Value:
     """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
-    require(array.dtype in _ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
-    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
+    require(array.dtype in ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
+    return Value(name, array.shape, ELEMENT_NAMES[array.dtype], data=array)
 
 
 def filled(plan: Plan, name: str, shape: Shape, fill: int, element: str) -> Value:

@@ -13,14 +13,12 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import is_scale
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.plain import Arithmetic, Site, unary
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
 from qdialect.quant_math.choices import Scaling
-
-_NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ def plainly_quantized(
 
     With the scaling by reciprocals ``x * (1 / scale)`` is rounded.
     """
-    require(element in _NARROW, f"output must be {' or '.join(_NARROW)}, but got {element}")
+    require(element in NARROW_ELEMENTS, f"output must be {' or '.join(NARROW_ELEMENTS)}, but got {element}")
     low, high = (bound - zero_point for bound in ELEMENT_RANGES[element])
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:

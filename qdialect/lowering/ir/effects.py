@@ -79,8 +79,7 @@ _BY_NAME = {
 _INTRINSICS = {
     **dict.fromkeys(("llvm.x86.tileloadd64", "llvm.x86.tileloaddt164"), Effects(reads=(1,))),
     "llvm.x86.tilestored64": Effects(writes=(1,)),
-    **dict.fromkeys(("llvm.x86.ldtilecfg", "llvm.x86.sse.ldmxcsr"), Effects(reads=(0,))),
-    "llvm.x86.sse.stmxcsr": Effects(writes=(0,)),
+    "llvm.x86.ldtilecfg": Effects(reads=(0,)),
     **dict.fromkeys(("llvm.x86.tilezero", "llvm.x86.tdpbusd", "llvm.x86.tilerelease"), NONE),
 }
 

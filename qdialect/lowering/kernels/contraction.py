@@ -141,7 +141,7 @@ def declare_slots(kernel: Kernel, op: Windowed) -> list[Buffer]:
 def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
     pixels = op.pixel_axes()
-    sums = op.given_sums or emit_window_sums(program, op, pixels)
+    sums = emit_window_sums(program, op, pixels)
     taps = gather_taps(program, op, pixels)
     kernel = Kernel(program)
     buffers = declare_slots(kernel, op)

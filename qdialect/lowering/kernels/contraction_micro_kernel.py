@@ -112,16 +112,6 @@ class SumOfProducts(ABC):
     def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         """What is summed up for each channel of `group`."""
 
-    @property
-    def given_sums(self) -> BufferSlot | None:
-        """What is subtracted from all channels of a pixel, an i32 for each in their order; None where nothing is."""
-        return None
-
-    @property
-    def sums_floats(self) -> bool:
-        """Whether the weights allow sums to be added up as floats, see `qdialect.lowering.tiling.float_sums`."""
-        return False
-
     def factor_of_ones(self, strategy: Strategy) -> int:
         """What the ones are multiplied by whose products with a window are its sum, see `correction_of`.
 
@@ -233,7 +223,7 @@ class ContractionMicroKernel:
         data = Swept(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
         strategy = self.kernel.program.strategy
-        return strategy.sweeps_pixels(weights, data, results, as_floats=self.op.sums_floats)
+        return strategy.sweeps_pixels(weights, data, results)
 
     def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""

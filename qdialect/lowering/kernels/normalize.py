@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.text.kernel_text import Tensor
 from qdialect.lowering.text.scalar_body import Body, Value
+from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, NEWTON_CONSTANT, NEWTON_SLOPE
 
-_BOUNDS = (-(2**31), 2**31 - 1)
-# Newton's first guess, 48/17 - 32/17 * d, in Q2.29.
-_NEWTON_CONSTANT = round(48 / 17 * 2**29)
-_NEWTON_SLOPE = round(-32 / 17 * 2**29)
 _NEWTON_STEPS = 3
 # Of a sum with z leading zeros, 12 - z integer bits; the result keeps 8 bits below the point of a Q0.31 product.
 _SHIFT_WITHOUT_ZEROS = 12 + 31 - 8
@@ -40,8 +37,8 @@ def emit_reciprocal(body: Body, total: Value) -> Value:
     normal = body.binary("arith.shli", total, zeros)
     half = body.binary("arith.shrui", normal, body.constant(1, "i32"))
     denominator = body.cast("arith.extui", half, "i64")
-    slope = doubling_high(body, denominator, body.constant(_NEWTON_SLOPE, "i64"))
-    x = body.add(body.constant(_NEWTON_CONSTANT, "i64"), slope)
+    slope = doubling_high(body, denominator, body.constant(NEWTON_SLOPE, "i64"))
+    x = body.add(body.constant(NEWTON_CONSTANT, "i64"), slope)
     for _ in range(_NEWTON_STEPS):
         product = doubling_high(body, denominator, x)
         error = body.subtract(body.constant(2**29, "i64"), product)
@@ -75,5 +72,5 @@ def doubling_high(body: Body, a: Value, b: Value) -> Value:
 def shift_left(body: Body, value: Value, shift: int) -> Value:
     """``value << shift`` (i64), saturated to 32 bits."""
     shifted = body.binary("arith.shli", value, body.constant(shift, "i64"))
-    low, high = (body.constant(bound, "i64") for bound in _BOUNDS)
+    low, high = (body.constant(bound, "i64") for bound in (INT32_MIN, INT32_MAX))
     return body.clamp(shifted, low, high)

@@ -16,53 +16,30 @@ import numpy as np
 
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.kernels.float_contraction import float_contraction
 from qdialect.lowering.kernels.word_contraction import WordContraction
 from qdialect.lowering.operands.packing import CenteredWeights
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.text.scalar_body import Body, Value
-from qdialect.lowering.tiling.register_tiles import Products
 from qdialect.lowering.tiling.strategy import Strategy
 
 _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
-_SUMMED = 1.25
-"""Cycles for a vector of the data, of which the windows' sums are made."""
 
 
 def with_stored_words(program: Program, op: Contraction) -> Contraction:
     """`op` on words of its data, which a kernel call stores before, where that takes fewer cycles; else as it is."""
-    return _as_floats(program, op) or _as_integers(program, op) or op
+    return _on_words(op, _store_words(program, op.data)) if is_faster(op, program.strategy) else op
 
 
-def is_faster(op: Contraction, strategy: Strategy, beside: float = 0) -> bool:
-    """Whether `op` takes fewer cycles on words, those that store them included, and `beside` for each product."""
+def is_faster(op: Contraction, strategy: Strategy) -> bool:
+    """Whether `op` takes fewer cycles on words, those that store them included."""
     groups = op.channel_groups()
     if strategy.stored_word_model is None or len(groups) > 1:
         return False
     group, axes = groups[0], op.reduction_axes(groups[0])
     sums = op.pixel_count * group.count * -(-group.lanes // strategy.lanes)
     stored = _BYTES_PER_WORD * op.data.storage.length / (_BYTES_PER_LANE * strategy.lanes)
-    copied = stored / (sums * math.prod(axes.sizes) * axes.k_groups) + beside
+    copied = stored / (sums * math.prod(axes.sizes) * axes.k_groups)
     return strategy.takes_stored_words(group.lanes, axes.taps, op.pixel_count, copied, op.pair_remainder(group))
-
-
-def _as_floats(program: Program, op: Contraction) -> Contraction | None:
-    """`op` on words whose sums are added up as floats; None where that is impossible or takes longer."""
-    model = program.strategy.stored_word_model
-    if model is None or model.products is not Products.FLOAT_SUMS:
-        return None
-    if not is_faster(op, program.strategy, _SUMMED / op.channel_groups()[0].lanes):
-        return None
-    found = float_contraction(program, _on_words(op, op.data), op)
-    return found and replace(found, data=_store_words(program, op.data))
-
-
-def _as_integers(program: Program, op: Contraction) -> Contraction | None:
-    """`op` on words whose sums are added up as integers, where that takes fewer cycles."""
-    strategy = program.strategy
-    if model := strategy.stored_word_model:
-        strategy = replace(strategy, stored_word_model=replace(model, products=Products.STORED_WORDS))
-    return _on_words(op, _store_words(program, op.data)) if is_faster(op, strategy) else None
 
 
 def _store_words(program: Program, data: BufferSlot) -> BufferSlot:

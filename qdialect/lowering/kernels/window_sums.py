@@ -21,7 +21,7 @@ from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel, Program
-from qdialect.lowering.text.kernel_text import Loops, Operand, Tag, Tensor
+from qdialect.lowering.text.kernel_text import Loops, Operand, Tag
 from qdialect.lowering.tiling.strategy import split
 
 _K_GROUP = 4
@@ -29,11 +29,11 @@ _K_GROUP = 4
 _OVERHEAD = 8
 
 
-def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis], factor: int = 1) -> BufferSlot | None:
+def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> BufferSlot | None:
     """Append the kernel call that sums up the windows of the pixels along `axes`: an i32 for each, in their order.
 
-    Each sum is multiplied by `factor`.  None where zero points need no sums, where the sums differ from channel to
-    channel, and where a column of ones is cheaper.
+    None where zero points need no sums, where the sums differ from channel to channel, and where a column of ones is
+    cheaper.
     """
     rows, groups = program.strategy.sum_rows, op.channel_groups()
     if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].per_block > 1:
@@ -79,20 +79,9 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis], 
         added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
         destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
         root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
-        kernel.store(_multiplied(kernel, Operand(added, segment.loops), target, root, factor), where)
+        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
     program.call(kernel, "window sums")
     return slot
-
-
-def _multiplied(kernel: Kernel, sums: Operand, target: Operand, root: Tag, factor: int) -> Tensor:
-    """`sums` times `factor` in their destination."""
-    loops = Loops(sums.loops)
-    if factor == 1:
-        return kernel.copy(loops, sums, target, root)
-    body = kernel.body([sums])
-    return kernel.generic(
-        loops, [sums], target, body, body.multiply(body.inputs[0], body.constant(factor, "i32")), root
-    )
 
 
 def group_axes(group: ChannelGroup) -> list[Axis]:

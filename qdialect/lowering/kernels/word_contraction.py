@@ -18,7 +18,7 @@ from qdialect.lowering.kernels.contraction_micro_kernel import Columns, Contract
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.text.kernel_text import Operand, Tensor
+from qdialect.lowering.text.kernel_text import Operand
 from qdialect.lowering.tiling.strategy import Strategy
 
 K_GROUP = 2
@@ -60,12 +60,9 @@ class WordColumns:
         """Declare the packed weights of the micro-kernel's channels."""
         tiles, axes = micro_kernel.tiles, micro_kernel.axes
         taps = axes.ordered(tiles.group.taps(self.weights)).astype(np.int16)
-        weights = self._constant(micro_kernel, tiles.packed(taps, axes.k_group))
+        weights = micro_kernel.constant("weights", tiles.packed(taps, axes.k_group), is_weight=True)
         bias = micro_kernel.constant("bias", tiles.per_channel(self.bias))
         return DeclaredColumns(weights, Operand(bias, micro_kernel.channel_loops), None)
-
-    def _constant(self, micro_kernel: ContractionMicroKernel, packed: NDArray[np.int16]) -> Tensor:
-        return micro_kernel.constant("weights", packed, is_weight=True)
 
 
 def fits_words(weights: NDArray[Any]) -> bool:

@@ -139,8 +139,8 @@ def widened_k_groups(packed: NDArray[np.int8]) -> NDArray[np.int16]:
     return np.ascontiguousarray(np.moveaxis(pairs, -1, -3))
 
 
-def pad_channels(values: NDArray[Any], lanes: int, fill: int = 0) -> NDArray[Any]:
+def pad_channels(values: NDArray[Any], lanes: int) -> NDArray[Any]:
     """A per-channel array as one of `lanes` entries; a single entry is repeated for each channel."""
-    padded = np.full(lanes, fill, dtype=values.dtype)
+    padded = np.zeros(lanes, dtype=values.dtype)
     padded[: len(values)] = values
     return padded

@@ -28,6 +28,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.functions import owner_of
 from qdialect.lowering.rows.row_roles import leading, roles
 from qdialect.lowering.rows.row_views import Views, views
 
@@ -147,7 +148,7 @@ class RowGroups:
             return False
         if op.name in _PRODUCTS and self._rows_of_product(op) != rows:
             return False
-        reads = [owner for owner in map(_owner, op.operands) if owner is not None and owner.name in _READS]
+        reads = [owner for owner in map(owner_of, op.operands) if owner is not None and owner.name in _READS]
         return all(roles(read, rows) is not None for read in reads)
 
     def _trimmed(self, group: set[ir.Operation]) -> set[ir.Operation]:
@@ -155,13 +156,13 @@ class RowGroups:
         for op in sorted(group, key=self._order.__getitem__, reverse=True):
             is_unread = not any(user in group for user in _users(op))
             is_reshape = op.name == ReshapeOp.OPERATION_NAME
-            is_end = is_unread or (is_reshape and _owner(op.operands[0]) not in group)
+            is_end = is_unread or (is_reshape and owner_of(op.operands[0]) not in group)
             if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
                 group = group - {op}
         return group
 
     def _neighbours(self, op: ir.Operation) -> Iterator[ir.Operation]:
-        yield from (owner for owner in map(_owner, op.operands) if owner is not None)
+        yield from (owner for owner in map(owner_of, op.operands) if owner is not None)
         yield from _users(op)
 
     def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
@@ -173,7 +174,7 @@ class RowGroups:
 
     def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
         """The member at which the group can be computed."""
-        owners = [_owner(value) for op in group for value in op.operands]
+        owners = [owner_of(value) for op in group for value in op.operands]
         last_source = max((self._index(owner) for owner in owners if owner not in group), default=-1)
         users = [user for op in group for user in self._outside_users(op, group)]
         next_user = min((self._order[user] for user in users), default=len(self._order))
@@ -189,7 +190,7 @@ class RowGroups:
         inputs: dict[ir.Value, bool] = {}
         for op in members:
             for value, has_rows in zip(op.operands, roles(op, rows) or (), strict=True):
-                if _owner(value) not in group and inputs.setdefault(value, has_rows) != has_rows:
+                if owner_of(value) not in group and inputs.setdefault(value, has_rows) != has_rows:
                     return None
         outputs = tuple(op.results[0] for op in members if self._outside_users(op, group))
         first = self._first_of(group)
@@ -211,11 +212,6 @@ def _has_whole_rows(value: ir.Value, rows: int) -> bool:
     """Whether a row has all of the last dimension, which may end with spare lanes."""
     shape = shape_of(value.type)
     return len(shape) == 1 or leading(shape, rows) != len(shape)
-
-
-def _owner(value: ir.Value) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None
 
 
 def _readers(op: ir.Operation, group: set[ir.Operation]) -> Iterator[ir.Operation]:

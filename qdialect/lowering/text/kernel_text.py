@@ -22,8 +22,6 @@ from qdialect.lowering.text.scalar_body import Body, Value
 SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
 """Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
 sums fit, every two bytes keep the bound of `qdialect.lowering.tiling.pair_sums`."""
-FLOAT_RUN = "qnn.float_run"
-"""A note on weights: as many K groups after the other keep the bound of `qdialect.lowering.tiling.float_sums`."""
 
 
 @dataclass(frozen=True)

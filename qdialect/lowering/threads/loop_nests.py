@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from qdialect._mlir import ir
+from qdialect.lowering.functions import op_in
 from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.text.kernel_text import SCRATCH
 from qdialect.lowering.threads.accesses import Access, known_accesses, ops_of
@@ -135,7 +136,7 @@ def _readers(top: ir.Operation, known: Collection[ir.Operation]) -> set[ir.Opera
     left, seen = [top], {top}
     while left:
         uses = [use for result in left.pop().results for use in result.uses]
-        users = {_top_in(use.owner.operation, top.block) for use in uses} - seen
+        users = {op_in(use.owner.operation, top.block) for use in uses} - seen
         seen |= users
         found |= users & set(known)
         left += users - set(known)
@@ -159,7 +160,7 @@ def _slice_of(group: Sequence[ir.Operation]) -> list[ir.Operation]:
     block = group[0].block
     chosen = set(group)
     for other in reversed(list(block.operations)):
-        users = {_top_in(use.owner.operation, block) for result in other.operation.results for use in result.uses}
+        users = {op_in(use.owner.operation, block) for result in other.operation.results for use in result.uses}
         if users and users <= chosen and other.operation.name not in ("arith.constant", "memref.reinterpret_cast"):
             chosen.add(other.operation)
     return [other.operation for other in block.operations if other.operation in chosen]
@@ -171,7 +172,7 @@ def _independent_loops(op: ir.Operation, writes: Sequence[Access]) -> tuple[ir.O
     while inner is not None and _is_independent(inner, writes):
         loops.append(inner)
         body = inner.regions[0].blocks[0]
-        holders = {_top_in(access.op, body) for access in writes}
+        holders = {op_in(access.op, body) for access in writes}
         whole = sum(cycles(op.operation) for op in body.operations)
         # What stands beside an inner loop is done again by each part of it.
         inner = next((op for op in holders if len(holders) == 1 and cycles(op) >= _INNER_SHARE * whole), None)
@@ -201,11 +202,4 @@ def _ops(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
-    return _top_in(op, function.regions[0].blocks[0])
-
-
-def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The op of `block` that is `op` or holds it."""
-    while op.block != block and op.parent:
-        op = op.parent.operation
-    return op
+    return op_in(op, function.regions[0].blocks[0])

@@ -31,9 +31,6 @@ more than those of words.  Weights that meet few rows are widened in registers, 
 Words of the data are stored before where the cycles of their tiles, and one for each vector that is stored, are fewer
 than those of both others.
 
-Where sums of floats have units of their own, the additions of stored words do not take those of the products, as
-`qdialect.lowering.tiling.float_sums` makes floats of them.
-
 Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
 vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
 meanwhile: two accumulators for each product that starts until the first one has arrived.  Where a core loads one vector
@@ -80,12 +77,9 @@ class Products(Enum):
     """Two at a time to words, and two of these."""
     STORED_WORDS = auto()
     """Two at a time, of words that lie in memory."""
-    FLOAT_SUMS = auto()
-    """The same, added up as floats, see `qdialect.lowering.tiling.float_sums`."""
 
 
-_STORED = (Products.STORED_WORDS, Products.FLOAT_SUMS)
-_BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, **dict.fromkeys(_STORED, 2)}
+_BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, Products.STORED_WORDS: 2}
 """Registers beside accumulators and weights, of products whose weights stay in registers."""
 
 
@@ -204,7 +198,7 @@ class TileModel:
     @property
     def _far_bandwidth(self) -> float:
         """Bytes of weights that arrive in a cycle from beyond the second level."""
-        is_fetched = self.products in _STORED and self.machine.near_fetch_distance
+        is_fetched = self.products is Products.STORED_WORDS and self.machine.near_fetch_distance
         return _FETCHED_BANDWIDTH if is_fetched else self.machine.l2_bandwidth / 4
 
     def with_narrower(self, rows: int, vectors: int) -> Tiles:
@@ -228,18 +222,17 @@ class TileModel:
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
         machine = self.machine
-        sums, words = rows * vectors, self.products in (Products.WORDS, *_STORED)
-        data = 2 * rows if self.products in _STORED else rows
+        sums, words = rows * vectors, self.products in (Products.WORDS, Products.STORED_WORDS)
+        data = 2 * rows if self.products is Products.STORED_WORDS else rows
         products = sums if self.products is Products.BYTES else 2 * sums
         instructions = {
             Products.BYTES: sums,
             Products.WORDS: 4 * sums + 2 * rows,
             Products.PAIRS: 3 * sums,
-            **dict.fromkeys(_STORED, 4 * sums),
+            Products.STORED_WORDS: 4 * sums,
         }
         started = instructions[self.products] + self._copies(rows, sums, data)
-        beside = words and self.products is not Products.FLOAT_SUMS
-        dots = machine.word_dots_started if beside else machine.dot_products
+        dots = machine.word_dots_started if words else machine.dot_products
         cycles = {
             "products": max(products / dots, started / machine.vector_instructions),
             "loads": (data + (2 if words else 1) * vectors) / machine.loads,
@@ -252,7 +245,7 @@ class TileModel:
         """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
         if self.lanes > _TWO_OPERANDS:
             return 0
-        overwritten = {Products.BYTES: sums, Products.PAIRS: sums, **dict.fromkeys(_STORED, 2 * sums)}
+        overwritten = {Products.BYTES: sums, Products.PAIRS: sums, Products.STORED_WORDS: 2 * sums}
         return data + overwritten.get(self.products, 2 * sums + rows)
 
     def fitting_rows(self, vectors: int) -> int:

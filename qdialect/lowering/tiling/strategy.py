@@ -165,7 +165,7 @@ class Strategy:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def sweeps_pixels(self, weights: Swept, data: Swept, results: int, *, as_floats: bool = False) -> bool:
+    def sweeps_pixels(self, weights: Swept, data: Swept, results: int) -> bool:
         """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
 
         The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
@@ -179,7 +179,7 @@ class Strategy:
         read in a row, and the third level delivers them as fast as tall tiles take them.  Larger ones share it with
         what other cores read, and may come from memory.
 
-        `results` are the elements that a tile of channels has, with those of a residual; sums may be added `as_floats`.
+        `results` are the elements that a tile of channels has, with those of a residual.
         """
         if self.fixed_sweep is not None:
             return self.fixed_sweep
@@ -187,8 +187,7 @@ class Strategy:
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         if pixels_inside < channels_inside:
             return True
-        is_near = as_floats and data.size <= self.near_bytes
-        is_fast = is_near or (self.model is not None and self.model.products is Products.BYTES)
+        is_fast = self.model is not None and self.model.products is Products.BYTES
         return is_fast and self.lanes != _WIDE and self._keeps_weights(weights, data, results)
 
     def _keeps_weights(self, weights: Swept, data: Swept, results: int) -> bool:
@@ -199,8 +198,8 @@ class Strategy:
         are not read in a row: each costs as much as six lines that are.  Few tiles of pixels are over before the
         weights have been read.
 
-        Dot products of 256 bits gain 4 to 5 % of a layer by this, words that are added up as floats 3 to 6 % where
-        the data stays near; those of 512 bits, or of other words, gained nothing that could be told from noise.
+        Dot products of 256 bits gain 4 to 5 % of a layer by this; those of 512 bits, or of words, gained nothing that
+        could be told from noise.
         """
         if self.model is None or data.tiles < _MANY_TILES or weights.size <= self.model.machine.l1_bytes // 2:
             return False
@@ -271,7 +270,7 @@ def strategy_of(target: Target) -> Strategy:
         lanes=instructions.lanes,
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=multiplies_words,
-        stored_word_model=replace(model, products=instructions.word_products) if multiplies_words else None,
+        stored_word_model=replace(model, products=Products.STORED_WORDS) if multiplies_words else None,
         pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),

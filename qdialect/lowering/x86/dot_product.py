@@ -23,10 +23,9 @@ from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.float_sums import AS_FLOATS
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
-from qdialect.lowering.x86.instructions.dot_products import EmitDot, float_word_dot
+from qdialect.lowering.x86.instructions.dot_products import EmitDot
 from qdialect.lowering.x86.memory import Read, note_of
 from qdialect.lowering.x86.narrow_contraction import (
     BYTES,
@@ -84,8 +83,7 @@ class DotProduct(InstructionPattern[_Dots]):
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
-        as_floats = AS_FLOATS in op.attributes
-        emit = float_word_dot(match.lanes) if as_floats else byte_dots(self._instructions, found)[match.lanes]
+        emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         # Words are loaded twice as often as bytes for as many products, which leaves few loads for anything else.

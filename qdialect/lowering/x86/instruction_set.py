@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from qdialect.lowering.tiling.register_tiles import Products
 from qdialect.lowering.x86.instructions.conversions import CVTPS2DQ, VCVTPS2DQ
 from qdialect.lowering.x86.instructions.dot_products import (
     VPDPBSSD,
@@ -58,11 +57,6 @@ class InstructionSet:
     def vector_bytes(self) -> int:
         """Bytes of the widest vector."""
         return 4 * self.lanes
-
-    @property
-    def word_products(self) -> Products:
-        """How products of stored words are added up where that can be chosen."""
-        return Products.FLOAT_SUMS if self.machine.adds_floats_beside else Products.STORED_WORDS
 
     @property
     def looks_up_tables(self) -> bool:

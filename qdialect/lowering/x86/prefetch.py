@@ -18,13 +18,10 @@ FEW_STEPS = 32
 """Of a loop that is at its end before anything arrives."""
 
 
-def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int, *, writes: bool = False) -> None:
-    """Prefetch the cache line with the element at `indices` of a memref, before the current insertion point.
-
-    With `writes` it is fetched to be written to.
-    """
+def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
+    """Prefetch the cache line with the element at `indices` of a memref, before the current insertion point."""
     hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), level)
-    attributes = {"isWrite": ir.BoolAttr.get(writes), "localityHint": hint, "isDataCache": ir.BoolAttr.get(True)}
+    attributes = {"isWrite": ir.BoolAttr.get(False), "localityHint": hint, "isDataCache": ir.BoolAttr.get(True)}
     ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
 
 

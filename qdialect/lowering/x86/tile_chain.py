@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from qdialect._mlir import ir, walk
-from qdialect.lowering.functions import functions
+from qdialect.lowering.functions import functions, op_in
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.threads.accesses import accesses
 from qdialect.lowering.x86 import building as b
@@ -92,7 +92,7 @@ def _emit(block: ir.Block, chains: Mapping[ir.Operation, Chain], registers: Tile
     """
     by_op: dict[ir.Operation, list[ir.Operation]] = {}
     for chain in chains:
-        by_op.setdefault(_top_in(chain, block), []).append(chain)
+        by_op.setdefault(op_in(chain, block), []).append(chain)
     configured = None
     for top, inside in by_op.items():
         shapes = {_shapes(chain) for chain in inside}
@@ -113,15 +113,8 @@ def _emit_inside(op: ir.Operation, chains: Mapping[ir.Operation, Chain], registe
     """Emit `chains` in the blocks of `op`."""
     for region in op.regions:
         for block in region.blocks:
-            own = {write: chain for write, chain in chains.items() if _top_in(write, block).block == block}
+            own = {write: chain for write, chain in chains.items() if op_in(write, block).block == block}
             _emit(block, own, registers)
-
-
-def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The op of `block` that is `op` or holds it."""
-    while op.block != block and op.parent:
-        op = op.parent.operation
-    return op
 
 
 def _first_op(chain: ir.Operation) -> ir.Operation:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,6 @@ from qdialect.quant_math import (
     requantize_parameters,
 )
 
-Array = NDArray[Any]
 F64Array = NDArray[np.float64]
 
 # A multiplier has at most three float32 roundings, half a unit in the last place each.

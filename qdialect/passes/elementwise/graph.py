@@ -26,7 +26,6 @@ from qdialect.reference import interpreter
 Array = NDArray[Any]
 
 _EVALUATORS = interpreter.evaluators.EVALUATORS
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _NOT_ELEMENTWISE = ("arith.constant", "tensor.concat")
 MAX_OPS = 128
 """Of one graph."""
@@ -138,7 +137,7 @@ def _is_eight_bit(value: ir.Value) -> bool:
 def is_known_tensor(value: ir.Value) -> bool:
     """Whether `value` is a static tensor of an element type that has a NumPy dtype."""
     type_ = value.type
-    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in NUMPY_DTYPES
 
 
 def per_channel_constant(value: ir.Value) -> Array | None:
@@ -243,4 +242,4 @@ def _evaluate_op(op: ir.OpView, values: dict[ir.Value, Array], undefined: dict[i
 
 
 def _dtype_of(value: ir.Value) -> np.dtype[Any]:
-    return _DTYPES[element_of(value.type)]
+    return NUMPY_DTYPES[element_of(value.type)]

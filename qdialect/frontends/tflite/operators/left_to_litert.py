@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+UNNAMED = "the schema does not name it"
 _STATE = "it keeps a state between calls"
 _REASONS: dict[str, tuple[str, ...]] = {
     _STATE: (
@@ -45,14 +46,9 @@ _REASON_OF = {kind: reason for reason, kinds in _REASONS.items() for kind in kin
 def reason_of(kind: str) -> str:
     """Why an operator without a planner is refused."""
     name = kind.partition(":")[0]
-    return _REASON_OF.get(name, "the schema does not name it")
+    return _REASON_OF.get(name, UNNAMED)
 
 
 def keeps_state(kind: str) -> bool:
     """Whether an operator has to do with what lives on between calls."""
     return kind in _REASONS[_STATE]
-
-
-def kinds_with_reasons() -> frozenset[str]:
-    """Schema names of the operators that are left to LiteRT."""
-    return frozenset(_REASON_OF)

@@ -167,10 +167,8 @@ class Channels:
         return tuple(map(float, self.scales)), tuple(map(int, self.zero_points))
 
 
-def channels_of(
-    call: Call, shape: Shape, names: tuple[str, str] = ("scales", "zero_points"), along: str = "axis"
-) -> Channels:
-    """The parameters by their `names`; the argument `along` is their axis."""
+def channels_of(call: Call, shape: Shape, names: tuple[str, str] = ("scales", "zero_points")) -> Channels:
+    """The parameters by their `names`."""
     scales = call.constant(names[0]).ravel()
     # With others PyTorch computes in their type.
     require(scales.dtype == np.float32, f"argument '{names[0]}' must be float32, but got {scales.dtype}")
@@ -180,7 +178,7 @@ def channels_of(
     missing = call.result(names[1]) is None
     points = np.zeros(scales.shape, np.int64) if missing else call.constant(names[1]).ravel()
     require(points.dtype.kind in "iuf", f"argument '{names[1]}' must be integers or floats, but got {points.dtype}")
-    axis, rank = call.integers(along, 1)[0], len(shape)
+    axis, rank = call.integers("axis", 1)[0], len(shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     for what, array in zip(names, (scales, points), strict=True):
         require(

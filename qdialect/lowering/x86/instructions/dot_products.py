@@ -119,17 +119,6 @@ def word_dot(lanes: int) -> EmitDot:
     return lambda acc, x, w: arith.addi(acc, VPMADDWD[lanes].emit(x, w))
 
 
-def float_word_dot(lanes: int) -> EmitDot:
-    """``vpdpwssd`` by ``vpmaddwd`` and an addition of floats, where `qdialect.lowering.tiling.float_sums` allows it."""
-
-    def emit(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
-        floats = ir.VectorType.get([lanes], ir.F32Type.get())
-        sums = VPMADDWD[lanes].emit(x, w)
-        return arith.bitcast(acc.type, arith.addf(arith.bitcast(floats, acc), arith.bitcast(floats, sums)))
-
-    return emit
-
-
 def _saturated_pairs(x: Array, w: Array) -> Array:
     return np.clip(_pair_sums(x, w), *_WORD_RANGE).astype(np.int16)
 

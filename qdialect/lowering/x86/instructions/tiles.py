@@ -24,8 +24,8 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.dot_products import VPDPBUSD
 from qdialect.lowering.x86.instructions.instruction import Array
 
-ROWS, ROW_BYTES, REGISTERS = 16, 64, 8
-"""Of a whole register, and their number."""
+ROWS, ROW_BYTES = 16, 64
+"""Of a whole register."""
 LOAD, STORE, CONFIGURE = "llvm.x86.tileloadd64", "llvm.x86.tilestored64", "llvm.x86.ldtilecfg"
 LOAD_PAST = "llvm.x86.tileloaddt164"
 """A load of what need not stay in the first level."""
