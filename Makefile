@@ -91,11 +91,9 @@ names: $(INSTALLED) ## Names, file sizes and the form of lit tests
 	$(BIN)/python tools/check_names.py
 
 docs: $(INSTALLED) ## Write the generated pages of docs/
-	$(BIN)/python tools/gen_registered_names.py
 	$(BIN)/python tools/gen_docs.py
 
 docs-check: $(INSTALLED) ## Fail when a generated page is stale
-	$(BIN)/python tools/gen_registered_names.py --check
 	$(BIN)/python tools/gen_docs.py --check
 
 lit: $(INSTALLED) ## FileCheck tests of test/lit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from logging import getLogger
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from qdialect.batching.reading import is_of_size, read_batched, reads_extents
 from qdialect.batching.sizes import SIZES
 from qdialect.diagnostics import NOT_COMPILED, QDialectError
 from qdialect.fallback import is_unsupported
-from qdialect.late_dataclass import dataclass
 from qdialect.model_files import OpenShapes, open_shapes
 from qdialect.options import ImportOptions
 from qdialect.runtime.base import Executable

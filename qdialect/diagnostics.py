@@ -9,11 +9,9 @@ to the terminal that shows it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
-
-from qdialect.late_dataclass import dataclass
 
 
 def printable(text: str) -> str:

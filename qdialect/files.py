@@ -8,10 +8,10 @@ import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.diagnostics import ParseError, QDialectError
-from qdialect.late_dataclass import dataclass
 from qdialect.limits import memory_limit
 
 _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
 from qdialect.heap import return_free_memory
-from qdialect.late_dataclass import dataclass
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.options import ImportOptions
 from qdialect.profiles import TFLITE_PROFILES

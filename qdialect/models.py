@@ -12,12 +12,12 @@ import os
 import sys
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
 from qdialect.diagnostics import QDialectError
 from qdialect.files import write_files
-from qdialect.late_dataclass import dataclass
 
 CHUNK = 1 << 16
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from qdialect import resources
 from qdialect._mlir import ir
 from qdialect.context import make_context
-from qdialect.late_dataclass import dataclass
 
 _CONSTANTS = "qnn.constants"
 

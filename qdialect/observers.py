@@ -7,13 +7,12 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TextIO
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.module_text import Printing
 
 

@@ -6,13 +6,12 @@ A value that nobody knows is an error that names those that are known, and so is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from qdialect import log
 from qdialect import threads as thread_counts
 from qdialect.diagnostics import ImportModelError, InputError
-from qdialect.late_dataclass import dataclass
 
 DYNAMIC = "dynamic"
 """A batch of any size."""

@@ -11,7 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -19,7 +19,6 @@ from qdialect import observers, pipeline_text
 from qdialect._mlir import ir, passmanager
 from qdialect.context import converted, load_dialects, location_of, make_context, verify
 from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
-from qdialect.late_dataclass import dataclass
 from qdialect.module_text import Printing
 from qdialect.passes import options
 from qdialect.passes.pass_base import CompositePass, Pass

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect.diagnostics import Diagnostic, PipelineError, Severity
-from qdialect.late_dataclass import dataclass
 
 # What diagnostics call the text.
 TEXT_NAME = "<pass-pipeline>"

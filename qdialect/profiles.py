@@ -7,10 +7,10 @@ operator, in its front end.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import AddArithmetic, Entries, FloatRounding, Multiplier, NanPolicy, Rounding, Scaling
 
 

@@ -6,23 +6,18 @@ A second entry under a name would win or lose by the order of imports, and nobod
     EVALUATORS.add(["qnn.clip"], clip)
     EVALUATORS.add(["qnn.clip"], other)  # RegistrationError
 
-A table may belong to a package of many modules, of which a network needs few: then a module is imported when one of its
-names is asked for. Which names are whose stands in `registered_names.py`, which ``make docs`` writes. A name that
-is not there is new, and all modules of the package are imported for it.
+A table may belong to a package of many modules: they are imported when the first entry is asked for.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Generic, TypeVar
 
 from qdialect.diagnostics import RegistrationError
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.registered_names import REGISTERED
 
 V = TypeVar("V")
 
@@ -40,7 +35,7 @@ class Registry(Mapping[str, V], Generic[V]):
         self.subject = subject
         self._entries: dict[str, V] = {}
         self._package = package
-        self._late = dict(_modules_of(package, REGISTERED.get(f"{package} {subject}", "")))
+        self._is_filling = False
 
     def add(self, names: Iterable[str], entry: V) -> None:
         """Register `entry` under each of `names`.
@@ -49,14 +44,16 @@ class Registry(Mapping[str, V], Generic[V]):
         `importlib.reload` executes a module twice.
         """
         names = tuple(names)
+        module = str(getattr(entry, "__module__", ""))
+        is_foreign = module.partition(".")[0] != _PROJECT
+        entries = self._filled() if is_foreign else self._entries
         for name in names:
-            known = self._known(name)
+            known = entries.get(name)
             if known is not None and not _is_same_definition(known, entry):
                 found = f"{_title(known)} and {_title(entry)}"
                 raise RegistrationError(f"{self.subject} of '{name}' must be registered once, but got {found}")
-        self._entries.update(dict.fromkeys(names, entry))
-        module = str(getattr(entry, "__module__", ""))
-        if module.partition(".")[0] != _PROJECT:
+        entries.update(dict.fromkeys(names, entry))
+        if is_foreign:
             _FOREIGN.add(module)
 
     def register(self, *names: str) -> Callable[[V], V]:
@@ -68,34 +65,32 @@ class Registry(Mapping[str, V], Generic[V]):
 
         return registered
 
-    def _known(self, name: str) -> V | None:
-        """What is registered for `name`, which the module that is imported right now may register itself."""
-        module = self._late.get(name)
-        return self.get(name) if module is not None and module not in sys.modules else self._entries.get(name)
+    def _filled(self) -> dict[str, V]:
+        """The entries, those of the package's modules too."""
+        if not self._package:
+            return self._entries
+        # Another thread that imports them holds the lock: what it has registered so far is not all.
+        with LATE_IMPORTS:
+            if self._package and not self._is_filling:
+                self._is_filling = True
+                try:
+                    import_modules(self._package, import_module(self._package).__path__)
+                finally:
+                    self._is_filling = False
+                self._package = ""
+        return self._entries
 
     def __getitem__(self, name: str) -> V:
-        if name not in self:
-            raise KeyError(name)
-        module = self._late.get(name)
-        if module is not None:
-            # Another thread may be importing it: what it has registered already could call what is not there yet.
-            with LATE_IMPORTS:
-                import_module(module)
-            self._late.pop(name, None)
-        return self._entries[name]
+        return self._filled()[name]
 
     def __contains__(self, name: object) -> bool:
-        if name in self._entries or name in self._late:
-            return True
-        if self._package and name not in _noted_names(self._package):
-            _import_all(self._package)
-        return name in self._entries
+        return name in self._filled()
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._entries, **self._late})
+        return iter(self._filled())
 
     def __len__(self) -> int:
-        return len({**self._entries, **self._late})
+        return len(self._filled())
 
 
 def foreign_modules() -> frozenset[str]:
@@ -108,32 +103,10 @@ def import_modules(package: str, path: Iterable[str], ending: str = "") -> None:
 
     A package does so in its ``__init__.py``, ``import_modules(__name__, __path__)``; a new file of it is found by that.
     """
-    for name in sorted(module.name for module in iter_modules(path)):
+    names = sorted(module.name for module in walk_packages(path, f"{package}."))
+    for name in names:
         if name.endswith(ending):
-            import_module(f"{package}.{name}")
-
-
-@cache
-def _noted_names(package: str) -> frozenset[str]:
-    """All names that modules of a package register, whatever they are names of."""
-    texts = [text for key, text in REGISTERED.items() if key.startswith(f"{package} ")]
-    return frozenset(name for text in texts for name, _ in _modules_of(package, text))
-
-
-@cache
-def _import_all(package: str) -> None:
-    with LATE_IMPORTS:
-        import_modules(package, import_module(package).__path__)
-
-
-def _modules_of(package: str, text: str) -> Iterator[tuple[str, str]]:
-    """Each name of a text of ``module: names``, and its module."""
-    module = ""
-    for word in text.split():
-        if word.endswith(":"):
-            module = f"{package}.{word[:-1]}"
-        else:
-            yield word, module
+            import_module(name)
 
 
 def _is_same_definition(one: object, other: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect._mlir import ir
@@ -12,7 +13,6 @@ from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.fallback import division_of, region_of
 from qdialect.frontends.common import GraphNode
 from qdialect.frontends.planning.division import divide
-from qdialect.late_dataclass import dataclass
 from qdialect.locations import names_of
 from qdialect.lowering.pipeline import Lowered, Phase, lower
 from qdialect.lowering.qnn_to_linalg import main_function

@@ -8,8 +8,7 @@ any disk holds.  Each character is looked at once.
 from __future__ import annotations
 
 import re
-
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
 
 LIMIT = 500
 """Levels of nesting, aliases written out. Real modules stay below some dozens; a stack of 8 MiB holds thousands."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
 from qdialect.options import Fallback, check_choice, check_fallback
 from qdialect.threads import checked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from qdialect._mlir import ir, llvm
@@ -14,7 +15,6 @@ from qdialect.aot.network import Batch, Network, Version, checked_name, open_por
 from qdialect.aot.object_file import object_file
 from qdialect.diagnostics import CompileError, InputError
 from qdialect.externals.function import ExternalFunction
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.lowered import Lowered
 from qdialect.target import Target
 

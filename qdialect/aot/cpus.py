@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect import target as targets
-from qdialect.late_dataclass import dataclass
 from qdialect.target import Target
 
 

@@ -6,13 +6,13 @@ Symbols with a dot are internal: C has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect.aot import dispatch
 from qdialect.aot.batch_loop import batch_loop
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.errors import UNKNOWN, Error, messages
 from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.late_dataclass import dataclass
 from qdialect.target import Target
 
 RUN = "run"

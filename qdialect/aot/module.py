@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from qdialect.aot import entry_points, record
 from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import REFERENCES, symbols
 from qdialect.lowering.lowered import TARGET, Lowered
 from qdialect.lowering.to_gomp import is_divided

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect.diagnostics import InputError
 from qdialect.externals.external_call import ExternalCall
 from qdialect.interface import KernelCall, Port
-from qdialect.late_dataclass import dataclass
 
 ALIGNMENT = 64
 """Bytes: what the address of a workspace is a multiple of."""

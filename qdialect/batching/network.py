@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from qdialect import context
@@ -10,7 +11,6 @@ from qdialect._mlir import ir
 from qdialect.batching.growth import grown
 from qdialect.batching.site import RULES, Site, resized
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.lowered import error_at_module, phase_of, ports
 from qdialect.lowering.phase import Phase

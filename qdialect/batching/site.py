@@ -7,13 +7,12 @@ entries: those of the first entry come first, then those of the second.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import INTEGERS
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.errors import op_error
 from qdialect.registry import Registry
 

@@ -6,7 +6,7 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import EngineError
@@ -15,7 +15,6 @@ from qdialect.bench.process import WorkerProcess
 from qdialect.bench.results import Measurement, Rounds, Row
 from qdialect.bench.worker import LIMITS
 from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime.peak import loop_title
 from qdialect.target import resolve
 

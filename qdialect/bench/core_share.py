@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 
 from qdialect.bench.cases import Case
 from qdialect.bench.model_process import Fields, measured_apart, print_measured
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.lowered import ports
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.model_files import read_model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from qdialect.bench.cases import Case, Form, Source, save
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
 from qdialect.frontends.tflite.writer import ModelWriter
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import transcendental
 from qdialect.quant_math.transcendental import NumpyMachine
 

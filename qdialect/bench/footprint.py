@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect import target
 from qdialect.bench.cases import Case
 from qdialect.bench.model_process import Fields, measured_apart, print_measured
 from qdialect.dialect.constants import constants_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.model_files import read_model
 from qdialect.options import ImportOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from qdialect.bench.network import (
     QuantizedTensor,
     Weights,
 )
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams
 
 # Standard deviation of a convolution's f32 result, and the largest f32 value that its quantized values represent.

@@ -7,12 +7,12 @@ biases int32 at the product of both scales.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams
 
 Clamp = Literal["none", "relu", "relu6"]

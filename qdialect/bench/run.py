@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdialect.bench import machine
@@ -20,7 +20,6 @@ from qdialect.bench.goals import COMPILED
 from qdialect.bench.levels import HOST, reason_to_leave_out
 from qdialect.bench.results import LEVEL, Measurement, Results
 from qdialect.diagnostics import InputError, QDialectError
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime.peak import loop_title
 from qdialect.target import resolve
 

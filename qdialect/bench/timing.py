@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
-
-from qdialect.late_dataclass import dataclass
 
 # A sample holds so many calls that reading the clock does not count.
 _SAMPLE_SECONDS = 20e-6

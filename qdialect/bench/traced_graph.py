@@ -6,7 +6,7 @@ So a quantized network needs neither calibration data nor another program for it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.bench.onnx_writer import GraphWriter, Port
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams, transcendental
 from qdialect.quant_math.transcendental import NumpyMachine
 

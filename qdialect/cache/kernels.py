@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir, walk
 from qdialect.aot.object_file import object_file
 from qdialect.cache import openmp_calls
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import REFERENCES, symbols
 from qdialect.lowering.lowered import TARGET
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from qdialect.cache.keys import digest_of_file, key
 from qdialect.cache.loaded_entry import load_network
 from qdialect.cache.store import Store
 from qdialect.files import ReadFile, is_regular
-from qdialect.late_dataclass import dataclass
 from qdialect.limits import memory_limit
 from qdialect.options import CompileOptions
 

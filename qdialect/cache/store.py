@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect import log
@@ -20,7 +21,6 @@ from qdialect.cache.entry import Sections
 from qdialect.cache.folder import UntrustedError
 from qdialect.diagnostics import QDialectError
 from qdialect.files import write_draft
-from qdialect.late_dataclass import dataclass
 
 MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""

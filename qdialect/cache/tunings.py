@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect.cache.fingerprint import fingerprint
 from qdialect.cache.keys import key
 from qdialect.cache.store import Store
-from qdialect.late_dataclass import dataclass
 
 _KIND, _SECTION = "tuning", "measured"
 

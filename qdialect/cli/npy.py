@@ -10,6 +10,7 @@ import ast
 import math
 import re
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
 
 Array = NDArray[Any]
 

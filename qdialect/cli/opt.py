@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect import observers, roundtrip
@@ -16,7 +16,6 @@ from qdialect.context import captured_diagnostics, make_context
 from qdialect.context import parse as parse_module
 from qdialect.diagnostics import Diagnostic, QDialectError
 from qdialect.jobs import using
-from qdialect.late_dataclass import dataclass
 from qdialect.module_text import bytecode
 from qdialect.passes.pattern import explain_matches
 

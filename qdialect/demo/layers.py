@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from qdialect.context import make_context, verify
 from qdialect.demo.printing import heading, op_names, say, show_ir
 from qdialect.dialect import Conv2DOp, HardswishOp, LeakyReluOp, MulOp, RequantizeOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
-from qdialect.late_dataclass import dataclass
 from qdialect.pipeline import PassManager
 from qdialect.quant_math import Multiplier, Rounding
 from qdialect.quant_math.choices import LeakyMode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from qdialect.cli import table
 from qdialect.demo.printing import heading, op_names, say
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
-from qdialect.late_dataclass import dataclass
 from qdialect.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from operator import index
 from typing import Any, Generic, TypeVar
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_name, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.resources import is_resource, resolved
 
 T = TypeVar("T")

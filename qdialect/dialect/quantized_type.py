@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 
 ELEMENT_RANGES = {
     "i8": (-128, 127),

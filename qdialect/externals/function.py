@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from qdialect.externals.external_call import ExternalCall
 from qdialect.interface import Port
-from qdialect.late_dataclass import dataclass
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.uint8]
 """An attribute: a number, several, a text, or the 256 entries of a table. A bool is 0 or 1."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from qdialect.diagnostics import ImportModelError
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

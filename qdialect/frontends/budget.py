@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import require
-from qdialect.late_dataclass import dataclass
 
 _MIN_BYTES = 2**28
 _BYTES_FOR_EACH = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.op_base import BuildError, ConstraintError
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.files import read_bytes
-from qdialect.late_dataclass import dataclass
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

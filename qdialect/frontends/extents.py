@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from qdialect.diagnostics import ImportModelError, UnusedBatchError
 from qdialect.frontends.common import Shape
-from qdialect.late_dataclass import dataclass
 from qdialect.options import ImportOptions
 
 OpenShape = Sequence[int | str]

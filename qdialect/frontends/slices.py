@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from qdialect._mlir import ir
@@ -10,7 +11,6 @@ from qdialect.dialect import GatherOp, QnnOp, SliceOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import require
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

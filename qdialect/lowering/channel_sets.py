@@ -9,7 +9,7 @@ of a function, the order is given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
@@ -27,7 +27,6 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 
 Contraction = Conv2DOp | DenseOp | FusedConv2DOp | FusedDenseOp
 _FUNCTIONS = (*UNARY_OPS, LutOp, ClipOp, MaxPool2DOp, AvgPool2DOp)

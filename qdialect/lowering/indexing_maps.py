@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 
 Point = Mapping[int, int]
 """An index for each of some loops."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
 from qdialect.externals import record as external_record
 from qdialect.externals.function import ExternalFunction
 from qdialect.interface import KernelCall, Port, Tunable
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import attribute_tree
 from qdialect.lowering.attribute_tree import Tree
 from qdialect.lowering.errors import error_at

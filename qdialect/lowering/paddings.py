@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect.dialect import (
@@ -15,7 +16,6 @@ from qdialect.dialect import (
     MaxPool2DOp,
 )
 from qdialect.dialect.type_constraints import element_of, range_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Halo, signed_shift
 from qdialect.lowering.operands.constant_operands import known_number
 from qdialect.lowering.transposed_phases import transposed_halo

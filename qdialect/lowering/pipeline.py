@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from qdialect import context
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.entry import check_entry
 from qdialect.lowering.lowered import Lowered, error_at_module, phase_of, target_name_of

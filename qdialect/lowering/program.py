@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall, Tunable
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.memory.centred_arena import plan_centred_arena
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage

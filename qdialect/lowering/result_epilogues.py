@@ -8,6 +8,7 @@ in between.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp, ReshapeOp
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.body_machine import PAIRS, SHARED
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS

@@ -9,9 +9,9 @@ asked for, because a forked process has one. Threads wait for each other in a ba
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import arith, func, ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.errors import op_error
 from qdialect.lowering.functions import entry
 from qdialect.lowering.ir.loops import constant

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import (
     arith,
@@ -20,7 +21,6 @@ from qdialect._mlir import (
     transform,
     vector,
 )
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.call_constants import propagate_call_constants
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.f32_products import vectorize_f32_products

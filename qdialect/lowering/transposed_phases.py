@@ -9,11 +9,11 @@ element.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 
 from qdialect.dialect import ConvTranspose2DOp, FusedConvTranspose2DOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Halo
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,6 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import produced_by, same_quantization
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register

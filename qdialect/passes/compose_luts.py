@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.compose_dag import ComposeDag
 from qdialect.passes.fuse_clamp import Bounds, clamp_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.outlined import function_of, is_handed_off
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import all_passes, register

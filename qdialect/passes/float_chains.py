@@ -7,7 +7,7 @@ Both walk the trees of `qdialect.quant_math.activations`, so whatever `build_act
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import ConstantOp, build
 from qdialect.dialect.float_precision import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
 from qdialect.quant_math.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir, quant
@@ -10,7 +11,6 @@ from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -23,7 +24,6 @@ from qdialect.dialect import (
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.f32_stage import channel_values
 from qdialect.passes.float_chains import match_function
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from qdialect.dialect.stages.quantize import QuantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.f32_stage import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.float_chains import match_activation
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
@@ -11,7 +12,6 @@ from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fold_padding import FoldPaddingPass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register

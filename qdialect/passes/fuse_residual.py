@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
@@ -14,7 +15,6 @@ from qdialect.dialect.stages.add import AddStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import differences, producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
 from qdialect.passes.registry import register

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qdialect._mlir import ir
 from qdialect.dialect import LutOp, QnnOp, build
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.pattern import Pattern, Rewriter
 from qdialect.passes.tabulate import table_of
 from qdialect.quant_math import QuantParams, Table

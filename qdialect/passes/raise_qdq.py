@@ -8,7 +8,7 @@ becomes an integer `add` or `mul` only where an integer arithmetic gives the res
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, range_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

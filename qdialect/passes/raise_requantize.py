@@ -9,6 +9,7 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise import (
     UPSTREAM_OPS,
     ElementwiseGraph,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
@@ -18,7 +19,6 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

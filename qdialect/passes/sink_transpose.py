@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,6 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
@@ -10,7 +11,6 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.late_dataclass import dataclass
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""

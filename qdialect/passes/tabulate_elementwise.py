@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import QnnOp
 from qdialect.dialect.type_constraints import dtype_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.eight_bit import is_reinterpreted
 from qdialect.passes.lut_pattern import LutMatch, LutPattern

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.diagnostics import PipelineError
 from qdialect.dialect import UNARY_OPS, LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

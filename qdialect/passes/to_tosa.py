@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import func, ir
 from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.outlined import inline_outlined
 from qdialect.passes.pass_base import Pass

@@ -8,7 +8,8 @@ rounding 2^20 cancels.
 
 from __future__ import annotations
 
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
+
 from qdialect.quant_math.choices import Rounding
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.multipliers import quantize_multiplier

@@ -8,11 +8,11 @@ operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.affine import FloatArray
 from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS, ArrayFunction
 

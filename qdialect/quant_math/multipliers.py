@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import Multiplier, Rounding
 
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.

@@ -20,11 +20,10 @@ midpoint.  Where p is subnormal, it is rounded by up to 2^-150 more: below 2^-26
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-
-from qdialect.late_dataclass import dataclass
 
 LEAST = 2.0**-80
 """Of the magnitude of numbers that are divided so, except zeros."""

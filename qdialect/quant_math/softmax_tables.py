@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.fixed_point import (
     EXPONENTIAL_OF_EIGHTH,
     EXPONENTIALS,

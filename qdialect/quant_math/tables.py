@@ -6,10 +6,11 @@ output type.  TVM and ONNX Runtime order their tables likewise; TOSA's run from 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.affine import FloatArray, quantize_array
 from qdialect.quant_math.choices import Entries, FloatRounding, NanPolicy, Scaling
 from qdialect.quant_math.quant_params import QuantParams

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import Rounding
 from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, IntArray
 from qdialect.quant_math.multipliers import FixedMultiplier, FloatMultiplier, RequantizeParameters

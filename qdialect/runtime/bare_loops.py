@@ -6,11 +6,11 @@ Each has a function `loop` of a number of iterations and the address of its `mem
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86.instructions.tiles import ROW_BYTES, ROWS, TDPBUSD, Shape, configuration
 from qdialect.target.machine import Machine
 

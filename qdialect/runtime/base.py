@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, cast, overload
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import InputError
 from qdialect.files import write_files
 from qdialect.interface import KernelCall, Port
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime.result_forms import NUMPY, converter
 from qdialect.runtime.tuning_report import TuningReport
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 
 def differing(wanted: NDArray[Any], found: NDArray[Any]) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.code_attributes import is_left_as_it_is, keep_to_target
 from qdialect.lowering.functions import MAIN
 from qdialect.lowering.kernel_groups import add_table, taken_groups

@@ -6,6 +6,7 @@ import ctypes
 import os
 import struct
 from collections import OrderedDict
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -15,7 +16,6 @@ from qdialect.aot.network import DESCRIPTION, Network, Version, target_titles
 from qdialect.aot.seal import is_damaged
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime import openmp
 from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.kept_file import KeptFile

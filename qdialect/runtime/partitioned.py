@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.interface import Port
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime.array_likes import as_array
 from qdialect.runtime.base import (
     Array,

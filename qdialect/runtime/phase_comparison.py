@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import lowered
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of

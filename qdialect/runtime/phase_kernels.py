@@ -7,6 +7,7 @@ phase that differs, the others those of the phase before, and the border between
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir, walk
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import lowered
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.program import KERNEL

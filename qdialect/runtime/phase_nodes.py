@@ -6,6 +6,7 @@ The network is compiled once more with the value of every op among its results, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from qdialect import context
 from qdialect._mlir import ir, walk
 from qdialect.context import location_of
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.late_dataclass import dataclass
 from qdialect.locations import key_of, names_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower

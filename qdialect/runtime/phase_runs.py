@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import lowered
 from qdialect.lowering.pipeline import Phase, lower, target_of
 from qdialect.lowering.plain_loops import linalg_to_plain_loops

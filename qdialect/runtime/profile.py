@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower

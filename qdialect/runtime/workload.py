@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.runtime.base import Executable
 from qdialect.runtime.peak import dot_product_rate, loop_title, with_dot_products
 from qdialect.target import Target

@@ -26,11 +26,10 @@ of its instructions: slow, and the same bits on every machine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from qdialect.diagnostics import CompileError
-from qdialect.late_dataclass import dataclass
 from qdialect.suggestions import did_you_mean
 from qdialect.target.cpu_features import BASELINE, NEEDS, UNUSED, V3, V4, host_features, with_needed, without
 from qdialect.target.cpu_names import CPUS, WITHOUT_64_BIT

@@ -10,8 +10,7 @@ from behind the second level, which nothing has fetched ahead:
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

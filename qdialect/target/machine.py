@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from qdialect.late_dataclass import dataclass
 from qdialect.target.levels import ZEN_4_LEVELS, Levels
 from qdialect.target.pipes import ZEN_4_PIPES, Pipes
 

@@ -10,12 +10,10 @@ pipe takes need as many cycles as there are of them for each of its pipes,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-
-from qdialect.late_dataclass import dataclass
 
 
 class Kind(StrEnum):

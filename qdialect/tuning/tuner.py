@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from qdialect.cache.store import Store
 from qdialect.cache.tunings import KeptTuning, Tunings, tunings_of
 from qdialect.diagnostics import CompileError
 from qdialect.interface import KernelCall, Tunable
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import lowered
 from qdialect.lowering.lowered import Lowered, phase_of
 from qdialect.lowering.phase import Phase

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qdialect.dialect.attribute_kinds import F64, choice
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages.stage_base import Domain, Stage, StagePosition, kind, stage
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.activations import STAGE_ACTIVATIONS, Activation
 
 _LARGEST_ALPHA = 2.0**30

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qdialect.dialect.attribute_kinds import choice
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages.stage_base import Domain, QuantizedStage, StagePosition, kind, stage
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Rounding, Scaling
 
 

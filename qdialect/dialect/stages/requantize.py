@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qdialect.dialect.attribute_kinds import choice
 from qdialect.dialect.stages.stage_base import Domain, QuantizedStage, kind, stage
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Multiplier, Rounding
 
 

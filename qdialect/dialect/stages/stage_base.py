@@ -15,7 +15,7 @@ Its fields are its attributes; one with a default may be left out of the text, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -25,7 +25,6 @@ from qdialect.dialect.fields import attribute_violations
 from qdialect.dialect.op_base import require
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.late_dataclass import dataclass
 
 
 class Domain(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qdialect.dialect.attribute_kinds import I64, SCALE
@@ -14,7 +14,6 @@ from qdialect.dialect.stages.stage_base import (
     kind,
     stage,
 )
-from qdialect.late_dataclass import dataclass
 
 
 @stage("sum")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ from qdialect.frontends.onnx.schema import check_attributes, check_read
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
-from qdialect.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     import onnx

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.common import Array, Interface
-from qdialect.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     import onnx

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +12,6 @@ import numpy as np
 
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.model import Attributes, Node
-from qdialect.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     import onnx

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from qdialect.frontends.common import Shape
 from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
-from qdialect.late_dataclass import dataclass
 
 LOWEST = float(np.finfo(np.float32).min)
 """What is added to a score that must not count; its exponential is 0."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Table, clip
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.dialect import F32MatmulOp
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
-from qdialect.late_dataclass import dataclass
 
 Build = Callable[[Emitter, Sequence[ir.Value]], ir.Value]
 """``build(emitter, operands)`` gives the result, all with the model's order of dimensions."""

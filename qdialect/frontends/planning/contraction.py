@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Floats, Plan, Quantized, limit
 from qdialect.frontends.planning.weight import LARGEST_BIAS, RunTimeWeight, Weight
-from qdialect.late_dataclass import dataclass
 
 Accumulate = Callable[[Emitter, Array | None], ir.Value]
 """Builds i32 accumulators, their channels last, to which an i32 bias is added."""

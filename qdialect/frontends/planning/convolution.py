@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qdialect._mlir import ir
@@ -16,7 +16,6 @@ from qdialect.frontends.planning.tensors import Plan, Quantized
 from qdialect.frontends.planning.volumes import DepthTaps, taps_of_depth
 from qdialect.frontends.planning.weight import RunTimeWeight, Weight
 from qdialect.frontends.planning.window import Window
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

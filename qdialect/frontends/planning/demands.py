@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.planning.emitter import Value
-from qdialect.late_dataclass import dataclass
 
 Compute = Callable[[], Value]
 

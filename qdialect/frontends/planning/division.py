@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qdialect._mlir import ir
@@ -12,7 +12,6 @@ from qdialect.diagnostics import NOT_COMPILED
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.module import ValueRefusedError
 from qdialect.frontends.planning.partition import Part, Partition, PartitionNode, partition
-from qdialect.late_dataclass import dataclass
 
 Runner = Callable[[Sequence[Array]], Sequence[Array]]
 """Computes the outputs of a region of the framework from its inputs."""

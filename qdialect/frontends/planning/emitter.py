@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.dialect import TransposeOp
@@ -10,7 +11,6 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Shape
 from qdialect.frontends.op_builder import OpBuilder
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ A window's taps along a dimension are gathered side by side and reduced, for dil
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from qdialect._mlir import ir
@@ -17,7 +18,6 @@ from qdialect.frontends.op_builder import OpBuilder
 from qdialect.frontends.planning.f32_builder import reduced
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.slices import check_indices, gather
-from qdialect.late_dataclass import dataclass
 
 Positions = tuple[tuple[int, ...], ...]
 """Where each tap of each window stands along a dimension, perhaps outside of the image."""

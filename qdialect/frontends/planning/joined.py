@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
 from qdialect.dialect.op_base import MAX_VARIADIC
@@ -10,7 +11,6 @@ from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, stored_axis
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

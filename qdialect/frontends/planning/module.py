@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
@@ -12,7 +13,6 @@ from qdialect.dialect.op_base import BuildError
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Interface, UnsupportedError, converting, unsupported_interfaces
 from qdialect.frontends.planning.emitter import Emitter, Value
-from qdialect.late_dataclass import dataclass
 
 
 class ValueRefusedError(ImportModelError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channel
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Quantized, Tensor, known
 from qdialect.frontends.slices import Slice, gather, take_slices
-from qdialect.late_dataclass import dataclass
 
 _LARGEST_WHOLE = 2**24
 

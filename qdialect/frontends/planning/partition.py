@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-
-from qdialect.late_dataclass import dataclass
 
 CROSSING = 1 << 18
 """What a region must be worth, in units of `Step.work`: entering and leaving the framework takes some 10 us."""

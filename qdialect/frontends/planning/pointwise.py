@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect.frontends.common import UnsupportedError
@@ -9,7 +11,6 @@ from qdialect.frontends.planning.broadcasting import operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, F32Tensor, Plan, Table
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import FloatArray
 from qdialect.quant_math.expressions import Expression
 

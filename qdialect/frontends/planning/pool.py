@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized
 from qdialect.frontends.planning.window import Window
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import Profile
 from qdialect.quant_math import QuantParams, dequantize_array, quantize_array, same_scale
 

@@ -7,6 +7,7 @@ the cell and after it; what follows the end of a sequence is 0, and its last sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.recurrence import States
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Plan
 from qdialect.frontends.slices import Slice, take_slices
-from qdialect.late_dataclass import dataclass
 
 # Of arith.cmpi: less, of signed integers.
 _LESS = 2

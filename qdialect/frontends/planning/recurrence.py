@@ -7,7 +7,7 @@ with the gates last.  What no one reads of a layer is not computed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.frontends.slices import Slice, gather, take_slices
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

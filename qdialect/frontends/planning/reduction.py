@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
@@ -13,7 +14,6 @@ from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, limit, mapping
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.expressions import Input
 
 

@@ -7,7 +7,7 @@ it waits for the quantization that asks for its quantized values, and then the Q
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import ref
@@ -21,7 +21,6 @@ from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.demands import Demands
 from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import Profile
 from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_values
 

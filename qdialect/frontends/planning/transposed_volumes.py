@@ -9,6 +9,7 @@ all remainders beside each other, and they are interleaved.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -26,7 +27,6 @@ from qdialect.frontends.planning.volumes import DepthTaps, taps_of_depth
 from qdialect.frontends.planning.weight import Weight
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.slices import Slice, take_slices
-from qdialect.late_dataclass import dataclass
 
 _Entry = TypeVar("_Entry")
 

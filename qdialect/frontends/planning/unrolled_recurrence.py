@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -12,7 +14,6 @@ from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.recurrence import Cell
 from qdialect.frontends.slices import Slice, take_slices
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.expressions import Expression
 
 MAX_STEPS = 256

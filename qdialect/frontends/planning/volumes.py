@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,7 +17,6 @@ from qdialect.frontends.planning.movement import Movement
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.slices import check_indices, gather
-from qdialect.late_dataclass import dataclass
 
 RANK = 5
 """Of volumes, [N, C, D, H, W]."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Floats, Integers, Quantized
-from qdialect.late_dataclass import dataclass
 
 LARGEST_BIAS = 2**31 - 1
 """In units of the accumulator."""

@@ -7,6 +7,7 @@ writes infinite ones.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.plain import Arithmetic, Site, unary
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import Scaling
 
 

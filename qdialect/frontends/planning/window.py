@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from qdialect.frontends.common import Shape
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

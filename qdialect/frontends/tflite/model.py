@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flatbuffers import Table
 from numpy.typing import NDArray
 
 from qdialect.frontends.budget import Budget
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import QuantParams
 
 Shape = tuple[int, ...]

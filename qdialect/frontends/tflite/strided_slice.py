@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import tflite
@@ -11,7 +12,6 @@ from qdialect.frontends.common import require
 from qdialect.frontends.slices import Slice, check_indices
 from qdialect.frontends.tflite.model import Operator, Shape
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Such are the loops that Keras makes of recurrent layers.  What the trips compute
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import tflite
@@ -16,7 +16,6 @@ from qdialect.frontends.common import UnsupportedError, converting
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import plan
 from qdialect.frontends.tflite.reader import LOOP, read_options
-from qdialect.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from qdialect.frontends.tflite.folding import Folding

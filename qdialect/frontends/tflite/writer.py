@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 _IDENTIFIER = b"TFL3"
 _SCHEMA_VERSION = 3

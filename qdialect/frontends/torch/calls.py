@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.torch.model import ELEMENTS, NARROW, Element, Node, Ref, held_dtype
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import default_of, schema_of
-from qdialect.late_dataclass import dataclass
 
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package, by the type that the schema gives it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from operator import getitem
 from typing import Any, Generic, TypeVar, cast
@@ -14,7 +15,6 @@ from qdialect.frontends.planning.partition import TOO_SMALL, Part, least_work
 from qdialect.frontends.torch.division import TorchDivision
 from qdialect.frontends.torch.lowered import Lowered
 from qdialect.frontends.torch.reader import read_captured
-from qdialect.late_dataclass import dataclass
 
 Compiled = TypeVar("Compiled")
 _DEQUANTIZE = "dequantize_per_"

@@ -8,7 +8,7 @@ runs: the kernels of its composite operators and the entry of its decomposition 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +20,6 @@ from qdialect.frontends.torch.model import Node, Output
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.reader import read_traced
 from qdialect.frontends.torch.schemas import schema_of
-from qdialect.late_dataclass import dataclass
 
 _MAX_NODES = 4096
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.torch.model import Graph, Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
-from qdialect.late_dataclass import dataclass
 
 _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
 """What puts a part back into a tensor, by what takes it."""

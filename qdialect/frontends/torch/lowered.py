@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -16,7 +17,6 @@ from typing import Any, cast
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch.calls import first_line
 from qdialect.frontends.torch.wrapped import Wrapped
-from qdialect.late_dataclass import dataclass
 
 _DROPOUTS = frozenset(
     ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout", "rrelu"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
 import numpy as np
 
 from qdialect.frontends.common import Array, Interface, Shape
-from qdialect.late_dataclass import dataclass
 
 UNKNOWN = "another type"
 ELEMENTS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,6 @@ from qdialect.frontends.torch.schemas import element_of, is_check
 from qdialect.frontends.torch.sizes import extent_of, number, sizes_of
 from qdialect.frontends.torch.symbols import Number
 from qdialect.frontends.torch.wrapped import without_wrappers
-from qdialect.late_dataclass import dataclass
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 _CALLS = ("call_function", "call_method", "call_module")

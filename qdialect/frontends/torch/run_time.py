@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
@@ -13,7 +14,6 @@ from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.frontends.torch.rounded_quotient import rounded_quotient
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import PYTORCH
 
 _WHOLE: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), **PYTORCH.quantization}

@@ -6,10 +6,9 @@ PyTorch calls them traceable wrapper subclasses.  A graph holds what they are ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
-
-from qdialect.late_dataclass import dataclass
 
 
 def is_wrapper(tensor: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from qdialect.diagnostics import CompileError
 from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp
 from qdialect.dialect.reduction_ops import ArgOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.handlers.resize import exact_bilinear, is_computed_by_reader

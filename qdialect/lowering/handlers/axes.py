@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.run_time_weights import far_range, lower_run_time_weights
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction

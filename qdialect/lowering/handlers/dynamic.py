@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -13,7 +14,6 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import emit_convolution, emit_product
 from qdialect.lowering.kernels.contraction import Contraction

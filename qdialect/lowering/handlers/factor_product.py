@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import MulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.handlers.maps import Stored, map_stored
 from qdialect.lowering.kernels.elementwise import Emit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import I16RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.i16_sums import sums_inside
 from qdialect.lowering.handlers.maps import AxisArray, Stored, map_stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16RequantizeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.handlers.maps import AxisArray, Source, Stored
 from qdialect.lowering.kernels.contraction import emit_contraction

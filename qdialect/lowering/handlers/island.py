@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, Quant
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.float_precision import IN_FLOAT64
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import GraphLowering, lowers_each
 from qdialect.lowering.handlers.f32 import dequantization, quantization

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.memory.storage import signed_shift

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import FusedMatMulOp, MatMulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.contraction import bias_of, epilogue_of
 from qdialect.lowering.kernels.contraction import emit_contraction

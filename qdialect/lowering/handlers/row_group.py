@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import ROW_GROUP, GraphLowering, dim_strides, lowers_each
 from qdialect.lowering.handlers.transpose import store_transposed

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.elementwise import MapOperand

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from qdialect.dialect import CumSumOp, TopKOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.kernels.heap import Heap, Line

@@ -10,7 +10,7 @@ that, into the memory of the result, which is written afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.type_constraints import range_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map

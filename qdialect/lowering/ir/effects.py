@@ -6,8 +6,9 @@ that its interfaces cannot be asked.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

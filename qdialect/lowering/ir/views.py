@@ -5,8 +5,9 @@ Positions are counted in bytes, since a view may have elements of another type t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import constant, loop_of
 from qdialect.lowering.memory.strides import static_strides
 

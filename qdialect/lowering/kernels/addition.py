@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import Requantization, emit_requantize, emit_scale, requantization

@@ -8,8 +8,8 @@ takes some two cycles a line, once for all columns of channels that the block me
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.views import View

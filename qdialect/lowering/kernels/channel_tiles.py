@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.operands.packing import T, pack_k_groups
 from qdialect.lowering.tiling.strategy import ChannelBlock

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
+
 from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel, DeclaredColumns, Remainder
 from qdialect.lowering.kernels.packed_weights import ContractionWeights, PackedRemainder, pack_weights
 from qdialect.lowering.operands.packing import widened_k_groups

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages, declare_stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Protocol
@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup

@@ -20,12 +20,12 @@ half a cycle more each.  More rows want more registers than there are: parts of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.depthwise_weights import K_GROUP, KGroups, k_groups_of
 from qdialect.lowering.kernels.epilogue import Stages

@@ -10,12 +10,12 @@ column.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.packing import signed_parts
 from qdialect.lowering.tiling.pair_sums import LARGEST, parts_that_fit
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.text.kernel_text import Buffer, Loops, Operand, Tag

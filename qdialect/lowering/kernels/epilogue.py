@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import stages
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.kernels.segments import Segment

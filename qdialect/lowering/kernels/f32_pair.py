@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel

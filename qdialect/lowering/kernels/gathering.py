@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel, Program

@@ -8,11 +8,11 @@ end is one smaller block, whose last vector may reach into the lanes beyond the 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import lanes_for
 
 _WHOLE = 8

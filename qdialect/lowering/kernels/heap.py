@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
+
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, Storage
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.kernel_text import Buffer

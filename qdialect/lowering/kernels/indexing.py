@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
 from qdialect.lowering.memory.views import Axis, collapse
 from qdialect.lowering.program import Kernel

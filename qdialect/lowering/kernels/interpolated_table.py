@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import InterpolatedLutOp
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.scalar_body import Body, Value
 

@@ -11,13 +11,12 @@ in common are left out of them: what is left often fits 16 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Kernel

@@ -8,13 +8,12 @@ whose columns are contiguous, transposed ones, four neighbouring bytes are such 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction_micro_kernel import accumulate
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.memory.storage import Storage, lanes_for

@@ -11,10 +11,11 @@ nothing is left to multiply.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.channel_tiles import ChannelTiles
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction_axes import ReductionAxes

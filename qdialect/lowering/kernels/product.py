@@ -12,12 +12,12 @@ accumulators start from, by a kernel of their own unless z_x is 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,
     ContractionMicroKernel,

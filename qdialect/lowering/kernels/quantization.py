@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.text.scalar_body import Body, Value

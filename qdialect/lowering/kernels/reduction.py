@@ -8,8 +8,8 @@ data (channels of a pool); else along the innermost reduced axis, whose lanes ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import Kernel

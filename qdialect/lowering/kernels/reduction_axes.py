@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

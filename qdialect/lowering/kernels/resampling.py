@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.memory.views import Axis, View, collapse
 from qdialect.lowering.program import BufferSlot, Kernel

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import ZERO_POINT_FIRST, Requantization, emit_requantize, emit_scale
 from qdialect.lowering.text.scalar_body import Body, Value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.memory.views import Axis, View
 from qdialect.lowering.program import BufferSlot, Kernel

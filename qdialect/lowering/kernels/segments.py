@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.views import Axis
 
 Part = tuple[int, int, int]

@@ -9,11 +9,11 @@ channel's zero point and counts nothing.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction import window_axes
 from qdialect.lowering.kernels.contraction_micro_kernel import (
     Columns,

@@ -8,11 +8,11 @@ the data as it is stored.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction import declare_slots, window_axes
 from qdialect.lowering.kernels.depthwise import emit_taps
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map

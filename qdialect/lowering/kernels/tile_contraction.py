@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.aligned_data import AlignedData, aligned_data
 from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_micro_kernel import (

@@ -7,7 +7,7 @@ micro-kernel to the next is scratch memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -15,7 +15,6 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32RecurrentOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import F32_PRODUCTS

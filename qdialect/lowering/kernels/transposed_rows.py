@@ -14,10 +14,9 @@ block.  A block begins where its first row would, so that threads may take block
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.transposition import emit_transposition

@@ -7,11 +7,10 @@ range.  They are clipped to s8, and the remainder is multiplied once more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 _K_GROUP = 4
 

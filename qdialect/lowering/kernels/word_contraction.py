@@ -7,13 +7,12 @@ that are cut into parts along the input channels, each with accumulators of its 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.contraction import Contraction
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, DeclaredColumns
 from qdialect.lowering.kernels.groups import ChannelGroup

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
 
 # A plan takes a millisecond; most networks need one.
 _MAX_PLANS = 50

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from qdialect._mlir import ir
 from qdialect.dialect import PadOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Storage, image_shape
 
 

@@ -12,10 +12,10 @@ rounded up to whole small vectors, so that no kernel has a partial vector.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 
 SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups of 4."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ over the window are the same at the border.  All arithmetic is modulo 2^32, as t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import accumulator_range
 
 T = TypeVar("T", np.int8, np.int16)

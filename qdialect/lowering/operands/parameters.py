@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 REST_OF_WORDS, SHIFT_OF_WORDS = "word_rest", "word_shift"
 BITS_OF = {REST_OF_WORDS: 15, SHIFT_OF_WORDS: 3}

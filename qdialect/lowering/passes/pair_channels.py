@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.channel_sets import ChannelSet, Contraction, channel_sets
 from qdialect.lowering.functions import functions, has_body
 from qdialect.lowering.operands.constant_operands import required_constant

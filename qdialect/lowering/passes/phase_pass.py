@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.lowered import PHASE, phase_of, set_phase
 from qdialect.lowering.phase import Phase

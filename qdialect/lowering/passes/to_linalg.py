@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.heap import return_free_memory
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import contracts
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import contracts
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase

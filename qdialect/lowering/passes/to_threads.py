@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.passes.phase_pass import PhasePass

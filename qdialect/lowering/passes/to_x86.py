@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering import contracts
 from qdialect.lowering.lowered import error_at_module, target_name_of
 from qdialect.lowering.passes.phase_pass import PhasePass

@@ -6,11 +6,11 @@ Multipliers are data: a kernel is the same for every layer of its shape, and rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.text.scalar_body import Body, Value
 from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding

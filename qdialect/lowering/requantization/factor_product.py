@@ -17,10 +17,11 @@ and c is the middle of what they leave; some multipliers around the given one ar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.requantization.multiply_add_rounding import (
     LARGEST_REST,
     SLACK,

@@ -34,11 +34,11 @@ result, which a lesser r does not have.  No shift at all, r = 0, is looked for f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.emitters import EmitRequantize

@@ -13,11 +13,11 @@ of the scales times 2^s, or integers close to them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import IntArray
 
 _WORD = 31

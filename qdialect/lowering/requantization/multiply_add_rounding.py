@@ -33,11 +33,11 @@ Where all quantized values are above the zero point, what is below it does not m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.text.emitters import EmitRequantize

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.parameters import Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP

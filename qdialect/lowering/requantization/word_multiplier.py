@@ -16,12 +16,12 @@ zero have no such form: it is 2^-n of a quantized value for multipliers of 2^-n,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.parameters import REST_OF_WORDS, SHIFT_OF_WORDS, Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantization.fixed_point_multiplier import Windows, windows_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from qdialect._mlir import func, ir
 from qdialect.dialect import BroadcastOp, ReshapeOp
 from qdialect.dialect.constants import constant, constant_value, is_repeated
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.rows.row_groups import RowGroup
 from qdialect.lowering.rows.row_roles import block_shape
 

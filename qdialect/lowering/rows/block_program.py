@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.storage import Storage
 from qdialect.lowering.program import BufferSlot, Data, Kernel, Program
 from qdialect.lowering.text.kernel_text import SCRATCH, Buffer

@@ -8,6 +8,7 @@ is computed by the kernel that it has elsewhere too, so results have the same bi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
 from typing import Any
@@ -27,7 +28,6 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import owner_of
 from qdialect.lowering.rows.row_roles import leading, roles
 from qdialect.lowering.rows.row_views import Views, views

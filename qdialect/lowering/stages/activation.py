@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.expression import emit_function, guarded
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage

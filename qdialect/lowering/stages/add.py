@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.add import AddStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.operands.constant_operands import required_constant
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from qdialect.dialect.stages.lut import LutStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.table import declare_table, stored_table
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage

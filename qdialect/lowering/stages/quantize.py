@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.quantize import QuantizeStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.quantization import declare_quantize
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage

@@ -7,13 +7,13 @@ packing does by itself; as the last stage the byte is clamped to the bounds wher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.elementwise import byte_literal
 from qdialect.lowering.kernels.rescaling import declare_rescale
 from qdialect.lowering.program import Kernel

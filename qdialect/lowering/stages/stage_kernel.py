@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from qdialect.dialect import AnyFused
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.memory.storage import signed_shift

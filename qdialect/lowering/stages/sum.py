@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.sum import SumStage
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.views import View
 from qdialect.lowering.text.number_text import number_text
 from qdialect.lowering.text.scalar_body import Body, Value

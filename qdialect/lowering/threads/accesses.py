@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import loops_of
 from qdialect.lowering.ir.effects import NONE, effects_of
 from qdialect.lowering.ir.loops import bounds, loop_of

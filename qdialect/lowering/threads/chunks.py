@@ -7,9 +7,9 @@ of its own part, which read what it has just written, and then takes the next of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.affinity import crossing_bytes
 from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
 from qdialect.lowering.threads.loop_nests import KernelFunction

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-
-from qdialect.late_dataclass import dataclass
 
 # A part this much more expensive than an even share is good enough: counting through more loops costs more.
 _TOLERANCE = 0.01

@@ -8,11 +8,10 @@ having its own, need no barrier in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.part_touches import part_touches
 from qdialect.lowering.threads.schedule import ScheduledCall, Touch

@@ -8,10 +8,10 @@ scratch memory.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import op_in
 from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.text.kernel_text import SCRATCH

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.threads.accesses import Access
 from qdialect.lowering.threads.division import Partition
 from qdialect.lowering.threads.loop_nests import KernelFunction

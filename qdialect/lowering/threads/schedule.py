@@ -8,10 +8,9 @@ thread. So chains of small calls stay on one thread, and independent ones run si
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.storage import element_bytes
 from qdialect.lowering.threads.accesses import Run

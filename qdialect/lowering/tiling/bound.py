@@ -50,9 +50,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import functions
 from qdialect.lowering.indexing_maps import contraction_of
 from qdialect.lowering.ir.loops import bounds

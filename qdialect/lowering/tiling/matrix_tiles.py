@@ -35,9 +35,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.views import Axis
 from qdialect.lowering.tiling.strategy import ChannelBlock, Swept
 from qdialect.target.machine import Machine

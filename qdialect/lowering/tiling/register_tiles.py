@@ -42,10 +42,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from qdialect.late_dataclass import dataclass
 from qdialect.target.machine import Machine
 
 _ANY = 1 << 62

@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from qdialect._mlir import ir, walk
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.functions import functions
 from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.program import KERNEL

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.requantization.forms import NO_FORMS, RequantizerForms
 from qdialect.lowering.tiling.register_tiles import Products, TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import InstructionSet, instruction_set_of

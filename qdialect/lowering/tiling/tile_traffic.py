@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from qdialect._mlir import ir, walk
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import bounds, constant, loop_of
 from qdialect.lowering.ir.views import behind, is_view
 from qdialect.lowering.x86.instructions.tiles import LOAD, LOAD_PAST, TILE_ROWS

@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.tiling.register_tiles import TileModel
 from qdialect.lowering.tiling.strategy import ChannelBlock, Strategy, Swept, row_tiles
 from qdialect.target.machine import Machine

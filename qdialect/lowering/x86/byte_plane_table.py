@@ -13,13 +13,13 @@ Planes are made before the outermost loop that does not write the table.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern

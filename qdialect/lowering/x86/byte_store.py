@@ -17,7 +17,7 @@ row of fewer than four vectors shares the 64 bytes with the next rows: the work 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import mul
 from typing import ClassVar
@@ -25,7 +25,6 @@ from typing import ClassVar
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.views import may_meet
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b

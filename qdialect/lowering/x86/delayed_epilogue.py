@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from qdialect._mlir import arith, ir, memref, scf
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.effects import effects_of
 from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.ir.views import buffer_of, is_view

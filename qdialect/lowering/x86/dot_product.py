@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.text.kernel_text import PAIR_SUMS_FIT

@@ -17,13 +17,13 @@ Of a vector, only where a sum s may be a tie all of them are rounded to odd: 2^-
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, scf, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure

@@ -8,10 +8,10 @@ half of the ops were address arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import mul
 
 from qdialect._mlir import ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.views import array_of
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b

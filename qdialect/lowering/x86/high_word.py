@@ -8,12 +8,12 @@ products' bits shifted up, or, where it is the upper word that is kept, left whe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86.instructions.conversions import CVTPS2DQ, VCVTPS2DQ
 from qdialect.lowering.x86.instructions.dot_products import (
     VPDPBSSD,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import Contraction, at
 from qdialect.lowering.memory.strides import row_major
 from qdialect.lowering.x86 import building as b

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.effects import only_reads
 from qdialect.lowering.ir.views import array_of
 from qdialect.lowering.memory.strides import static_strides

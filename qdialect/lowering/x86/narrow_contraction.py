@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import Contraction, contraction_of
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_set import InstructionSet

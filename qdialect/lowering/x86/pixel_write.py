@@ -6,10 +6,10 @@ takes r - 1 permutes, each of which adds the bytes of one plane; LLVM would go b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.flat_address import flat_address

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instructions.instruction import Instruction

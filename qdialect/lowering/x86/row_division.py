@@ -21,10 +21,10 @@ with its sign and r is plus zero, so that q - r y is q.  Vectors with any other 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import arith, ir, math, scf, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.float_lanes import LANES, as_integer, bits_of, every, folded, splat

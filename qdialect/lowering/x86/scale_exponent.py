@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.kernels.float32_machine import SCALED
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.float_lanes import LANES, splat

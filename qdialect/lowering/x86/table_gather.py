@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.ir.loops import constant
 from qdialect.lowering.memory.strides import static_strides
 from qdialect.lowering.x86 import building as b

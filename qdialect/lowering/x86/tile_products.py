@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect._mlir import arith, ir, scf
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import Point, at
 from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.memory.strides import static_strides

@@ -11,10 +11,10 @@ most of their indices in memory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure

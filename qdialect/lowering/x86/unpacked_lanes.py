@@ -8,12 +8,12 @@ by side, or in contiguous parts of 4 bytes or more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from qdialect._mlir import ir, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.memory.strides import row_major, static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.flat_address import FlatAddress

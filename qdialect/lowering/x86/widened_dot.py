@@ -8,12 +8,12 @@ group and vector first the even taps of every lane, then the odd ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.dot_product import broadcast_taps

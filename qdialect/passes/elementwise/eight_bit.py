@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import arith, ir
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.graph import ElementwiseGraph, graph_of, is_member
 from qdialect.passes.elementwise.thresholds import GraphThresholds
 from qdialect.passes.matching import users

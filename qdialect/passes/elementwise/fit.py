@@ -9,7 +9,7 @@ that its thresholds leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import RequantizeOp
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, is_scale
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.thresholds import GraphThresholds
 from qdialect.passes.pattern import MatchFailure

@@ -8,6 +8,7 @@ arrays are [N, C] with N numbers for each of C channels, or [N, 1] where all cha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.undefined import undefined_elements
 from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure

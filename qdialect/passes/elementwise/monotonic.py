@@ -11,13 +11,13 @@ of monotonic values changes once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.graph import ElementwiseGraph, Evaluation
 from qdialect.quant_math import IntArray
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.graph import is_member
 from qdialect.passes.matching import producer
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
 from qdialect.passes.pattern import MatchFailure

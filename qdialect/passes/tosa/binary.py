@@ -8,6 +8,7 @@ neither stays a sum or a product of 32-bit integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
@@ -15,7 +16,6 @@ from qdialect.dialect import AddOp, MulOp, build
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, result_element
 from qdialect.passes.tosa.scaling import QuantizedValues, Scaling, Target, input_values, scaling_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant, elements_array
 from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.shapes import SHAPE_OPS, computed, shape_op
 from qdialect.registry import Registry

@@ -7,13 +7,14 @@ which a RESCALE does where a network wants it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import GatherOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.tosa.conversion import Array, Conversion, converts, mode, require
 from qdialect.passes.tosa.upstream import apply, resized, spread
 

@@ -12,6 +12,7 @@ TOSA leaves open what a rescale gives whose scaled value does not fit 32 bits; h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from qdialect._mlir import ir
 from qdialect.dialect import LutOp, build
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.tosa.conversion import Conversion, Plan, UnsupportedError, flag, mode, require, result_element
 from qdialect.quant_math import Rounding
 

@@ -5,13 +5,14 @@ The elements of a window along a dimension are gathered side by side and reduced
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import F32MaxOp, F32SumOp, GatherOp, IntMaxOp, IntSumOp, PadOp, QnnOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.tosa.conversion import Array
 from qdialect.passes.tosa.upstream import apply, compare, convert, reshaped, resized, select, spread
 

@@ -10,11 +10,11 @@ so that the sum, which is rounded once, has nearly all of the error: t P_i(t) is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.float32.machine import ENTRIES, Machine, V, at_most
 
 

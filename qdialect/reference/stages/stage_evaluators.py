@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdialect.dialect import FusedOp
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.late_dataclass import dataclass
 from qdialect.reference.evaluators import Array
 
 

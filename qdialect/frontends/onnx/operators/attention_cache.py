@@ -6,6 +6,7 @@ Caches are f32 of shape [B, N, P, K] for P earlier tokens; what a node gives has
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
@@ -14,7 +15,6 @@ from qdialect.frontends.planning.attention import split_heads
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Computed, F32Tensor
 from qdialect.frontends.slices import Slice, take_slices
-from qdialect.late_dataclass import dataclass
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.planning.window_sums import window_sums
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, real_multiplier
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.expressions import Expression, Input
 from qdialect.quant_math.recurrence import CELL_FUNCTIONS, CellActivation

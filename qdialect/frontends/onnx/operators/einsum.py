@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.parts import part_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.late_dataclass import dataclass
 
 _OWN_LABELS = "0123456789"
 """For the dimensions that an ellipsis stands for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -35,7 +36,6 @@ from qdialect.frontends.planning.tensors import (
     known_array,
 )
 from qdialect.frontends.planning.wide_scales import PlainlyDequantized
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     BinaryQuantization,

@@ -6,6 +6,7 @@ It is made of arithmetic on the positions and one GatherElements for each neighb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.parts import part_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
-from qdialect.late_dataclass import dataclass
 
 _INT64 = 7
 _MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
 from qdialect.frontends.planning.plain import Arithmetic, binary, constant_of, elementwise, unary, value_of_tensor
 from qdialect.frontends.planning.tensors import Computed, Tensor, known_array
 from qdialect.frontends.slices import Slice, take_slices
-from qdialect.late_dataclass import dataclass
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 _OMITTED = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}

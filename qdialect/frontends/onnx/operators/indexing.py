@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, m
 from qdialect.frontends.planning.plain import Arithmetic, binary, common_element, tensor_of, unary
 from qdialect.frontends.planning.tensors import Tensor, known
 from qdialect.frontends.slices import Slice
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import ScatterReduction
 
 INDICES = ("i32", "i64")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.late_dataclass import dataclass
 
 
 @imports("Gemm")

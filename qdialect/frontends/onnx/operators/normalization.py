@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect.dialect.type_constraints import shape_of
@@ -9,7 +11,6 @@ from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
-from qdialect.late_dataclass import dataclass
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 

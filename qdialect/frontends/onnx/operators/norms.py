@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.plain import Arithmetic
 from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Computed
-from qdialect.late_dataclass import dataclass
 
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -8,6 +8,7 @@ side by side.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.contraction import Contraction
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
-from qdialect.late_dataclass import dataclass
 
 
 def is_by_matrix(call: Call, *parameters: int) -> bool:

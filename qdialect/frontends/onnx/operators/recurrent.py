@@ -5,7 +5,7 @@ A product of a quantized sequence and constant quantized weights is one of integ
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from qdialect.frontends.planning.recurrence import Cell, DynamicLstmCell, States
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.planning.unrolled_recurrence import MAX_STEPS, UnrolledCell
 from qdialect.frontends.slices import Slice
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.recurrence import CellActivation
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}

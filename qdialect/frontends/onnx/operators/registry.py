@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
@@ -25,7 +25,6 @@ from qdialect.frontends.planning.tensors import (
     known_array,
     quantize,
 )
-from qdialect.late_dataclass import dataclass
 from qdialect.registry import Registry
 
 T = TypeVar("T")

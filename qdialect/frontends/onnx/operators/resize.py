@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from qdialect.frontends.planning.movement import Gathering, Movement, move
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.slices import check_indices
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.quant_math.resize import nearest_indices, source_coordinates
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
 from qdialect.frontends.common import require
@@ -11,7 +12,6 @@ from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_o
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import INTEGERS, common_element, element_type, ternary
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

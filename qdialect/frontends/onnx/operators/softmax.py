@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, filled
 from qdialect.frontends.planning.wide_scales import PlainlyDequantized, unbounded_scale_of, wide_scale_of
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, known_array, mapping
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import ORT
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.choices import HardswishMode, LeakyMode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from qdialect.frontends.tflite.operators.product import Product, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Rounding
 

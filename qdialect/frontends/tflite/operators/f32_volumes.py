@@ -7,6 +7,7 @@ are those of a window one after another: a convolution of the images adds the pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from qdialect.frontends.tflite.operators.f32 import check_bias, finished
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 
 _RANK = 5
 Amounts = tuple[int, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import tflite
@@ -21,7 +22,6 @@ from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, fini
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import Padding, explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 
 Pair = tuple[int, int]
 Pooled = Callable[[Emitter, ir.Value], ir.Value]

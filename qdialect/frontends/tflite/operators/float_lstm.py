@@ -6,6 +6,7 @@ The operations and their order are those of TFLite's lstm_eval.cc, LstmStepFloat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.lstm_tensors import Gate, LstmTensors
 from qdialect.frontends.tflite.operators.row_product import RowProduct, f32_vector
 from qdialect.frontends.tflite.operators.sequence import Steps, columns
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import activations
 from qdialect.quant_math.expressions import Expression
 

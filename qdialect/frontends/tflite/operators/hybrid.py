@@ -8,6 +8,7 @@ holds, so it is added before.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports_hybri
 from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, quantizer_of
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 
 _MAX_IMAGES = 64
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant
 from qdialect.frontends.tflite.operators.lstm_tensors import Gate, LstmTensors
 from qdialect.frontends.tflite.operators.sequence import Steps, columns
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Multiplier, QuantParams, Rounding
 from qdialect.quant_math.fixed_point_functions import FixedPointFunction
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -14,7 +16,6 @@ from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same
 from qdialect.frontends.tflite.operators.fixed_point_log import logarithm, product
 from qdialect.frontends.tflite.operators.i16.fixed_point import clamped, shifted_right
 from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Rounding, multiply_by_quantized_multiplier, quantize_multiplier
 from qdialect.quant_math.softmax_tables import softmax_tables
 

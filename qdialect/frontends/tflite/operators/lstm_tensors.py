@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.sequence import check_matrix
-from qdialect.late_dataclass import dataclass
 
 # Where the inputs of UNIDIRECTIONAL_SEQUENCE_LSTM stand: the first of four gates i, f, g and o, or of three.
 _WEIGHTS, _RECURRENCES, _PEEPHOLES, _BIASES, _NORMS = 1, 5, 9, 12, 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import tflite
@@ -16,7 +17,6 @@ from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands
 from qdialect.frontends.tflite.operators.registry import Emission, imports, imports_f32
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Multiplier, Rounding
 
 

@@ -6,7 +6,7 @@ Weights are of float32, or of i8 ("hybrid"); the operations are those of TFLite'
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import tflite
 
@@ -21,7 +21,6 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.row_product import RowProduct, f32_vector
 from qdialect.frontends.tflite.operators.sequence import Steps, check_matrix, of_both
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.expressions import Expression
 
 _INPUTS = 5

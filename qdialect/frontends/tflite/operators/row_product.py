@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -13,7 +15,6 @@ from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.checks import check_scales, constant
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, symmetric
-from qdialect.late_dataclass import dataclass
 
 _ELEMENTS = ("f32", "i8")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from qdialect.dialect import F32MaxOp, F32MinOp, QuantizeOp, RangeScaleOp, Range
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.operators.f32 import F32Builder
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import FloatRounding
 
 _LARGEST = 127.0

@@ -6,6 +6,7 @@ Kernels of equal steps are compiled once, so that a step costs little more than 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from qdialect._mlir import ir
@@ -15,7 +16,6 @@ from qdialect.frontends.common import require
 from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Shape, Tensor
-from qdialect.late_dataclass import dataclass
 
 State = TypeVar("State")
 MAX_STEPS = 256

@@ -6,6 +6,7 @@ With all of the state zero but what this call adds, a filter over time is one pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.row_product import RowProduct, f32_vector
 from qdialect.frontends.tflite.operators.sequence import check_matrix
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Multiplier, Rounding
 
 _INPUTS = 5

@@ -6,10 +6,10 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NoReturn, cast
 
 from qdialect.diagnostics import ImportModelError
-from qdialect.late_dataclass import dataclass
 
 _NAME = re.compile(r"\w+", re.ASCII)
 _LONGEST_SHOWN = 100

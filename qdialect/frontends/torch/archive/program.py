@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Outpu
 from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
 from qdialect.frontends.torch.sizes import Range, extent_of, number, open_shape, sizes_of
 from qdialect.frontends.torch.symbols import Number
-from qdialect.late_dataclass import dataclass
 
 _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +20,6 @@ from qdialect.frontends.torch.calls import array_of
 from qdialect.frontends.torch.model import held_dtype
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.wrapped import is_wrapper
-from qdialect.late_dataclass import dataclass
 
 DTYPES = {
     1: "uint8",

@@ -7,6 +7,7 @@ halfway between two quantized values: there the float32 sum, which rounds at eve
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.pool import image_of, like_input, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
 from qdialect.quant_math.expressions import Input

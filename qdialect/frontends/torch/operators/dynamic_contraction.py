@@ -6,6 +6,7 @@ Padding is zeros around the f32 values: every range holds 0, so these become zer
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
@@ -16,7 +17,6 @@ from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quan
 from qdialect.frontends.planning.weight import Weight
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.run_time import RunTimeQuantized
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

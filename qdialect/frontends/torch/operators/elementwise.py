@@ -6,7 +6,7 @@ A function of one quantized tensor, however many operators it is made of, is a t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import BinaryQuantization, elementwise, quantized_range
 from qdialect.quant_math.expressions import Expression

@@ -6,6 +6,7 @@ PyTorch adds the terms in an order of its own, so results agree but for what flo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -19,7 +21,6 @@ from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 
 _LARGEST_WHOLE = 2**24
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
@@ -18,7 +19,6 @@ from qdialect.frontends.torch.operators.movement import moved
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.operators.windows import window_of
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 
 
 def image_of(call: Call) -> F32Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from qdialect.frontends.torch.model import Element, held_element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import QuantParams
 from qdialect.quant_math.choices import Scaling

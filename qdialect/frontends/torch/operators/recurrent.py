@@ -7,7 +7,7 @@ A layer with projections is left to PyTorch's own decomposition, which has the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from qdialect.frontends.torch.operators.matmul import dense
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.recurrence import CellActivation
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +16,6 @@ from qdialect.frontends.torch.calls import parameters_of
 from qdialect.frontends.torch.model import Node, Output, Ref, held_element
 from qdialect.frontends.torch.schemas import schema_of
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.registry import Registry
 
 OF_NO_EFFECT = frozenset(

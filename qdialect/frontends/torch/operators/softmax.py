@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -14,7 +16,6 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, quantize, stored_axis
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math.choices import SoftmaxArithmetic
 from qdialect.quant_math.expressions import Input
 

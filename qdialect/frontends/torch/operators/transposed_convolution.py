@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from qdialect.frontends.torch.operators.padding import Border
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.volumes import convolution_of_volumes
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

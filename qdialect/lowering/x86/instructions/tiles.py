@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import arith, ir, memref, scf, vector
-from qdialect.late_dataclass import dataclass
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instructions.dot_products import VPDPBUSD
 from qdialect.lowering.x86.instructions.instruction import Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant
 from qdialect.frontends.tflite.operators.i16.checks import sixteen_bit
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import Multiplier
 from qdialect.quant_math.choices import I16Rounding
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.common import require
-from qdialect.late_dataclass import dataclass
 from qdialect.quant_math import quantize_multiplier
 
 _INT32 = (-(2**31), 2**31 - 1)
