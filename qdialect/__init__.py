@@ -141,9 +141,9 @@ def compile(
     with paused_collector():
         with LATE_IMPORTS:
             from qdialect.compilation import compile_model
-            from qdialect.jobs import using
+            from qdialect.jobs import using as using_jobs
 
-        with using(jobs):
+        with using_jobs(jobs):
             return compile_model(model, options, externals)
 
 

@@ -23,7 +23,7 @@ def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
     """
     flags = [_ALLOW_UNREGISTERED] if allow_unregistered else []
     try:
-        found = answer(f"{__name__}:read", content, flags, seconds=_START + len(content) / _RATE)
+        found = answer(f"{__name__}:{read.__name__}", content, flags, seconds=_START + len(content) / _RATE)
         return found.decode("utf-8") or None
     except UnicodeDecodeError:
         return None

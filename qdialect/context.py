@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
-from qdialect import bytecode, dialect, text_limits
+from qdialect import bytecode, text_limits
 from qdialect._mlir import ir
 from qdialect.child_processes import ChildError
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
@@ -23,6 +24,8 @@ from qdialect.registry import foreign_modules
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
 
+# It stands above this module, which knows no more of it than its name.
+_DIALECT = import_module("qdialect.dialect")
 _RESOURCE = "dense_resource<"
 # What a graph is made of beside `qnn`; `irdl` describes that.
 _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
@@ -52,7 +55,7 @@ def make_context() -> ir.Context:
     context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
     load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)
-    dialect.load(context)
+    _DIALECT.load(context)
     return context
 
 

@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _checkout() -> Path | None:
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     return root if (root / "pyproject.toml").is_file() else None
 
 

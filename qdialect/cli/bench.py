@@ -11,9 +11,10 @@ from qdialect.bench.engines import ENGINES, OURS, SLOW, missing_package
 from qdialect.bench.results import Measurement, Results
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import all_sources
-from qdialect.cli import table, terminal
+from qdialect.cli import terminal
 from qdialect.cli.bench_arguments import PROGRAM, Arguments, parse
 from qdialect.cli.bench_table import measurement_table
+from qdialect.cli.table import render as render_table
 from qdialect.context import read_text
 from qdialect.diagnostics import InputError, QDialectError
 
@@ -77,7 +78,7 @@ def _make(folder: Path) -> None:
 
 
 def _print_list(selection: Selection) -> None:
-    print(table.render(("workload", "kind"), [(source.name, source.kind) for source in selection.sources]))
+    print(render_table(("workload", "kind"), [(source.name, source.kind) for source in selection.sources]))
     print(f"\nengines: {', '.join(selection.engines)}")
     for name, reason in selection.absent.items():
         print(f"left out: {name}: {reason}")

@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.cli import region_table, run_arguments, table, terminal, tuning_table
+from qdialect.cli import run_arguments, terminal
 from qdialect.cli.npy import read_npy
+from qdialect.cli.region_table import text as region_text
 from qdialect.cli.run_arguments import PROGRAM, Arguments
+from qdialect.cli.table import render as render_table
 from qdialect.cli.target_arguments import target_name
+from qdialect.cli.tuning_table import text as tuning_text
 from qdialect.diagnostics import InputError, QDialectError
 from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime import Executable
@@ -65,7 +68,7 @@ def _run(options: Arguments) -> int:
         reports.print_speed(inputs)
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()
-        print(f"\n{region_table.text(executable.regions, seconds)}")
+        print(f"\n{region_text(executable.regions, seconds)}")
     if reports and options.profile_ops:
         terminal.progress("measuring every kernel")
         reports.profile(inputs)
@@ -106,7 +109,7 @@ def _executable(options: Arguments) -> Executable:
     if isinstance(executable, PartitionedExecutable):
         _tell_parts(executable, options)
     if executable.tuning:
-        terminal.say(tuning_table.text(executable.tuning))
+        terminal.say(tuning_text(executable.tuning))
     return executable
 
 
@@ -138,7 +141,7 @@ def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
         (port.name, "x".join(map(str, array.shape)) or "scalar", port.dtype.name, *_summary(array))
         for port, array in zip(executable.outputs, outputs, strict=True)
     ]
-    return table.render(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
+    return render_table(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
 
 
 def _summary(array: Array) -> tuple[str, str, str]:

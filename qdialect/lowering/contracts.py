@@ -7,22 +7,12 @@ from types import MappingProxyType
 
 from qdialect._mlir import ir, rewrite, walk
 from qdialect.lowering.errors import error_at, note_at
-from qdialect.lowering.functions import ops_named
+from qdialect.lowering.functions import CLOCK, ops_named
 from qdialect.lowering.ir.views import ALLOCATIONS
-from qdialect.lowering.program import CLOCK
-from qdialect.lowering.to_x86 import instruction_patterns
-from qdialect.lowering.x86.byte_table import is_table_read
-from qdialect.lowering.x86.instruction_pattern import reasons
-from qdialect.lowering.x86.instruction_set import instruction_set_of
-from qdialect.lowering.x86.narrow_contraction import factors_of
-from qdialect.target import Target
 
 _MAX_NOTES = 10
 _FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
 """What upstream lowers to fused multiply-adds, where its elements are floating-point numbers."""
-_MUST_BE_INSTRUCTIONS = ("vector.contract", "vector.gather")
-"""What is a dot product or a table read, where its elements and operands are those of one."""
-
 _FUSED_SUM = "llvm.intr.fmuladd"
 _CAST = "builtin.unrealized_conversion_cast"
 _NOT_ROUNDED = "adds a product that is not rounded"
@@ -49,29 +39,13 @@ def check_vector(module: ir.Module) -> None:
     _check_dialects(module, "vector", allowed, dict.fromkeys(ALLOCATIONS, "allocates memory inside a kernel"))
 
 
-def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: every contraction of bytes or words is dot products, every table read an instruction if there is one."""
-    patterns, instructions = instruction_patterns(target), instruction_set_of(target)
-
-    def problem(op: ir.Operation) -> str | None:
-        is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
-        factors = factors_of(op)
-        is_narrow = factors is not None and instructions is not None and factors.dots(instructions)
-        if not is_left and not is_narrow:
-            return None
-        return "; ".join(["is left", *(f"[{pattern}] {found.reason}" for pattern, found in reasons(op, patterns))])
-
-    if instructions is not None:
-        _check(ops_named(module, *_MUST_BE_INSTRUCTIONS), "x86", problem)
-
-
 def check_products(module: ir.Module) -> None:
     """x86: a product of floats is rounded before it is added, but for `math.fma`, which is fused on every CPU."""
 
     def problem(op: ir.Operation) -> str | None:
         return _NOT_ROUNDED if _is_float(op.results[0]) else None
 
-    _check(ops_named(module, *_FUSED_PRODUCTS), "x86", problem)
+    check_ops(ops_named(module, *_FUSED_PRODUCTS), "x86", problem)
 
 
 def _is_float(value: ir.Value) -> bool:
@@ -101,7 +75,7 @@ def _check_dialects(
             return forbidden[op.name]
         return None if op.name.startswith(prefixes) or _reads_clock(op) else _NOT_ALLOWED
 
-    _check(_every_op(module), phase, problem)
+    check_ops(_every_op(module), phase, problem)
 
 
 def _is_legal(module: ir.Module, allowed: Iterable[str], forbidden: Iterable[str]) -> bool:
@@ -131,7 +105,8 @@ def _every_op(module: ir.Module) -> list[ir.Operation]:
     return found
 
 
-def _check(ops: Iterable[ir.Operation], phase: str, problem: Problem) -> None:
+def check_ops(ops: Iterable[ir.Operation], phase: str, problem: Problem) -> None:
+    """Raise `CompileError` with a note for each of `ops` that has a `problem`."""
     unsupported = [(op, text) for op in ops if (text := problem(op))]
     if not unsupported:
         return

@@ -9,6 +9,8 @@ from qdialect.late_imports import UNINTERRUPTED
 from qdialect.lowering.errors import error_at
 
 MAIN = "main"
+CLOCK = "llvm.readcyclecounter"
+"""The intrinsic that reads the counter of cycles."""
 REFERENCES = ("callee", "global_name")
 """Attributes of the LLVM dialect that name another function or constant of the module."""
 

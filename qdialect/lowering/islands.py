@@ -22,7 +22,8 @@ _OPS = dict.fromkeys(SHARED, 40)
 """What counts as several ops.  Two transcendental functions, one of the other, are a chain so long that a processor
 does not look ahead to the next vector: apart, with what lies between them stored, they take half the time."""
 
-_QUANTIZE, _BROADCAST = QuantizeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
+_QUANTIZE = QuantizeOp.OPERATION_NAME
+_BROADCAST = BroadcastOp.OPERATION_NAME
 _READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
 _COMPUTED = (*SCALAR_OPS, InterpolatedLutOp.OPERATION_NAME)
 _READERS = (*_COMPUTED, _QUANTIZE, _BROADCAST)

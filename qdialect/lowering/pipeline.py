@@ -31,18 +31,6 @@ from qdialect.passes.pass_base import Pass
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
-__all__ = [
-    "Lowered",
-    "Phase",
-    "compile_to",
-    "lower",
-    "lower_further",
-    "lower_kernels",
-    "passes_between",
-    "target_of",
-    "threads_of",
-]
-
 
 @dataclass(frozen=True)
 class _Settings:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.interface import KernelCall, Tunable
+from qdialect.lowering.functions import CLOCK
 from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.memory.centred_arena import plan_centred_arena
 from qdialect.lowering.memory.storage import ELEMENT_BYTES, SLACK, Storage
@@ -28,8 +29,6 @@ from qdialect.lowering.tiling.pair_sums import sums_fit
 from qdialect.lowering.tiling.strategy import Strategy
 
 ALIGNMENT = 64
-CLOCK = "llvm.readcyclecounter"
-"""The intrinsic that reads the counter of cycles."""
 KERNEL = "kernel_"
 """How the names of the functions of kernels begin."""
 _NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")

@@ -23,8 +23,6 @@ from qdialect.target import Target
 
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
 
-__all__ = ["main_function", "qnn_to_linalg"]
-
 
 def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:
     """Lower the one function of a `qnn` module in place; what its `main` then takes stands on the module.

@@ -7,13 +7,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
 from qdialect.interface import Port
-from qdialect.runtime.base import described
-
-Array = NDArray[Any]
+from qdialect.runtime.base import Array, described
 
 _CPU_DEVICES = (1, 3)
 """Of DLPack, ``DLDeviceType``: memory of the CPU, and memory that is pinned for a GPU."""

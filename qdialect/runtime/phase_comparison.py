@@ -12,7 +12,8 @@ from qdialect import context
 from qdialect._mlir import ir
 from qdialect.lowering import lowered
 from qdialect.lowering.lowered import phase_of
-from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower, target_of, threads_of
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.module_text import Printing
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.lowering import lowered
-from qdialect.lowering.pipeline import Phase, lower, target_of
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.pipeline import lower, target_of
 from qdialect.lowering.plain_loops import linalg_to_plain_loops
 from qdialect.lowering.plain_vectors import vector_to_plain_code
 from qdialect.lowering.qnn_to_linalg import main_function

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,6 @@ from qdialect.lowering.tiling.bound import (
 )
 from qdialect.lowering.tiling.reuse import CallReuse, Reuse, call_reuses
 from qdialect.runtime.compiler import compile_module
-from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import (
     Dots,
     bare_vector_bits,
@@ -37,14 +35,13 @@ from qdialect.runtime.peak import (
 from qdialect.target import Target
 from qdialect.target.host_cpu import host_machine
 from qdialect.target.machine import Machine
+from qdialect.tuning.clock import measured_calls, middle
 
 Array = NDArray[Any]
 
 _SHORTEST = 50e-9
 _WARM_UP_CALLS = 3
 _ROUNDS = 5
-# Of a round: as many give a median.
-_MAX_CALLS = 2000
 
 
 @dataclass(frozen=True)
@@ -222,22 +219,3 @@ def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Mod
     rate = vector_rate / products_per_cycle(target, machine)
     of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
     return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code))
-
-
-def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The mean of the middle half of each column: a counter may advance in strides that a median would keep."""
-    count = len(cycles)
-    return np.sort(cycles, axis=0)[count // 4 : count - count // 4].mean(axis=0)
-
-
-def measured_calls(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[list[NDArray[np.int64]], float]:
-    """The clock's readings of each call, and the seconds that one of its cycles lasts."""
-    readings: list[NDArray[np.int64]] = []
-    ends: list[float] = []
-    limit = time.perf_counter() + seconds
-    while len(ends) < 2 or (ends[-1] < limit and len(ends) < _MAX_CALLS):
-        call()
-        ends.append(time.perf_counter())
-        readings.append(ticks.copy())
-    # Both clocks at the end of the first call and of the last.
-    return readings, (ends[-1] - ends[0]) / float(readings[-1][-1] - readings[0][-1])

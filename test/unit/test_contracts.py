@@ -7,7 +7,8 @@ import pytest
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_products, check_vector, check_x86
+from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_products, check_vector
+from qdialect.lowering.passes.to_x86 import check_x86
 from qdialect.target import TARGETS
 
 FOREIGN = """\

@@ -8,11 +8,20 @@ from typing import ClassVar
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.lowering import contracts
+from qdialect.lowering.functions import ops_named
 from qdialect.lowering.lowered import error_at_module, target_name_of
 from qdialect.lowering.passes.phase_pass import PhasePass
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.to_x86 import to_x86
+from qdialect.lowering.to_x86 import instruction_patterns, to_x86
+from qdialect.lowering.x86.byte_table import is_table_read
+from qdialect.lowering.x86.instruction_pattern import reasons
+from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.lowering.x86.narrow_contraction import factors_of
 from qdialect.passes.registry import register
+from qdialect.target import Target
+
+_MUST_BE_INSTRUCTIONS = ("vector.contract", "vector.gather")
+"""What is a dot product or a table read, where its elements and operands are those of one."""
 
 
 @register
@@ -35,4 +44,20 @@ class ToX86Pass(PhasePass):
             raise error_at_module(module, f"module was lowered for target '{own}', but got '{self.target}'")
         target = targets.resolve(own or self.target or "host")
         to_x86(module, target)
-        contracts.check_x86(module, target)
+        check_x86(module, target)
+
+
+def check_x86(module: ir.Module, target: Target) -> None:
+    """x86: every contraction of bytes or words is dot products, every table read an instruction if there is one."""
+    patterns, instructions = instruction_patterns(target), instruction_set_of(target)
+
+    def problem(op: ir.Operation) -> str | None:
+        is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
+        factors = factors_of(op)
+        is_narrow = factors is not None and instructions is not None and factors.dots(instructions)
+        if not is_left and not is_narrow:
+            return None
+        return "; ".join(["is left", *(f"[{pattern}] {found.reason}" for pattern, found in reasons(op, patterns))])
+
+    if instructions is not None:
+        contracts.check_ops(ops_named(module, *_MUST_BE_INSTRUCTIONS), "x86", problem)

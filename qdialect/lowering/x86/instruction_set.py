@@ -21,7 +21,6 @@ from qdialect.lowering.x86.instructions.instruction import Instruction
 from qdialect.lowering.x86.instructions.packs import ADD_WORDS
 from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.instructions.tiles import TDPBUSD
-from qdialect.lowering.x86.row_division import is_faster
 from qdialect.target import Target
 from qdialect.target.machine import Machine
 
@@ -104,15 +103,28 @@ class InstructionSet:
     @property
     def divides_slowly(self) -> bool:
         """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
-        return self.lanes == _ZMM and is_faster(self.machine.division_cycles, self.machine.vector_instructions)
+        return self.lanes == _ZMM and is_slow_divider(self.machine.division_cycles, self.machine.vector_instructions)
 
     @property
     def divides_slowly_in_place(self) -> bool:
         """Whether that is so for vectors that lie in the first level."""
         cycles, instructions = self.machine.division_cycles, self.machine.vector_instructions
-        return self.lanes == _ZMM and is_faster(cycles, instructions, in_place=True)
+        return self.lanes == _ZMM and is_slow_divider(cycles, instructions, in_place=True)
 
 
+def is_slow_divider(division_cycles: int, vector_instructions: int, *, in_place: bool = False) -> bool:
+    """Whether a core that starts so many vector instructions a cycle divides more slowly than it multiplies.
+
+    Twice as slowly, unless the row is divided `in_place` and thereby lies in the first level: the lines of another
+    result are written to the second one while the core divides.
+    """
+    least = _DIVISION_INSTRUCTIONS if in_place else 2 * _DIVISION_INSTRUCTIONS
+    return division_cycles * vector_instructions > least
+
+
+_DIVISION_INSTRUCTIONS = 8
+"""Of a vector that is divided by its products with a reciprocal: three fused operations, four that compare the numbers
+with their bounds, and a share of the rest."""
 _ZMM, _YMM, _XMM = 16, 8, 4
 
 

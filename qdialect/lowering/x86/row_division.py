@@ -32,8 +32,6 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.loop_writes import READ, change_problem, writes_to
 from qdialect.passes.pattern import MatchFailure
 
-_INSTRUCTIONS = 8
-"""Of a vector: three fused operations, four that compare the numbers with their bounds, and a share of the rest."""
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-20, 2.0**20
 _LEAST, _LARGEST = 2.0**-100, 2.0**100
 
@@ -90,16 +88,6 @@ class RowDivision(InstructionPattern[_Row]):
         with ir.InsertionPoint(choice.else_block):
             scf.YieldOp([arith.divf(numbers, divisor)])
         return choice.results[0]
-
-
-def is_faster(division_cycles: int, vector_instructions: int, *, in_place: bool = False) -> bool:
-    """Whether a core that starts so many vector instructions a cycle divides more slowly than it multiplies.
-
-    Twice as slowly, unless the row is divided `in_place` and thereby lies in the first level: the lines of another
-    result are written to the second one while the core divides.
-    """
-    least = _INSTRUCTIONS if in_place else 2 * _INSTRUCTIONS
-    return division_cycles * vector_instructions > least
 
 
 def _is_in_place(numbers: ir.Value, loop: ir.Operation) -> bool:
