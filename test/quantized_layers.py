@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic import AddArithmetic, Rounding, Table
 from qdialect.dialect import (
     AddOp,
     ClipOp,
@@ -18,11 +18,11 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import uniform_constant
-from qdialect.quant_math import AddArithmetic, Rounding, Table
 
 CHANNELS = 5
 WEIGHT_SCALES = (0.01, 0.02, 0.015, 0.008, 0.03)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect.diagnostics import InputError
-from qdialect.externals.external_call import ExternalCall
-from qdialect.interface import KernelCall, Port
+from qdialect.externals.function import ExternalCall
+from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import KernelCall, Port
 
 ALIGNMENT = 64
 """Bytes: what the address of a workspace is a multiple of."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qdialect.bench.engines import OURS
 from qdialect.bench.results import Measurement, Results
-from qdialect.bench.smallest_call import NAME as CALL
+from qdialect.bench.sources import SMALLEST_CALL as CALL
 
 SHARES: Mapping[str, Mapping[str, float]] = {
     "vpdpbusd": {

@@ -10,7 +10,7 @@ from typing import Any
 
 from qdialect.bench.core_share import CoreShare
 from qdialect.bench.footprint import Footprint
-from qdialect.diagnostics import InputError
+from qdialect.support.diagnostics import InputError
 
 VERSION = 1
 """Of the JSON form."""

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import QuantParams, transcendental
+from qdialect.arithmetic.transcendental import NumpyMachine
 from qdialect.bench.onnx_writer import GraphWriter, Port
-from qdialect.quant_math import QuantParams, transcendental
-from qdialect.quant_math.transcendental import NumpyMachine
 
 Array = NDArray[Any]
 

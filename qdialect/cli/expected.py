@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from qdialect.diagnostics import Diagnostic, Severity
+from qdialect.support.diagnostics import Diagnostic, Severity
 
 _COMMENT = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *+"

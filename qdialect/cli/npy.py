@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import InputError
+from qdialect.support.diagnostics import InputError
 
 Array = NDArray[Any]
 

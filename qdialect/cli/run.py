@@ -17,20 +17,18 @@ from numpy.typing import NDArray
 
 import qdialect
 from qdialect.cli import run_arguments, terminal
+from qdialect.cli.arguments import target_name
+from qdialect.cli.network_tables import region_text, tuning_text
 from qdialect.cli.npy import read_npy
-from qdialect.cli.region_table import text as region_text
 from qdialect.cli.run_arguments import PROGRAM, Arguments
-from qdialect.cli.table import render as render_table
-from qdialect.cli.target_arguments import target_name
-from qdialect.cli.tuning_table import text as tuning_text
-from qdialect.diagnostics import InputError, QDialectError
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.cli.terminal import render_table
 from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
-from qdialect.runtime.partitioned import PartitionedExecutable
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.runtime.region_times import region_times
-from qdialect.shaped import ShapedExecutable
+from qdialect.runtime.comparison import random_inputs
+from qdialect.runtime.partitioned import PartitionedExecutable, region_times
+from qdialect.runtime.shaped import ShapedExecutable
+from qdialect.support.diagnostics import InputError, QDialectError
+from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.cli.run_reports import Reports
@@ -119,7 +117,7 @@ def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")
     if options.fallback is None:
         with LATE_IMPORTS:
-            from qdialect.fallback import summary
+            from qdialect.driver.fallback import summary
 
         terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
 

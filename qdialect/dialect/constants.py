@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import resources
-from qdialect._mlir import ir
+from qdialect.dialect.movement_ops import ConstantOp
 from qdialect.dialect.op_base import build
-from qdialect.dialect.shape_ops import ConstantOp
 from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, dtype_of, shape_of
+from qdialect.ir import resources
+from qdialect.ir._mlir import ir
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
 

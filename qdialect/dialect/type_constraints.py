@@ -1,4 +1,4 @@
-"""What types an operand or a result may have."""
+"""Says what types an operand or a result may have, and what quantized values are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import QuantParams
+from qdialect.ir._mlir import ir
+
+# What types an operand or a result may have.
 
 ELEMENT_RANGES = {
     "i8": (-128, 127),
@@ -115,3 +118,18 @@ INDEX = TypeConstraint(("i32", "i64"))
 INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))
 ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)
+
+
+# What quantized values are: their parameters and the integers that hold them.
+
+
+@dataclass(frozen=True)
+class QuantizedType(QuantParams):
+    """Per-tensor parameters and the element type, ``i8`` or ``ui8``."""
+
+    element: str
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The smallest and the largest value that the element type holds."""
+        return ELEMENT_RANGES[self.element]

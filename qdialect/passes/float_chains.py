@@ -1,6 +1,6 @@
 """Activations as chains of upstream float ops: written for passes, recognised by them.
 
-Both walk the trees of `qdialect.quant_math.activations`, so whatever `build_activation` writes is what
+Both walk the trees of `qdialect.arithmetic.activations`, so whatever `build_activation` writes is what
 `match_activation` finds.
 """
 
@@ -12,14 +12,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
+from qdialect.arithmetic.expressions import Expression, Input, Node, Number, fold
 from qdialect.dialect import ConstantOp, build
-from qdialect.dialect.float_precision import is_in_float64
+from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
-from qdialect.quant_math.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
-from qdialect.quant_math.expressions import Expression, Input, Node, Number, fold
 
 F = TypeVar("F")
 

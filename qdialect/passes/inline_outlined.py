@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 from qdialect.passes.outlined import inline_outlined
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.registry import register

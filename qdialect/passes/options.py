@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin
 
-from qdialect.diagnostics import PipelineError
+from qdialect.support.diagnostics import PipelineError
 
 Scalar = bool | int | float | str
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, get_type_hints
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import PipelineError
+from qdialect.ir._mlir import ir
 from qdialect.passes import options as option_text
+from qdialect.support.diagnostics import PipelineError
 
 
 @dataclass(frozen=True)

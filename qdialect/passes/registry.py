@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TypeVar
 
-from qdialect.diagnostics import PipelineError
-from qdialect.late_imports import LATE_IMPORTS
 from qdialect.passes import options
 from qdialect.passes.pass_base import Pass
+from qdialect.support.diagnostics import PipelineError
+from qdialect.support.late_imports import LATE_IMPORTS
 
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
-_PACKAGES = ("qdialect.passes", "qdialect.lowering.passes")
+_PACKAGES = ("qdialect.passes", "qdialect.lowering.pipeline")
 _FUSIONS = "fuse_"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -34,6 +33,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

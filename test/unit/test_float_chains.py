@@ -7,12 +7,12 @@ import pytest
 from quantized_layers import clamp
 
 import qdialect
-from qdialect._mlir import arith, ir
-from qdialect.dialect.float_precision import IN_FLOAT64
+from qdialect.arithmetic import Activation, activate
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.dialect.f32_ops import IN_FLOAT64
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation, match_activation, uniform_constant
 from qdialect.passes.matching import producer
-from qdialect.quant_math import Activation, activate
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 from qdialect.reference.interpreter import run
 
 SOURCE = "func.func @main(%x: tensor<6x50xf32>) -> tensor<6x50xf32> {\n  return %x : tensor<6x50xf32>\n}"

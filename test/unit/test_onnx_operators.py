@@ -10,7 +10,7 @@ from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

@@ -11,15 +11,15 @@ from onnx_graphs import ModelBuilder
 import qdialect
 from qdialect.cli import compile as compile_command
 from qdialect.cli import import_model, opt, run
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.driver.report import report
+from qdialect.driver.torch_backend import TorchOptions
+from qdialect.frontends.model_files import read_model
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.torch import import_torch
-from qdialect.model_files import read_model
-from qdialect.options import CompileOptions, ImportOptions
-from qdialect.report import report
-from qdialect.target import GENERIC
-from qdialect.torch_options import TorchOptions
+from qdialect.ir.context import parse
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.support.options import CompileOptions, ImportOptions
+from qdialect.targets import GENERIC
 
 TEXT = "func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {\nreturn %x : tensor<2x3xi8>\n}"
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [

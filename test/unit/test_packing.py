@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.operands.packing import (
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     center,
     clip_outliers,
     folded_bias,

@@ -9,10 +9,10 @@ from graphs import graph
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect._mlir import arith, ir
 from qdialect.dialect import BroadcastOp, build
-from qdialect.lowering.x86.instruction_set import is_slow_divider
-from qdialect.target import resolve
+from qdialect.ir._mlir import arith, ir
+from qdialect.lowering.instructions.instruction_set import is_slow_divider
+from qdialect.targets import resolve
 
 F32Array = NDArray[np.float32]
 TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.memory.storage import lanes_for
-from qdialect.lowering.requantization.forms import RequantizerForms
-from qdialect.lowering.tiling.register_tiles import Products, Tiles, explained
-from qdialect.lowering.tiling.strategy import (
+from qdialect.lowering.cost.register_tiles import Products, Tiles, explained
+from qdialect.lowering.cost.strategy import (
     ChannelBlock,
+    RequantizerForms,
     Strategy,
     Swept,
     depthwise_blocks,
@@ -25,8 +24,9 @@ from qdialect.lowering.tiling.strategy import (
     strategy_of,
     tile_model,
 )
-from qdialect.target import TARGETS, resolve
-from qdialect.target.cpu_names import CPUS
+from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
+from qdialect.targets import TARGETS, resolve
+from qdialect.targets.cpus import CPUS
 
 AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
 # Registers, and how many of them one vector of 16 lanes takes.

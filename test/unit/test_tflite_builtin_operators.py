@@ -7,11 +7,11 @@ import pytest
 import tflite
 from tflite_operators import Given, Result, one_operator
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from qdialect.frontends.tflite.operators import supported_operators
-from qdialect.frontends.tflite.operators.left_to_litert import UNNAMED, reason_of
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.operators.registry import UNNAMED, reason_of
+from qdialect.support.diagnostics import ImportModelError
 
 BUILTIN = {
     name: kind

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tflite_f32_graphs import both, compiled
 from tolerances import assert_floats_within
 
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -56,7 +56,7 @@ def test_elu() -> None:
     x, y = (writer.tensor(name, X.shape, np.float32) for name in "xy")
     writer.operator(KIND.ELU, [x], y)
     content = writer.finish([x], [y])
-    found, (wanted,) = compiled(content, [X]), litert.load(content, 1, is_reference=False)([X])
+    found, (wanted,) = compiled(content, [X]), frameworks.load_litert(content, 1, is_reference=False)([X])
     exact = np.where(X > 0, X, np.expm1(X.astype(np.float64)))
     for values in (found, wanted):
         assert_floats_within(values, exact, "function")
@@ -120,7 +120,7 @@ def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> Non
     found = compiled(content, [rows])
     np.testing.assert_array_equal(found, raised / total)
     # The C library's exponentials are not all rounded to the nearest number.
-    (wanted,) = litert.load(content, 1, is_reference=True)([rows])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([rows])
     assert np.mean(found != wanted) < 0.01
 
 

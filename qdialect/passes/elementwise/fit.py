@@ -15,20 +15,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, Rounding, Thresholds, real_multiplier, requantize, requantize_parameters
 from qdialect.dialect import RequantizeOp
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE, is_scale
+from qdialect.dialect.fields import LARGEST_SCALE, is_scale
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.thresholds import GraphThresholds
 from qdialect.passes.pattern import MatchFailure
-from qdialect.quant_math import (
-    Multiplier,
-    Rounding,
-    Thresholds,
-    real_multiplier,
-    requantize,
-    requantize_parameters,
-)
 
 F64Array = NDArray[np.float64]
 

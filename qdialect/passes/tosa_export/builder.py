@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, shape_of
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 Number = int | float | bool
