@@ -74,7 +74,7 @@ class Source(ABC):
 class Variant:
     """One way to compile and call a model; ``dynamic`` is a batch that each call decides."""
 
-    targets: str = "host"
+    target: str = "host"
     threads: int = 1
     is_saved: bool = False
     batch: int | Literal["dynamic"] = 1

@@ -70,16 +70,16 @@ class Extents:
         for axis, extent in enumerate(declared):
             location = f"{name}:{axis}"
             said = extent if isinstance(extent, int) else self._said(location, extent)
-            if said is not None:
-                self._known.update([said] if axis == 0 else [])
-                yield said
+            if said is not None or isinstance(extent, int):
+                self._known.update([said or 0] if axis == 0 else [])
+                yield said or 0
             elif (size := known.get(extent, self._shared.get(extent))) is not None:
                 yield size
             elif axis == 0 or (extent and extent in self._batches):
                 self.assumed.extend([name] if axis == 0 else [])
                 yield self.batch
             else:
-                self._open[f"extent {axis} of input '{name}'"] = str(extent) or location
+                self._open[f"extent {axis} of input '{name}'"] = extent or location
                 yield 1
 
     def _said(self, location: str, extent: str) -> int | None:
