@@ -100,7 +100,7 @@ def _used_outside(nodes: list[Node]) -> str | None:
 
 
 def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
-    """The operands of a node and what it takes their quantized values to mean; a clip does not say."""
+    """The operands of a node and the quantization that it assumes for them; a clip assumes none."""
     if isinstance(node, BinaryOp):
         yield node.lhs, node.lhs_params
         yield node.rhs, node.rhs_params
@@ -201,7 +201,7 @@ def _function(op: ir.OpView | None) -> Function | None:
 
 
 def _parameters(op: Function) -> tuple[QuantParams | None, QuantParams | None]:
-    """What the quantized values before and after `op` mean; a clip does not say."""
+    """The quantization of the values before and after `op`; a clip states none."""
     if isinstance(op, ClipOp):
         return None, None
     if isinstance(op, RequantizeOp):

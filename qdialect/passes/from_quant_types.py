@@ -14,11 +14,11 @@ from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import (
+    annotate,
     cast,
     element_type_of,
     interface_with_parameters,
     is_quantized,
-    note,
     parameters_of,
     storage_type,
 )
@@ -26,7 +26,7 @@ from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 _CASTS = ("quant.qcast", "quant.dcast", "quant.scast")
-_QUANTIZE_NOTES = ("rounding", "scaling", "nan")
+_QUANTIZE_ATTRIBUTES = ("rounding", "scaling", "nan")
 
 
 @register
@@ -106,8 +106,8 @@ class _Stored:
 def _convert(function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
     *body, last = [op.operation for op in block.operations]
-    _note_interface(function, "arg_attrs", [value.type for value in block.arguments])
-    _note_interface(function, "res_attrs", [value.type for value in last.operands])
+    _annotate_interface(function, "arg_attrs", [value.type for value in block.arguments])
+    _annotate_interface(function, "res_attrs", [value.type for value in last.operands])
     values: dict[ir.Value, _Stored] = {}
     for argument in block.arguments:
         values[argument] = _Stored(argument, argument.type)
@@ -143,7 +143,7 @@ def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
 
 def _quantized(op: ir.Operation) -> ir.Value:
     type_ = op.results[0].type
-    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_NOTES if f"qnn.{name}" in op.attributes}
+    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_ATTRIBUTES if f"qnn.{name}" in op.attributes}
     element = element_of(storage_type(type_))
     built = build(QuantizeOp, op.operands[0], element=element, **attributes, **_parameters(op, type_))
     value = _handed_on(op, built.output)
@@ -174,14 +174,14 @@ def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
 
 def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
     """`value` with the notes of `op` that the two passes did not write."""
-    own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_NOTES)}
+    own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_ATTRIBUTES)}
     for name, attribute in op.attributes.items():
         if "." in name and name not in own:
-            note(value, name, attribute)
+            annotate(value, name, attribute)
     return value
 
 
-def _note_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
+def _annotate_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
     if not any(map(is_quantized, types)):
         return
     function.attributes[name] = interface_with_parameters(function, name, types)

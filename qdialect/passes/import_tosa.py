@@ -77,7 +77,7 @@ def has_tosa(operation: ir.Operation) -> bool:
 
 
 def _convert_function(function: ir.OpView) -> list[UnsupportedOp]:
-    """Replace `function` by the converted one; where ops have no counterpart, leave it and say so."""
+    """Replace `function` by the converted one; if ops have no counterpart, leave it and return them."""
     created, conversion = _declared(function)
     unsupported: list[UnsupportedOp] = []
     *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]

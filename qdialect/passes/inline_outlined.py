@@ -16,14 +16,14 @@ from qdialect.passes.registry import register
 class InlineOutlinedPass(Pass):
     """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
-    Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_handed_off`, which compilation
+    Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_extern`, which compilation
     uses, functions of a target stay.
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"
     dependent_dialects = ()
-    keep_handed_off: bool = False
+    keep_extern: bool = False
 
     def run(self, module: ir.Module) -> None:
         with module.context:
-            inline_outlined(module, self.keep_handed_off)
+            inline_outlined(module, self.keep_extern)

@@ -21,9 +21,9 @@ from qdialect.passes.outlined import (
     REGION,
     SYMBOL,
     TARGET,
+    extern_functions,
     free_name,
     function_of,
-    handed_off,
     is_outlined,
     symbol_for,
     target_of,
@@ -40,7 +40,7 @@ def merge_outlined(module: ir.Module, target: str) -> None:
 
     So a region has one result, and no path leaves it and comes back.
     """
-    functions = {name: function for name, function in handed_off(module).items() if target_of(function) == target}
+    functions = {name: function for name, function in extern_functions(module).items() if target_of(function) == target}
     callers = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     for caller in callers:
         if not is_outlined(caller):
@@ -202,7 +202,7 @@ class OutlineFused(Pattern[FusedOp]):
     )
 
     def __init__(self, reason: Callable[[FusedOp], str | None], target: str) -> None:
-        """`reason` says why an op stays."""
+        """`reason` explains why an op stays."""
         self._reason = reason
         self._target = target
 

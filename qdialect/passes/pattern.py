@@ -23,28 +23,28 @@ from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 M = TypeVar("M")
 
-# Rewrites per op of the module after which patterns are taken to feed each other for ever.
+# After this many rewrites per op of the module, patterns are assumed not to terminate.
 _REWRITES_PER_OP = 50
 _PURE_DIALECTS = ("qnn", "arith", "math", "tensor")
 
 
 @dataclass(frozen=True)
 class MatchFailure:
-    """A candidate that a pattern does not rewrite, with the reason a user is shown."""
+    """A candidate that a pattern does not rewrite, with the reason that users see."""
 
     reason: str
 
 
 class Rewriter:
-    """What a pattern's `rewrite` may do to the module.
+    """The changes that a pattern's `rewrite` may make to the module.
 
     An op is erased when `rewrite` has returned, so it stays readable until then; so do the producers that lose their
-    last use with it.  The op that stands for them afterwards is located where all of them were.
+    last use with it.  The op that replaces them gets the fused location of all of them.
     """
 
-    def __init__(self, graveyard: _Graveyard) -> None:
-        self._graveyard = graveyard
-        self._doomed: list[ir.Operation] = []
+    def __init__(self, detached: _DetachedOps) -> None:
+        self._detached = detached
+        self._pending_erase: list[ir.Operation] = []
         self._successors: list[ir.Value] = []
 
     @contextmanager
@@ -54,32 +54,32 @@ class Rewriter:
             yield
 
     def replace(self, op: ir.OpView, value: ir.Value) -> None:
-        """Let `value` stand wherever the one result of `op` stood, and erase `op`.
+        """Replace all uses of the one result of `op` by `value`, and erase `op`.
 
-        What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
+        Discardable attributes of `op` (those with a dialect prefix) are kept on the op that computes `value`.
         """
-        _hand_on_notes(op, value)
+        _keep_discardable_attributes(op, value)
         op.results[0].replace_all_uses_with(value)
         self._successors.append(value)
         self.erase(op)
 
     def erase(self, op: ir.OpView) -> None:
         """Erase `op`, wherever it is; only ops that are erased by the same rewrite may use its results."""
-        self._doomed.append(op.operation)
+        self._pending_erase.append(op.operation)
 
     def flush(self) -> None:
-        """Erase what is due; raises `PassError` where an op that stays uses a result of one that goes."""
-        locations = self._graveyard.bury(self._doomed)
-        self._doomed = []
+        """Erase the pending ops; raises `PassError` where a remaining op uses a result of one of them."""
+        locations = self._detached.detach(self._pending_erase)
+        self._pending_erase = []
         for value in self._successors:
             _locate(value, locations)
 
 
-class _Graveyard:
-    """Where erased ops lie until a round is over.
+class _DetachedOps:
+    """Ops that are erased at the end of a round; until then they are in a module of their own.
 
-    The walk of a round holds handles of ops that are visited later.  The bindings do not tell which of them dangle, so
-    an erased op is not freed before the round ends.
+    The walk of a round holds handles of ops that it visits later.  The bindings do not tell which of them dangle, so
+    ops are not freed before the round ends.
     """
 
     def __init__(self, context: ir.Context) -> None:
@@ -91,27 +91,27 @@ class _Graveyard:
         """Whether `operation`, or an op around it, was erased."""
         return _is_inside(operation, [self._module.operation])
 
-    def bury(self, doomed: Sequence[ir.Operation]) -> list[ir.Location]:
-        """Erase `doomed` and the producers that nobody uses without them; returns their locations, but of constants.
+    def detach(self, pending_erase: Sequence[ir.Operation]) -> list[ir.Location]:
+        """Detach `pending_erase` and the producers that become dead; returns their locations, except of constants.
 
-        Raises `PassError`, and erases nothing, where an op outside of `doomed` uses a result.
+        Raises `PassError`, and detaches nothing, where an op outside of `pending_erase` uses a result.
         """
-        for operation in doomed:
-            _check_users(operation, doomed)
+        for operation in pending_erase:
+            _check_users(operation, pending_erase)
         locations: list[ir.Location] = []
-        cut_off = [(operation, self._cut_off(operation)) for operation in doomed]
+        cut_off = [(operation, self._cut_off(operation)) for operation in pending_erase]
         for operation, producers in cut_off:
-            self._lay(operation, locations)
+            self._move(operation, locations)
             pending = producers[::-1]
             while pending:
                 producer = pending.pop()
-                # What two erased ops used is gone with the first of them.
+                # A producer that two erased ops used was detached with the first of them.
                 if not self.holds(producer) and _is_dead(producer):
                     pending += self._cut_off(producer)[::-1]
-                    self._lay(producer, locations)
+                    self._move(producer, locations)
         return locations
 
-    def _lay(self, operation: ir.Operation, locations: list[ir.Location]) -> None:
+    def _move(self, operation: ir.Operation, locations: list[ir.Location]) -> None:
         if self.holds(operation):
             return
         self._module.body.append(operation)
@@ -119,7 +119,7 @@ class _Graveyard:
             locations.append(operation.location)
 
     def _cut_off(self, operation: ir.Operation) -> list[ir.Operation]:
-        """Let `operation`, and what is inside of it, use nothing; returns the producers of its operands."""
+        """Drop all operands of `operation` and of the ops inside it; returns the producers of its operands."""
         owners = [value.owner for value in operation.operands]
         for user in _inside(operation):
             for index in range(len(user.operands)):
@@ -184,8 +184,8 @@ def explain(name: str, op: ir.Operation, failure: MatchFailure) -> None:
 def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     """Apply `patterns` to every op of `module` until none matches; returns the number of rewrites.
 
-    Ops are visited in program order, round after round.  Ops without side effects that nobody uses are erased.  Raises
-    `PassError` when patterns undo each other's work and no end is in sight.
+    Ops are visited in program order, round after round.  Dead ops are erased.  Raises `PassError` if the patterns do
+    not terminate.
     """
     by_root: dict[str, list[Pattern[Any]]] = {}
     for pattern in patterns:
@@ -209,12 +209,12 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
 def _round(
     context: ir.Context, operations: Sequence[ir.Operation], by_root: dict[str, list[Pattern[Any]]]
 ) -> tuple[int, list[Diagnostic]]:
-    graveyard = _Graveyard(context)
+    detached = _DetachedOps(context)
     rewrites = 0
     remarks: list[Diagnostic] = []
     for operation in operations:
-        if operation.name in by_root and not graveyard.holds(operation):
-            rewriter = Rewriter(graveyard)
+        if operation.name in by_root and not detached.holds(operation):
+            rewriter = Rewriter(detached)
             rewrites += _apply_first(operation.opview, by_root[operation.name], rewriter, remarks.append)
     return rewrites, remarks
 
@@ -235,7 +235,7 @@ def _apply_first(
     return False
 
 
-def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
+def _keep_discardable_attributes(op: ir.OpView, value: ir.Value) -> None:
     producer = value.owner
     if isinstance(producer, ir.Block):
         return
@@ -283,15 +283,15 @@ def _is_inside(operation: ir.Operation, ancestors: Sequence[ir.Operation]) -> bo
     return current is not None
 
 
-def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> None:
+def _check_users(operation: ir.Operation, pending_erase: Sequence[ir.Operation]) -> None:
     for use in (use for result in operation.results for use in result.uses):
-        if not _is_inside(use.owner.operation, doomed):
+        if not _is_inside(use.owner.operation, pending_erase):
             message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
             raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 
 
 def _erase_dead(operations: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Those that are left, in their order."""
+    """Erase dead ops; returns the others, in order."""
     left: list[ir.Operation] = []
     for operation in reversed(operations):
         if _is_dead(operation):

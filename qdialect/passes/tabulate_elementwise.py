@@ -60,7 +60,7 @@ def _table_of(graph: ElementwiseGraph) -> Table | None:
 
 
 def _meaning_of(source: ir.Value) -> QuantParams:
-    """Scale and zero point that the op before says its result has."""
+    """Scale and zero point that the producer states for its result."""
     owner = producer(source)
     values = owner.attribute_values() if isinstance(owner, QnnOp) else {}
     if "output_scale" in values and "output_zero_point" in values:

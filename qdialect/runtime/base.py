@@ -123,7 +123,7 @@ class Executable(ABC):
 
         It is written into `out`, an array or a sequence of several, where that is given, and returned in the form that
         `returns` says otherwise: ``numpy`` or, for tensors of PyTorch, ``torch``. New arrays share memory with nothing.
-        Raises `InputError` for arrays of another number, shape or dtype than `inputs` says.
+        Raises `InputError` for arrays whose number, shape or dtype differs from `inputs`.
         """
         if out is not None:
             self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
@@ -141,7 +141,7 @@ class Executable(ABC):
 
     @abstractmethod
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
-        """Compute on `inputs` and write into `outputs`, arrays of the shapes and dtypes that the ports say.
+        """Compute on `inputs` and write into `outputs`, arrays of the ports' shapes and dtypes.
 
         An input that is not contiguous is copied; an output must be contiguous and writable, and share no memory with
         another array of the call. Raises `InputError` where an array does not fit; then nothing is written.

@@ -28,7 +28,7 @@ from qdialect.runtime import memory, openmp
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import checked
@@ -70,7 +70,7 @@ def compile_module(
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
-    `target` says which instructions may be used, as `qdialect.targets.resolve` takes it: ``host`` is the best kind of
+    `target` sets which instructions may be used, as `qdialect.targets.resolve` takes it: ``host`` is the best kind of
     code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
     OpenMP runtime, its kernels of at least `min_cycles` each, with the same result for every number. As many calls as
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
@@ -210,7 +210,7 @@ class CompiledCode(NetworkCode):
         blocks = [self._constants, workspace, *self._clock]
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
-            values.append(addressof(TEAM_LIMIT))
+            values.append(addressof(THREAD_LIMIT))
         bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, self._kernels, *keep))
         return self._externals.checked(bound, workspace.ctypes.data)
 
@@ -280,7 +280,7 @@ def kept_for_saving(module: ir.Module) -> bytes:
 
 
 def library(parts: Sequence[tuple[bytes, NDArray[np.uint8]]], name: str, batch: Batch | None = None) -> bytes:
-    """The network of modules that were `kept_for_saving`, each with its constants, as a shared library for a file of this name.
+    """The network of modules that were `kept_for_saving`, each with its constants, as a shared library.
 
     There is one module or, with `batch`, one for each of its sizes.
     """

@@ -111,7 +111,7 @@ class ExternalBindings(ExternalCalls):
         """The address of each C function."""
 
     def set_records(self, records: Sequence[int]) -> None:
-        """Say at which addresses the records of the functions stand, in their order."""
+        """Set the addresses of the functions' records, in their order."""
         self._by_record = dict(zip(records, self._functions, strict=True))
 
     def _address(self, function: ExternalFunction, externals: Mapping[str, External]) -> int:

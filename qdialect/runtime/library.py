@@ -1,4 +1,4 @@
-"""Shared libraries with networks: what may be loaded, and what a library says of its network."""
+"""Shared libraries with networks: which may be loaded, and the description of the network inside."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _IN_PLACE: dict[tuple[int, int], tuple[tuple[int, int], SharedObject]] = {}
 
 
 def library_at(path: Path) -> Library:
-    """The library at `path`; raises `LoadError` as `qdialect.load` says.
+    """The library at `path`; raises `LoadError` as `qdialect.load` documents.
 
     What is loaded is a copy in memory: the file may be written to while the network runs.
     """
@@ -164,7 +164,7 @@ def _check(content: bytes, title: str) -> None:
 
 
 def _network(code: SharedObject, limit: int) -> Network:
-    """What the library says of itself, in less than `limit` bytes."""
+    """The library's description of itself, of less than `limit` bytes."""
     address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(DESCRIPTION))() or 0
     size = record.size_of(ctypes.string_at(address, record.START_SIZE))
     if size > limit:

@@ -13,7 +13,7 @@ from qdialect.runtime.batched import BatchCode, BatchedExecutable
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, library_at, library_of
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, run_call
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 
 
 class LoadedExecutable(NativeExecutable):
@@ -50,7 +50,7 @@ class LoadedBatchedExecutable(BatchedExecutable):
 
 
 def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
-    """The network of the file at `path`; raises `LoadError` as `qdialect.load` says."""
+    """The network of the file at `path`; raises `LoadError` as `qdialect.load` documents."""
     limit = memory.checked(workspaces)
     return _executable(library_at(path), limit)
 
@@ -67,7 +67,7 @@ def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedE
 
 
 def _describe(executable: Executable, library: Library) -> None:
-    """Say of `executable` what its library does."""
+    """Set the attributes of `executable` from its library."""
     network, version = library.network, library.version
     executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
     executable.calls = version.calls
@@ -82,7 +82,7 @@ class _Code(NetworkCode):
 
     def __init__(self, library: Library) -> None:
         self._library, self._address, network = library, library.run_address, library.network
-        self._limits = [TEAM_LIMIT] if network.threads > 1 else []
+        self._limits = [THREAD_LIMIT] if network.threads > 1 else []
         self._workspace_bytes = network.workspace_bytes
         self._inputs = len(network.inputs)
         self._externals = ExternalCalls(network.external_calls)
@@ -115,7 +115,7 @@ class _BatchCaller:
         network = library.network
         workspace = allocated("working memory", network.workspace_bytes)
         self._batch = ctypes.c_int64()
-        limits = [self._batch, *([TEAM_LIMIT] if network.threads > 1 else [])]
+        limits = [self._batch, *([THREAD_LIMIT] if network.threads > 1 else [])]
         counts = len(network.inputs), len(network.outputs)
         bound = run_call(
             library.run_address,

@@ -66,7 +66,7 @@ _PATIENCE = 0.05
 
 
 class Workspace(Protocol):
-    """Memory of a call; `is_spare` says that it goes when it is returned."""
+    """Memory of a call; with `is_spare` it is freed when it is returned."""
 
     is_spare: bool
 

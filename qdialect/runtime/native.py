@@ -116,7 +116,7 @@ class _Caller:
         bound = code.bind([0] * count, workspace, keep=(workspace,))
         self.call = bound.call
         self.point_to = bound.writer(count)
-        """Say where the arrays of the next call start."""
+        """Set the addresses of the arrays of the next call."""
         self.is_spare = False
 
 

@@ -53,7 +53,7 @@ def compare_phases(
 ) -> tuple[PhaseResult, ...]:
     """Run `module` at its own phase and at each one after it, and compare the outputs of each with those of the first.
 
-    What is run is what the text of a phase says: each is printed and parsed before it is run and lowered further.
+    The text of each phase is what runs: each module is printed and parsed before it is run and lowered further.
     Raises `CompileError` for a module that cannot be lowered or a target that this CPU cannot run, and `InputError`
     for arrays that do not fit.
     """

@@ -33,7 +33,7 @@ class ShapedExecutable(Executable):
     """
 
     def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
-        """`first` is for the extents that are taken where nobody says others; `ranges` bound some of them."""
+        """`first` is the network for the default extents; `ranges` bound some of them."""
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
@@ -109,7 +109,7 @@ class ShapedExecutable(Executable):
         return self._first if shapes == self._first_shapes else self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The network for these shapes of inputs; the first where they do not fit, which says so when it is called."""
+        """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
         key = tuple(shapes)
         extents = self._extents(key)
         if extents is None or key == self._first_shapes:

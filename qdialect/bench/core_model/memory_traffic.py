@@ -29,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 #   missed(L_k) = distinct lines of all trips of L_k     where the loads of one iteration fit
 #                 n_k * missed(L_{k+1})                  where they do not
 #
-# Loads of what need not stay there find nothing, and take nobody's place.
+# Non-temporal loads always miss and never evict.
 
 _LINE = 64
 # Positions that are listed; a load that has more covers its buffer.

@@ -29,7 +29,7 @@ _INDEXED = frozenset(
         *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
     )
 )
-"""Ops whose operands say which elements they touch at most: indices behind the buffer, and vectors."""
+"""Ops whose operands bound the elements that they touch: indices after the buffer, and vectors."""
 _QUESTIONS = ("memref.dim", "memref.rank", "memref.prefetch", "affine.prefetch")
 
 
@@ -122,7 +122,7 @@ def _buffers(function: ir.Operation) -> list[ir.BlockArgument]:
 def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
     """Whether `op` may read or write memory that it is not given, or is given memory that may be any.
 
-    `is_given` says whether one of the buffers that it touches is known to be an argument.
+    `is_given` tells whether one of the buffers that it touches is known to be an argument.
     """
     effects = effects_of(op)
     if effects is NONE or (is_given and len({*effects.reads, *effects.writes}) == 1):

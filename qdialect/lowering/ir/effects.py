@@ -1,7 +1,4 @@
-"""What ops do to memory: which operands one itself reads and writes, and what a loop writes.
-
-An op that is not known here reads and writes everything.  MLIR's bindings tell that an op has effects, not which, so
-that its interfaces cannot be asked."""
+"""Effects on memory: the operands that an op reads and writes, and the memory that a loop writes."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.loops import bounds, constant, inside
 from qdialect.lowering.ir.views import buffer_of, may_meet
 
-# What an op itself does to memory, apart from the ops in its regions: which of its operands it reads, which it writes.
+# The effects of an op itself, without those of the ops in its regions.
 #
-# An op that is not known here reads and writes everything.  MLIR's bindings tell that an op has effects, not which, so
-# that its interfaces cannot be asked.
+# Unknown ops are assumed to read and write everything; known ops and intrinsics are listed with their effects.  MLIR's
+# bindings tell that an op has effects, but not which, so that its interfaces cannot be queried.
 
 
 @dataclass(frozen=True)

@@ -252,18 +252,18 @@ def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | N
     return None
 
 
-def note_of(buffer: ir.Value, name: str) -> ir.Attribute | None:
-    """What an argument of a function says by the attribute `name` of the elements that `buffer` shows."""
+def argument_attribute(buffer: ir.Value, name: str) -> ir.Attribute | None:
+    """The attribute `name` of the function argument that `buffer` is a view of; None if there is none."""
     source = array_of(buffer)
     if not isinstance(source.owner, ir.Block):
         return None
     function = source.owner.owner
     if "arg_attrs" not in function.attributes:
         return None
-    notes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(source).arg_number])
-    if name not in notes:
+    attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(source).arg_number])
+    if name not in attributes:
         return None
-    return notes[name]
+    return attributes[name]
 
 
 def elements_behind(view: ir.Value) -> int | None:

@@ -79,7 +79,7 @@ def error_at_module(module: ir.Module, message: str) -> CompileError:
 
 
 def phase_of(module: ir.Module) -> Phase:
-    """How far `module` is lowered: what it says, and `qnn` where it says nothing; raises `CompileError`."""
+    """The phase attribute of `module`, `qnn` if there is none; raises `CompileError` if it is not a phase."""
     name = _text(module, PHASE)
     if name is None:
         return Phase.QNN
@@ -94,13 +94,13 @@ def target_name_of(module: ir.Module) -> str | None:
 
 
 def set_phase(module: ir.Module, phase: Phase) -> None:
-    """Say on `module` how far it is lowered."""
+    """Set the phase attribute of `module`."""
     with module.context:
         module.operation.attributes[PHASE] = ir.StringAttr.get(phase)
 
 
 def write(lowered: Lowered, target: str) -> None:
-    """Say on the module of `lowered`, which is at phase `linalg`, all that is known of it."""
+    """Set the attributes of the module of `lowered`, which is at phase `linalg`."""
     with lowered.module.context:
         attributes = lowered.module.operation.attributes
         attributes[PHASE] = ir.StringAttr.get(Phase.LINALG)
@@ -111,7 +111,7 @@ def write(lowered: Lowered, target: str) -> None:
 
 
 def divide(module: ir.Module, threads: int, growth: int) -> None:
-    """Say on `module` that it is divided among `threads`, for which its working memory has grown."""
+    """Set in the attributes of `module` that it is divided among `threads`, and that its workspace has grown."""
     program = ir.DictAttr(module.operation.attributes[PROGRAM])
     with module.context:
         known: dict[str, ir.Attribute] = {entry.name: entry.attr for entry in (program[i] for i in range(len(program)))}
@@ -124,11 +124,11 @@ def divide(module: ir.Module, threads: int, growth: int) -> None:
 
 
 def read(module: ir.Module) -> Lowered:
-    """What a module from phase `linalg` on says of itself; raises `CompileError` where that is damaged."""
+    """Read the attributes of a module from phase `linalg` on; raises `CompileError` if they are damaged."""
     attributes = module.operation.attributes
     if PROGRAM not in attributes:
         phase = phase_of(module)
-        raise error_at_module(module, f"a module at phase {phase} must say in {PROGRAM} what its main takes")
+        raise error_at_module(module, f"a module at phase {phase} must describe the arguments of main in {PROGRAM}")
     try:
         return _lowered(module, tree_of(attributes[PROGRAM]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -24,7 +24,7 @@ from qdialect.passes.pass_base import Pass
 class PhasePass(Pass):
     """A pass from one of the phases `starts` to the phase `end`.
 
-    A module that says no phase, as one written by hand, is taken as it is.
+    A module without a phase attribute, such as one written by hand, is accepted.
     """
 
     # The steps load what they build: they are called by themselves too.

@@ -41,7 +41,7 @@ class ToVectorPass(PhasePass):
 # stand
 # on the ops (`qnn.tiles`): this lowering step only reads them.
 
-# Blocks are as they should be, and to look at them again and again takes longer than the patterns.
+# Region simplification never applies here and costs more than the patterns.
 _NO_REGIONS = "{region-simplify=disabled}"
 _CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
 _BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"

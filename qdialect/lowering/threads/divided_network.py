@@ -109,7 +109,7 @@ def _counters(calls: Sequence[ScheduledCall], divisions: Mapping[str, Division])
 
 
 def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
-    """Rewrite `kernel` in place so that it computes one of the parts that `partitions` says, one for each loop nest."""
+    """Rewrite `kernel` in place so that it computes one of the parts of `partitions`, one for each loop nest."""
     function = kernel.function
     block = function.regions[0].blocks[0]
     with function.location:

@@ -13,7 +13,7 @@ from qdialect.lowering.ir.accesses import Access, Run
 from qdialect.lowering.ir.errors import error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
-from qdialect.lowering.qnn_to_linalg.program.storage import SLACK, element_bytes
+from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.loop_nests import KernelFunction
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, origin
@@ -60,7 +60,7 @@ class Region:
                 self._clear()
 
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
-        """Move all of `main` into the region, its calls as `calls` say."""
+        """Move all of `main` into the region, its calls as `calls` state."""
         scheduled_of = {scheduled.call.op: scheduled for scheduled in calls}
         # Looked up before any is erased: another op may then have its address.
         found = [(op, scheduled_of.get(op), self._counters.get(op)) for op in self._body]
@@ -151,8 +151,8 @@ def _index(value: int) -> ir.Value:
 
 # What threads need beside the network's working memory, at its end: scratch memory for each, counters and a record.
 #
-# A counter says how many chunks of a part of a divided call have been taken. All of a part lie together, in lines that
-# its own thread keeps in its cache until another one looks for work.
+# A counter counts the chunks of a part of a divided call that have been taken. All counters of a part lie together, in
+# lines that its own thread keeps in its cache until another one looks for work.
 
 _COUNTER_BYTES = 8
 
@@ -233,7 +233,7 @@ def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
     for argument in kernel.scratch:
         type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[argument].type)
         offsets[argument] = end
-        end += _aligned(type_.shape[0] * (element_bytes(type_) or 0) + SLACK)
+        end += _aligned(type_.shape[0] * (element_bytes(type_) or 0) + EXTRA_BYTES)
     return offsets, end
 
 
@@ -321,7 +321,7 @@ _Box = tuple[tuple[int, int], ...]
 
 
 def part_touches(call: NetworkCall, division: Division, part: int) -> list[Touch]:
-    """What part number `part` of `call`, whose kernel is cut as `division` says, touches of memory that threads share.
+    """The memory that threads share which part number `part` of `call` touches, if `division` cuts its kernel.
 
     A part has the chunks of it that are in `division`.
     """

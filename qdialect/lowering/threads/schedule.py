@@ -181,7 +181,7 @@ def _reason(op: ir.Operation, block: ir.Block, kernels: Mapping[str, ir.Operatio
 
 
 def _is_flat(type_: ir.Type) -> bool:
-    """Whether a type is that of a buffer whose elements lie side by side, as many as the type says."""
+    """Whether a type is a contiguous memref of static shape."""
     if not isinstance(type_, ir.MemRefType) or type_.rank != 1 or not type_.has_static_shape:
         return False
     return static_strides(type_) == (1,) and element_bytes(type_) is not None

@@ -197,7 +197,7 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
 
 
 def _never_wraps(narrowed: ir.Operation) -> bool:
-    """Whether the truncation says that its operand is an unsigned number of the narrow type."""
+    """Whether the truncation states that its operand is an unsigned number of the narrow type."""
     return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 

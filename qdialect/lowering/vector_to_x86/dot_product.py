@@ -13,7 +13,7 @@ from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.dot_products import EmitDot, widened
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import Read, note_of
+from qdialect.lowering.ir.flat_address import Read, argument_attribute
 from qdialect.lowering.ir.loops import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT
@@ -40,21 +40,14 @@ from qdialect.targets.machine import Machine
 
 # `vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
 #
-# The instructions add, in each 32-bit lane, four products of bytes, or two of signed words, to the accumulator,
-# exactly.
-# A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side; one without it has
-# the
-# same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V
-# instructions; and where both factors have the lanes, every lane multiplies factors of its own: with ones for weights
-# it
-# is their sum.
+# In each 32-bit lane, the instructions add four products of bytes, or two of s16 words, to the accumulator, exactly.
+# A factor that has the loop over lanes is loaded as it lies in memory, with the taps of a lane adjacent; one that does
+# not is broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; if both factors have
+# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.
 #
-# The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at
-# work,
-# a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough
-# for
-# what comes from memory; a single row asks for it as fast as it can come, and fetching it ahead would only be more
-# work.
+# The rows of a tile are many short streams: they are prefetched into L1 while the previous tile computes, a little at
+# each step.  Weights are one stream, which the hardware prefetches, though not far enough ahead for data from memory; a
+# one-row tile is already bandwidth-bound, and prefetches would only add instructions.
 
 _PAIR = 2
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -121,7 +114,7 @@ class DotProduct(InstructionPattern[_Dots]):
 
 
 def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
-    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
     if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
         return instructions.pair_dots
     return found.factors.dots(instructions)
@@ -131,7 +124,7 @@ def _pair_sums_fit(read: Read) -> bool:
     """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
     start, last = start_of(read.buffer), b.index_value(read.indices[-1])
     # A pair begins at an even byte of the argument; what is not known may be odd.
-    if start is None or last is None or note_of(read.buffer, PAIR_SUMS_FIT) is None:
+    if start is None or last is None or argument_attribute(read.buffer, PAIR_SUMS_FIT) is None:
         return False
     steps = (start.constant, last, *start.factors.values(), *read.strides[:-1])
     return all(step % _PAIR == 0 for step in steps)

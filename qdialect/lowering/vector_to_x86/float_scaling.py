@@ -163,7 +163,7 @@ class RowDivision(InstructionPattern[_Row]):
     root: ClassVar[str] = "arith.divf"
 
     def __init__(self, in_place_alone: bool = False) -> None:
-        """`in_place_alone` says whether rows are left to the divider that are not written where they were read."""
+        """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
         self._in_place_alone = in_place_alone
 
     def check(self, op: ir.Operation) -> _Row | MatchFailure | None:
@@ -265,7 +265,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     root: ClassVar[str] = "arith.mulf"
 
     def __init__(self, masks: bool = True) -> None:
-        """`masks` says whether lanes whose product rounds to zero are left out."""
+        """With `masks`, lanes whose product rounds to zero are masked out."""
         self._scale = _masked if masks else _scaled
 
     def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
@@ -329,7 +329,7 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
     return b.intrinsic(SCALE, type_, value, exponents, splat(type_, 0.0), mask, rounding)
 
 
-# No lower bound of a number from which only a product in one `vscalefps` is computed.
+# Removes the lower clamp of a value that only a product in one `vscalefps` uses: masked lanes do not need it.
 #
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)

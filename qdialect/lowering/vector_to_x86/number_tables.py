@@ -26,7 +26,7 @@ class Lookup:
 
     table: ir.Value
     indices: ir.Value
-    """Integers whose low bits say which entry."""
+    """Integers whose low bits select the entry."""
 
 
 def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:

@@ -102,7 +102,7 @@ _FAR_STEPS = 4
 def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
     """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
 
-    `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
+    `stay` tells whether all weights of the kernel stay in L2, together with all other data that passes through it.
     """
     loop, all_blocks = _pixel_loop(op, memory.indices), _blocks(op, memory.indices)
     first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import note_of
+from qdialect.lowering.ir.flat_address import argument_attribute
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import BITS
 
 Interval = tuple[int, int]
@@ -96,8 +96,8 @@ def _of_float(op: ir.Operation) -> Interval | None:
 
 
 def _of_read(op: ir.Operation) -> Interval | None:
-    """What the argument says of its elements that is read; nothing is read beside them."""
-    bits = note_of(op.operands[0], BITS)
+    """The range that the argument's attribute states for its elements; nothing else is read."""
+    bits = argument_attribute(op.operands[0], BITS)
     is_inside = all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"]))
     return (0, 2 ** ir.IntegerAttr(bits).value - 1) if bits is not None and is_inside else None
 

@@ -1,4 +1,4 @@
-"""An element-wise graph as a step function of its source: where it is monotonic, and where each of its integers begins."""
+"""An element-wise graph as a step function of its source: where it is monotonic, and where each result begins."""
 
 from __future__ import annotations
 
@@ -424,7 +424,7 @@ def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: i
 
 
 def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphThresholds | MatchFailure:
-    """The thresholds of any graph over few numbers, each of which is evaluated; `reason` says why that is needed."""
+    """The thresholds of any graph over few numbers, each of which is evaluated; `reason` explains why it must be."""
     low, high = int(whole.low.min()), int(whole.high.max())
     if (high - low + 1) * len(whole.low) > _MAX_NUMBERS:
         return MatchFailure(f"{reason}, and {(high - low + 1) * len(whole.low)} numbers are too many to try")

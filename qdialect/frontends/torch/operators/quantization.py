@@ -1,4 +1,4 @@
-"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and those that quantize and dequantize."""
+"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and other (de)quantizing operators."""
 
 from __future__ import annotations
 

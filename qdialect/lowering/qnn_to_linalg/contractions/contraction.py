@@ -292,7 +292,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     if groups[0].has_channels_by_group:
         return None
     reduction = op.reduction_axes(groups[0])
-    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_slack)
+    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_extra_bytes)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
     # Matrix tiles have no column of ones beside the weights.

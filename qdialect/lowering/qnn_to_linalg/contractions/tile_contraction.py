@@ -46,7 +46,7 @@ def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: B
         return None
     axes = op.reduction_axes(group)
     k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
-    if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
+    if (k_groups > axes.k_groups and not op.data.has_extra_bytes) or (sums is None and op.zero_points.any()):
         return None
     return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
 

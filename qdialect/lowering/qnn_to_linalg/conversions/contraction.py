@@ -74,7 +74,7 @@ from qdialect.support.interface import Tunable
 
 @contextmanager
 def tuned_contraction(program: Program, op: Contraction) -> Generator[None]:
-    """What is emitted inside the `with` is written as the variant says that the network's module has for it.
+    """Kernels emitted inside the `with` get the variant that the network's module has chosen for them.
 
     Raises `CompileError` for a variant that is no candidate.
     """
@@ -148,7 +148,7 @@ def _described(title: str, op: Contraction, *more: object) -> str:
     parts: Sequence[object] = (
         [(slot.storage, slot.signed) for slot in op.slots],
         (op.window, op.grid, op.pixel_axes(), groups),
-        [(axes.extents, axes.strides, axes.spare) for axes in map(op.reduction_axes, groups)],
+        [(axes.extents, axes.strides, axes.lane_padding) for axes in map(op.reduction_axes, groups)],
         (stages, op.zero_points.any(), factor_of_ones(op.zero_points) == 1, *more),
     )
     return f"{title} #{sha256(repr(parts).encode()).hexdigest()[:10]}"
@@ -223,7 +223,9 @@ def _lower_run_time(
     lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp, window: Window
 ) -> None:
     bias = bias_of(op)
-    lower_run_time_weights(lowering, op, epilogue_of(lowering, op, far_range(op, bias)), bias, window)
+    lower_run_time_weights(
+        lowering, op, epilogue_of(lowering, op, accumulator_range_of_any_weights(op, bias)), bias, window
+    )
 
 
 def _window(op: Conv2DOp | FusedConv2DOp, rows: int, columns: int) -> Window:
@@ -282,15 +284,15 @@ AnyOp = Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp
 _LARGEST_PRODUCT = 255 * 255
 
 
-def far_range(op: AnyOp, bias: NDArray[np.int32]) -> tuple[IntArray, IntArray]:
-    """The range of the accumulators of each channel, whatever the weights are."""
-    wide, far = bias.astype(np.int64), _LARGEST_PRODUCT * int(np.prod(shape_of(op.weight.type)[1:]))
-    return wide - far, wide + far
+def accumulator_range_of_any_weights(op: AnyOp, bias: NDArray[np.int32]) -> tuple[IntArray, IntArray]:
+    """The range of the accumulators of each channel for any weights."""
+    start, most = bias.astype(np.int64), _LARGEST_PRODUCT * int(np.prod(shape_of(op.weight.type)[1:]))
+    return start - most, start + most
 
 
 @dataclass(frozen=True)
 class _Operands:
-    """What both kinds of kernels pack weights from."""
+    """The operands from which both kinds of kernels pack weights."""
 
     source: MapOperand
     """The weights, [OC, KH, KW, IC / groups]."""

@@ -171,7 +171,7 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 
 
 def emit_clear(program: Program) -> None:
-    """Append the kernel call that says that no call has failed."""
+    """Append the kernel call that clears the failure flag."""
     kernel = Kernel(program)
     words = _words(kernel, FIRST_ADDRESS)
     for index in (STATUS, NUMBER):
@@ -212,9 +212,9 @@ def _words(kernel: Kernel, count: int) -> Buffer:
 
 def _call(lowering: GraphLowering, call: ir.OpView) -> None:
     name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    if name not in lowering.handed_off:
+    if name not in lowering.extern_functions:
         raise CompileError(f"must call a function that goes to a target, but got '{name}'")
-    function = external_function(lowering.handed_off[name])
+    function = external_function(lowering.extern_functions[name])
     program = lowering.program
     if program.symbols.setdefault(function.symbol, function.target) != function.target:
         known = program.symbols[function.symbol]
@@ -244,7 +244,7 @@ def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
 def _result(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
     """The slot of a result; a dense one where all that read it take users' arrays."""
     slot = lowering.result(value)
-    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.wants_halo(value):
+    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.is_padded(value):
         slot = _dense(lowering, value.type)
         lowering.define(value, slot)
     return slot

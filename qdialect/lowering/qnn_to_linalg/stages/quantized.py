@@ -107,7 +107,7 @@ class RequantizeKernel(StageKernel):
         return emit
 
 
-# `lut` in a kernel: an entry for each byte; entries outside the bounds of the index are those at them.
+# `lut` in a kernel: an entry for each byte; indices are clamped to the bounds.
 
 
 @lowers_stage(LutStage)
@@ -138,7 +138,8 @@ class LutKernel(StageKernel):
         return emit
 
 
-# `add` in a kernel: quantized values and the residual, in the arithmetics of `qdialect.lowering.qnn_to_linalg.bodies.addition`.
+# `add` in a kernel: quantized values and the residual, in the arithmetics of
+# `qdialect.lowering.qnn_to_linalg.bodies.addition`.
 
 
 @lowers_stage(AddStage)

@@ -37,7 +37,7 @@ from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.ir.views import buffer_of, is_view
 
 TRIPS = "qnn.trips"
-"""How often what is inside of an op is computed on average, where the op's bounds do not say it."""
+"""Assumed trip count of a loop whose bounds are not constant."""
 _LOOP = "scf.for"
 
 
@@ -88,7 +88,7 @@ class _Block:
     """A block of products that a loop repeats, and its epilogue."""
 
     around: tuple[ir.Operation, ...]
-    """Loops whose indices say which block it is, innermost first."""
+    """Loops whose indices identify the block, innermost first."""
     steps: tuple[_Range, ...]
     """Loops over K tiles, outermost first, in the block."""
     last: ir.Operation
@@ -288,7 +288,7 @@ def _number_of_step(block: _Block) -> ir.Value:
 
 
 class _Pending:
-    """Memory on the stack that says whose epilogue waits: the indices of a block, and the number of its pieces."""
+    """Memory on the stack for the block whose epilogue is pending: its indices, and the number of its pieces."""
 
     def __init__(self, block: _Block) -> None:
         self._block = block

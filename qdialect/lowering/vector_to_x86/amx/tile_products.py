@@ -1,4 +1,4 @@
-"""Emission of chains of contractions in registers of matrix tiles; `tile_chain` says what a chain is.
+"""Emission of chains of contractions in registers of matrix tiles; `tile_chain` defines a chain.
 
 A chain is: zeros to the registers of the sums, then the products, then the sums to memory.  A store of a tile takes as
 long as a product, and a product that follows it waits for it, as the core finds no other in time.  Where the epilogue
