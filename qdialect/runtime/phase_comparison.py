@@ -257,8 +257,7 @@ def _kernel(module: ir.Module, op: ir.Operation) -> str:
 
 # Which kernel call of a program is the first whose code differs from that of the phase before.
 #
-# Both phases end as functions of pointers, so that one program can call kernels of either: the first calls those of
-# the
+# Both phases end as functions of pointers, so that one program can call kernels of either: the first calls those of the
 # phase that differs, the others those of the phase before, and the border between them is searched.
 
 _BEFORE = "before_"

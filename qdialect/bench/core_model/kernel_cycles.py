@@ -326,8 +326,7 @@ def _vectors(type_: ir.Type, machine: Machine) -> int:
 #
 #   chain = max over carried values of (latencies of the ops from a carried value to what the loop yields)
 #
-# An iteration cannot end before the chain through the one before it has, however many units are idle: a loop of n
-# trips
+# An iteration cannot end before the chain through the one before it has, however many units are idle: a loop of n trips
 # takes n * chain at least.  What is taken from a vector of sums and put back at another place is no link of the chain.
 
 

@@ -17,8 +17,7 @@ from qdialect.passes.pattern import MatchFailure
 #
 # What is a constant distance from such an element takes one addition. By indices it takes an addition for each that
 # differs, and all of their products with strides: where kernels load hundreds of vectors from a few addresses, more
-# than
-# half of the ops were address arithmetic.
+# than half of the ops were address arithmetic.
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 _FARTHEST = 2**31

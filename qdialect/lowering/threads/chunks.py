@@ -25,8 +25,7 @@ from qdialect.lowering.threads.schedule import NetworkCall, Touch, origin
 
 # Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's.
 #
-# Cores differ: a neighbour on the same core, a slower kind of core, another program. Each thread begins with the
-# chunks
+# Cores differ: a neighbour on the same core, a slower kind of core, another program. Each thread begins with the chunks
 # of its own part, which read what it has just written, and then takes the next of a part that has some left.
 
 MAX_CHUNKS = 8
@@ -170,8 +169,8 @@ def _meet(found: Sequence[_Touched]) -> bool:
 # Which loops of a kernel are cut so that its threads read little of what other cores wrote.
 #
 # A product that is cut at its rows reads rows that the same thread wrote. Where heads of attention are its columns,
-# those
-# that read its result are cut at heads: then it is cut at its columns, as they are, and each thread reads all rows.
+# those that read its result are cut at heads: then it is cut at its columns, as they are, and each thread reads all
+# rows.
 
 _INNER_SHARE = 0.97
 """Of the cost of a loop that the loop inside it must have: each thread does all that stands beside that one."""

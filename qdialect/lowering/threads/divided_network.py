@@ -21,8 +21,7 @@ from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, check
 #
 # Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
 # thread; `omp.barrier` stands where a thread needs what another one has done. Parts are as many as the threads asked
-# for, and large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives
-# fewer
+# for, and large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives fewer
 # threads, one computes several parts: results are the same for every number.
 
 _TRANSFER_CYCLES = 0.1
@@ -102,10 +101,8 @@ def _counters(calls: Sequence[ScheduledCall], divisions: Mapping[str, Division])
 # A kernel of which each call computes one part.
 #
 # The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
-# loop
-# nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer ones:
-# not
-# all iterations in the first and last of these belong to the part.
+# loop nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer
+# ones: not all iterations in the first and last of these belong to the part.
 
 
 def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:

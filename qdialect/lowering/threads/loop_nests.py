@@ -21,8 +21,7 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH
 #
 # A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
 # together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads
-# another's
-# scratch memory.
+# another's scratch memory.
 
 _INNER_SHARE = 0.9
 """Of the cost of an iteration that a loop inside it must have to be divided."""
@@ -211,12 +210,10 @@ def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
 # Where the work of a kernel is cut into parts of equal cost.
 #
 # A loop nest consists of loops, each inside the one before, whose iterations may run in any order. The iterations of
-# its
-# outermost loops are numbered in a row, and each part gets a contiguous range of them.
+# its outermost loops are numbered in a row, and each part gets a contiguous range of them.
 #
 # All loop nests of a kernel are divided at the same offsets of what they write: so a part reads what the same part of
-# the
-# kernel before it wrote, and borders go with the rows that they belong to.
+# the kernel before it wrote, and borders go with the rows that they belong to.
 
 # A part this much more expensive than an even share is good enough: counting through more loops costs more.
 _TOLERANCE = 0.01

@@ -33,8 +33,7 @@ from qdialect.passes.pattern import MatchFailure
 # bits of each index; two of them and a select on the top bit make 256 entries.
 #
 # A byte shuffle looks up 16 entries, and gives zero where the index has its top bit set.  With T_i the entries from 16
-# i
-# on, as for i in 0..7 and an index x < 128,
+# i on, as for i in 0..7 and an index x < 128,
 #
 #   T_(x / 16)[x mod 16] = xor of (T_i xor T_(i-1))[x mod 16] over i <= x / 16,      T_(-1) = 0,
 #

@@ -240,9 +240,8 @@ def _index(value: int) -> ir.Value:
 # `vector.contract` of u8 x s16 -> `vpmaddwd`: bytes of data by weights that are stored as words.
 #
 # A K group is four bytes of data, which are the same in every lane: they are loaded and broadcast, and a mask and a
-# shift
-# make two operands of words of them, of the even bytes and of the odd ones.  The weights lie accordingly, for each K
-# group and vector first the even taps of every lane, then the odd ones.
+# shift make two operands of words of them, of the even bytes and of the odd ones.  The weights lie accordingly, for
+# each K group and vector first the even taps of every lane, then the odd ones.
 
 _TAPS = 4
 

@@ -72,26 +72,22 @@ def tile_size(data: Read, axis: int) -> int:
 # Prefetches of the weights that matrix tiles multiply.
 #
 # A tile is 16 rows, which the next step of the loop over K groups finds right behind those of this step: they are
-# fetched
-# to the first level, as products take less time than the second one needs to answer.
+# fetched to the first level, as products take less time than the second one needs to answer.
 #
 #     for column of channels:             weights[column]
 #       for block of pixels:
 #         for step:                       tile at weights[column, step]
 #
 # Weights that one block of pixels reads all come from behind the second level, which answers after some 256 cycles:
-# four
-# steps of four products.
+# four steps of four products.
 #
 # Where blocks of pixels follow each other like this, a column's weights stay near, and nothing is fetched to the first
 # level. But the next column's weights come from afar all at once. So each of n blocks fetches its part of them to the
 # second level, one n-th of the rows of every tile.
 #
 # Where columns follow each other inside of a block of pixels, each block reads all weights again. All but the first
-# find
-# them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the
-# places
-# of loads that wait.
+# find them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the
+# places of loads that wait.
 
 _MANY_BLOCKS = 16
 """Of pixels, which read the same weights."""

@@ -268,8 +268,7 @@ def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> Non
 # Slices of vectors -> shuffles: what upstream's conversion to the LLVM dialect has no pattern for.
 #
 # A slice of n elements is put into a vector of m from element s on by two shuffles: the first makes the slice as long
-# as
-# the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
+# as the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
 
 _INSERT_SLICE, _EXTRACT_SLICE = "vector.insert_strided_slice", "vector.extract_strided_slice"
 

@@ -265,8 +265,7 @@ def _getitem(call: Call) -> Result:
 
 # Quantized and dequantized by one operator, as quantization-aware training writes it.
 #
-# ``fake_quantize(x) = (clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale``, all
-# in
+# ``fake_quantize(x) = (clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale``, all in
 # float32; a NaN becomes the least quantized value.
 
 _PROFILE = replace(PYTORCH, nan=NanPolicy.MIN)

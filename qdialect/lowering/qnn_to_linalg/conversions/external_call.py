@@ -164,8 +164,7 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 
 # The kernel that calls a C function of another library.
 #
-# The working memory begins with a few words that all of these kernels use, so that they run one after the other
-# however
+# The working memory begins with a few words that all of these kernels use, so that they run one after the other however
 # many threads there are: the status of the first call that failed, 0 before; the number of the last call; then the
 # addresses of the arrays. After a failure no other external function is called, and what is computed is of no use.
 

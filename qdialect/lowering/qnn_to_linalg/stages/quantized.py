@@ -27,8 +27,7 @@ from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import Bounds, EmitStag
 
 # `requantize` in a kernel: the cheapest form that is exact, or the arithmetic of the rounding mode.
 #
-# A `Requantizer` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do,
-# which
+# A `Requantizer` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do, which
 # packing does by itself; as the last stage the byte is clamped to the bounds where these are narrower.
 
 _BYTE = (0, 255)
