@@ -89,7 +89,7 @@ _INTRINSICS = {
 
 
 def effects_of(op: ir.Operation) -> Effects:
-    """What `op` itself does to memory."""
+    """The effects of `op` itself on memory."""
     found = _BY_NAME.get(op.name)
     if found is not None:
         return found
@@ -105,7 +105,7 @@ def only_reads(op: ir.Operation) -> bool:
 
 
 def _of_intrinsic(op: ir.Operation) -> Effects:
-    """Of one that is not known: one that is given no pointer, and gives a value, computes."""
+    """The effects of an intrinsic; one not listed that has a result and no pointer operands has none."""
     name = ir.StringAttr(op.attributes["intrin"]).value
     if name in _INTRINSICS:
         return _INTRINSICS[name]
@@ -113,13 +113,13 @@ def _of_intrinsic(op: ir.Operation) -> Effects:
     return NONE if is_value else UNKNOWN
 
 
-# What a loop writes: whether a number that it reads in every iteration is the same in all of them.
+# The memory that a loop writes: whether a value that it reads in every iteration is loop-invariant.
 
 READ = "vector.transfer_read"
 
 
 def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | None:
-    """Why `what`, which `read` reads in the body of `loop`, may change in it, or may not be read before it."""
+    """Why `what`, which `read` reads in the body of `loop`, cannot be hoisted out of it."""
     if any(_is_inside(value, loop) for value in read.operands):
         return f"must have a {what} that its loop does not change"
     memory = read.operands[0]
@@ -134,7 +134,7 @@ def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | N
 
 
 def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
-    """Whether `loop` neither writes nor makes `memory`."""
+    """Whether `loop` neither writes nor defines `memory`."""
     owner = memory.owner
     for op in inside(loop):
         effects = effects_of(op)
@@ -162,7 +162,7 @@ def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
 
 
 def _is_sure(read: ir.Operation) -> bool:
-    """Whether a read of one number is of one that its buffer has."""
+    """Whether a read of one element is certain to be in bounds."""
     type_ = read.operands[0].type
     if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
         return False

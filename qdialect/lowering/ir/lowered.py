@@ -1,8 +1,8 @@
-"""A network at some phase, and what its `main` needs at run time: all of it stands on the module itself.
+"""A network at some phase, and the data that its `main` needs at run time: all of it is in the module's attributes.
 
-From phase `linalg` on a module is a program that needs nothing beside it. Its attributes are:
+From phase `linalg` on a module is a self-contained program. Its attributes are:
 
-- `qnn.phase` and `qnn.target`: how far it is lowered, and for which CPU;
+- `qnn.phase` and `qnn.target`: its phase, and the CPU that it is lowered for;
 - `qnn.program`: inputs, outputs, memory and kernel calls, as `Lowered` has them;
 - `qnn.constants`: the bytes of packed weights, biases and tables.
 """
@@ -35,7 +35,7 @@ CONSTANTS = "qnn.constants"
 
 @dataclass(frozen=True)
 class Lowered:
-    """A network at some phase, and what its `main` needs at run time."""
+    """A network at some phase, and the data that its `main` needs at run time."""
 
     module: ir.Module
     constants: NDArray[np.uint8]
@@ -43,7 +43,7 @@ class Lowered:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     live_bytes: int = 0
-    """Size of the intermediate values that live at once, at their maximum, as the model knows them."""
+    """Peak size of the intermediate values that are live at once, without padding."""
     weights_bytes: int = 0
     """Size of the packed weights among the constants."""
     calls: tuple[KernelCall, ...] = ()
@@ -69,7 +69,7 @@ class Lowered:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each call computes."""
+        """The label of each call."""
         return tuple(call.label for call in self.calls)
 
 

@@ -40,7 +40,7 @@ class _Settings:
     min_cycles: int
 
 
-# What leads to each phase from the one before.
+# The passes that lead to each phase from the one before.
 _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_extern=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [
@@ -82,8 +82,8 @@ def lower(
     """Lower a copy of `module` from the phase it is at as far as `until`.
 
     From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code, which runs
-    on one thread, writes down when each of its calls begins. What a module from phase `linalg` on says of its target
-    and its threads must agree.
+    on one thread, writes the cycle counter before each of its calls. The target and threads in the attributes of a
+    module from phase `linalg` on must agree.
 
     Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
     fails.
@@ -104,12 +104,12 @@ def lower(
         )
     else:
         _run([InlineOutlinedPass(keep_extern=True)], copy)
-        # Raises where there is no such function, or one of several blocks.
+        # Raises if there is no such function, or if it has several blocks.
         main_function(copy)
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked, min_cycles=min_cycles):
         _run(passes, copy)
         if phase is Phase.FUSED:
-            # Once for all of its passes: the module that came in was valid.
+            # Once for all passes of a phase: the input module was valid.
             context.verify(copy)
             phase_pass.check_fused(copy)
     return _result(copy)
@@ -169,7 +169,7 @@ def _can_be_divided(module: ir.Module, threads: int) -> bool:
 
 
 def _run(passes: Sequence[Pass], module: ir.Module) -> None:
-    """Run passes; what cannot be lowered is said without the name of the pass, at its op."""
+    """Run passes; errors are reported at the op, without the name of the pass."""
     try:
         PassManager(*passes, verify=False).run(module)
     except PassError as error:
