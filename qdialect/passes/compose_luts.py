@@ -53,7 +53,7 @@ def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
     nodes: list[Node] = [root]
     open_ = _variable_inputs(root)
     while len(open_) > 1:
-        # A value on which another open one depends may be the source: it waits.
+        # A value on which another pending one depends may be the source: it is visited later.
         value = next((v for v in open_ if not any(_depends(u, v) for u in open_ if u != v)), None)
         node = None if value is None else _node(value)
         if value is None or node is None or len(nodes) == _MAX_OPS:
@@ -111,7 +111,7 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
 
 
 def _disagreement(source: ir.Value, nodes: list[Node]) -> str | None:
-    """Why the quantized values between the nodes do not mean the same to both sides."""
+    """Why producers and consumers of the values between the nodes assume different quantizations."""
     meant: dict[ir.Value, QuantParams] = {}
     for node in nodes:
         if not isinstance(node, ClipOp):

@@ -66,6 +66,6 @@ class DecomposeFusedPass(PatternPass):
     dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        # A stage's decomposition stands beside the pass that fuses it.
+        # The module of the pass that fuses a stage also has its decomposition.
         all_passes()
         return (DecomposeFused(),)

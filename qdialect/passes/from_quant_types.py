@@ -34,7 +34,7 @@ _QUANTIZE_ATTRIBUTES = ("rounding", "scaling", "nan")
 class FromQuantTypes(Pass):
     """Turn `quant.qcast`, `quant.dcast`, `quant.scast` and `!quant.uniform` types into attributes.
 
-    `quant.qcast` becomes `qnn.quantize` (half even, unless a `qnn.rounding` says otherwise), followed by a clamp where
+    `quant.qcast` becomes `qnn.quantize` (half even, unless `qnn.rounding` sets another mode), followed by a clamp where
     the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
     results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts are
     removed.
@@ -127,7 +127,7 @@ def _convert(function: ir.Operation) -> None:
 
 
 def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
-    """Note the stored integers of a result of quantized type; any other result is replaced."""
+    """Record the stored integers of a result of quantized type; any other result is replaced."""
     value, result = op.operands[0], op.results[0]
     if op.name == "quant.qcast":
         values[result] = _Stored(_quantized(op), result.type)
@@ -159,7 +159,7 @@ def _text(op: ir.Operation, name: str) -> str:
 
 
 def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
-    """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is noted on the cast."""
+    """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is an attribute of the cast."""
     element = element_type_of(type_)
     if isinstance(element, quant.UniformQuantizedPerAxisType):
         return {
@@ -173,7 +173,7 @@ def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
 
 
 def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
-    """`value` with the notes of `op` that the two passes did not write."""
+    """`value` with the discardable attributes of `op` that the two passes did not write."""
     own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_ATTRIBUTES)}
     for name, attribute in op.attributes.items():
         if "." in name and name not in own:

@@ -1,4 +1,4 @@
-"""`qnn-inline-outlined`: outlined functions go back to where they are called."""
+"""`qnn-inline-outlined`: inlines outlined functions at their calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InlineOutlinedPass(Pass):
     """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
     Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_extern`, which compilation
-    uses, functions of a target stay.
+    uses, extern functions stay: those that the library of a target implements.
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"

@@ -69,7 +69,7 @@ def _meaning_of(source: ir.Value) -> QuantParams:
 
 
 def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -> QuantParams:
-    """Scale and zero point of the result: unchanged by a clamp, else what the ops after it take them to be."""
+    """Scale and zero point of the result: unchanged by a clamp, else those that its readers assume."""
     types = graph.source.type, graph.result.type
     if types[0] == types[1] and clamp_of_table(table, dtype_of(types[0]), dtype_of(types[1])) is not None:
         return before

@@ -108,7 +108,7 @@ def _show(op: QnnOp) -> None:
 
 
 def _typed(values: ir.Value, type_: ir.Type) -> ir.Value:
-    """`quantized values` as a value of `type_`: what they were cast from, where that has it."""
+    """The quantized values as a value of `type_`: the operand of their cast, if it has that type."""
     value = values
     while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.name in ("tensor.bitcast", "quant.scast"):
         value = value.owner.operation.operands[0]

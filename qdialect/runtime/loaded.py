@@ -1,4 +1,4 @@
-"""A network from a file that was compiled before: the compiler and its bindings are not needed."""
+"""Loads a compiled network from a file, without the compiler and its bindings."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _BatchCode(BatchCode):
 
 
 class _BatchCaller:
-    """A workspace, and a call that works in it."""
+    """A workspace, and a call in it."""
 
     def __init__(self, library: Library, externals: ExternalCalls) -> None:
         self.is_spare = False

@@ -244,7 +244,7 @@ def _opposed(ends: _Ends, _: Array) -> Flags:
 
 
 def _within_sign(ends: _Ends, result: Array) -> Flags:
-    """Of what is read with another signedness, before or after."""
+    """The interval of a value that is read with another signedness, before or after."""
     return _same_sign(ends[0]) & _same_sign(result)
 
 
@@ -347,7 +347,7 @@ _VALUES = 256
 _PART = 2**14
 """Numbers that are evaluated at once, few enough for a cache."""
 _MAX_NUMBERS = 2**22
-"""Of all channels: so many are evaluated one by one where no proof says that fewer will do."""
+"""Numbers of all channels that are evaluated one by one if no proof allows fewer."""
 
 
 @dataclass(frozen=True)
