@@ -85,37 +85,12 @@ def test_sum_and_product_on_every_pair_of_values(kind: str, function: Callable[[
     assert np.array_equal(run(content, lhs), function(lhs, rhs))
 
 
-@pytest.mark.parametrize(
-    ("kind", "function"),
-    [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide)],
-)
-def test_arithmetic_with_a_float_constant_runs_in_float32(kind: str, function: Callable[..., Array]) -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
-    content = b.finish(b.quantize(b.node(kind, data, b.constant(1.7)), Y))
-    assert np.array_equal(run(content, ALL), quantized_of(function(f32_values(ALL, X), np.float32(1.7)), Y))
-
-
 def test_dequantize_and_quantize_alone_are_a_table() -> None:
     b = ModelBuilder()
     content = b.finish(
         b.quantize(b.dequantize(b.input("x", ALL.shape, np.uint8), X), (0.02, -9), np.int8), dtype=np.int8
     )
     assert np.array_equal(run(content, ALL), quantized_of(f32_values(ALL, X), (0.02, -9), np.int8))
-
-
-@pytest.mark.parametrize("is_qlinear", [True, False])
-def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
-    x, constant = image((2, 3, 4)), image((2, 5, 4), 1)
-    b = ModelBuilder()
-    data, other = b.input("x", x.shape, np.uint8), b.constant(constant)
-    if is_qlinear:
-        parts = (data, *b.parameters(X, np.uint8), other, *b.parameters(Y, np.uint8))
-        out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=-2)
-    else:
-        out = b.quantize(b.node("Concat", b.dequantize(data, X), b.dequantize(other, Y), axis=1), Z)
-    wanted = np.concatenate([quantized_of(f32_values(x, X), Z), quantized_of(f32_values(constant, Y), Z)], axis=1)
-    assert np.array_equal(run(b.finish(out), x), wanted)
 
 
 @pytest.mark.parametrize("is_qlinear", [True, False])
@@ -166,15 +141,6 @@ def test_movement_on_either_side_of_a_quantization(
     found = run(content, x)
     assert found.shape == wanted.shape
     assert np.array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("operands", [[np.array([1])], []])
-def test_squeeze(operands: list[Array]) -> None:
-    x = image((2, 1, 4))
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", x.shape, np.uint8), X)
-    squeezed = b.node("Squeeze", data, *(b.constant(operand) for operand in operands))
-    assert np.array_equal(run(b.finish(b.quantize(squeezed, X)), x), x[:, 0])
 
 
 def test_parameters_by_channel_of_what_is_computed() -> None:
