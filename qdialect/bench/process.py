@@ -58,7 +58,7 @@ class WorkerProcess:
                 stdin.write(json.dumps({"do": do, **fields}) + "\n")
                 stdin.flush()
         except OSError:
-            # It is gone; `receive` says how it went.
+            # The process has ended; `receive` reports how.
             return
 
     def receive(self) -> dict[str, Any]:

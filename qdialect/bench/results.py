@@ -20,7 +20,7 @@ LEVEL = "target"
 
 @dataclass(frozen=True)
 class Row:
-    """One way of one engine to run a workload; `error` says why there are no figures."""
+    """One way of one engine to run a workload; `error` explains why there are no figures."""
 
     engine: str
     variant: str

@@ -148,7 +148,7 @@ class Worker:
         self._sessions: dict[str, Session] = {}
 
     def answer(self, request: dict[str, Any]) -> Answer:
-        """What there is to say to a request."""
+        """The answer to a request."""
         match request["do"]:
             case "version":
                 return {"version": self._engine.version() if self._engine else ""}

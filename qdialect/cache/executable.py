@@ -23,7 +23,7 @@ from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import SYMBOLS
 
 RECORD, CONSTANTS, MODULE = "record", "constants", "module"
-"""Sections beside the code: the description, the constants, and the module at phase `vector` without them."""
+"""Sections other than the code: the description, the constants, and the module at phase `vector` without them."""
 
 DIVIDED = "divided"
 """A section without content, of code that runs on several threads and takes how many it may ask for."""

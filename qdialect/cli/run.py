@@ -1,4 +1,4 @@
-"""``qdialect-run``: compile a model, run it on arrays, and say what came out.
+"""``qdialect-run``: compile a model, run it on arrays, and report the results.
 
 MLIR is imported where something must be compiled or measured: a network that was compiled before needs neither.
 """

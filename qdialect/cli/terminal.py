@@ -76,7 +76,7 @@ def say(text: str) -> None:
 
 
 def progress(what: str) -> None:
-    """Say on a terminal what takes a while now."""
+    """Announce on a terminal a step that takes a while."""
     if sys.stderr and sys.stderr.isatty():
         say(f"{what} ...")
 

@@ -93,7 +93,7 @@ def _regions(path: Path, target: Target, options: ImportOptions, error: ImportMo
 
 
 def _reason(node: GraphNode, error: ImportModelError) -> str:
-    """What the error says of a node: each of its notes starts with the title of one."""
+    """The error's message for a node: each of its notes starts with the title of one."""
     start = f"{node.title}: "
     said = (note.message for diagnostic in error.diagnostics for note in diagnostic.notes)
     return next((text.removeprefix(start) for text in said if text.startswith(start)), "")

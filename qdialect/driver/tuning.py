@@ -100,7 +100,7 @@ def tuned(
     clock: Clock = measure,
     progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[ir.Module, TuningReport]:
-    """A copy of a `qnn` module that says which variant of its kernels is fastest here, and what was measured.
+    """A copy of a `qnn` module with attributes for the fastest variants of its kernels, and the measurements.
 
     Kernels of which `store` knows that are not measured again; what is measured is kept there. One thread is measured.
     Raises `CompileError` for a target that this machine cannot execute, and for a module that was lowered already; and
@@ -170,7 +170,7 @@ class _Tuning:
             times = {one.own: first[one.kernel], **trials[one.kernel]}
             seconds = {name: statistics.median(map(float, own)) for name, own in times.items()}
             variant, saved = best[one.kernel]
-            # Of two measurements the one that says less.
+            # Of two measurements the one that claims less.
             saved = min(saved, again.get(one.kernel, 0.0))
             decision = KeptTuning(seconds, variant if saved else one.own, saved)
             found.append(_tuned_kernel(one.kernel, decision, was_kept=False))
@@ -270,7 +270,7 @@ class Tunings:
     store: Store
     target: str
     mark: bytes
-    """What they depend on beside kernel and target, as `fingerprint` gives it."""
+    """The digest of everything else that they depend on, by `fingerprint`."""
 
     def get(self, kernel: str) -> KeptTuning | None:
         """What was measured of `kernel`; None where that is not there, or is not what `put` wrote."""

@@ -25,7 +25,7 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     """Parse MLIR text or bytecode, or the file at a path, into a verified module.
 
     A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
-    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    text. Bytecode is told by its first bytes. `file_name` is the file in the diagnostics of a text. A `dense_resource`
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """

@@ -31,7 +31,7 @@ class Tunable:
     own: str
     """What the cost model chose."""
     candidates: tuple[str, ...]
-    """The variants that the model finds best beside that, the best first."""
+    """The variants that the model ranks next, the best first."""
     variant: str = ""
     """The one of `candidates` that this code is; empty for what the model chose."""
 

@@ -116,7 +116,7 @@ def _limit_files(line: str, root: Path) -> Iterator[Path]:
 
 
 def _number(file: Path) -> int | None:
-    """The number in `file`; None where the file is absent or says ``max``."""
+    """The number in `file`; None if the file is absent or contains ``max``."""
     text = _text(file).strip()
     return int(text) if text.isdecimal() else None
 

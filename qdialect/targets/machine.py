@@ -48,8 +48,8 @@ class Levels:
 
 
 # Measured with streams of reads and of writes, which count alike, and with chains of loads: eight cores share a third
-# level of 32 MB, of which a core can count on no more than 8 MB beside the others'. A loop of dot products on data from
-# the second level takes the longer time of the two, not the sum.
+# level of 32 MB, of which a core can count on no more than 8 MB while the others run. A loop of dot products on data
+# from the second level takes the longer time of the two, not the sum.
 ZEN_4_LEVELS = Levels(
     (
         Level(32 << 10, float("inf"), 0),

@@ -21,12 +21,12 @@ the next.  What a kernel is predicted to take is therefore the sum of the bounds
 
 and at least what its bytes take to come: those that exceed the first level at half of the second one's bandwidth, as
 data and results share it, and those that exceed the second level at a quarter.  Where the bandwidth of the third level
-was measured, what is waited for is added instead, as `KernelCycles.awaited` says.
+was measured, the waiting time is added instead, see `KernelCycles.awaited`.
 
 Where the pipes were measured, a loop takes no less than the chain of what its iterations hand on (`latency`), and
 instructions that alternate are distributed less evenly among the pipes than they could be.  Where memory was measured,
-too, a call waits for its bytes as `qdialect/targets/machine.py` says, from where the calls before it have left them
-(`reuse`).
+too, a call waits for its bytes as `qdialect/targets/machine.py` describes, from where the calls before it have left
+them (`reuse`).
 
 Kernels of matrix tiles are predicted otherwise.  Loads of tiles are hidden behind products and stores of tiles, or
 these behind them, but vector code is not:
@@ -70,7 +70,7 @@ _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
 _LINE = 64
-# What one unit of two computes beside matrix tiles.
+# The work of one of two units while matrix tiles are multiplied.
 _MULTIPLICATIONS = (
     *("arith.mulf", "math.fma", "arith.muli", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui"),
     *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),

@@ -1,4 +1,4 @@
-"""Where the time goes: each kernel call of a network measured in place, beside the bare dot-product instruction."""
+"""Where the time goes: each kernel call of a network measured in place, and the bare dot-product instruction."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """linalg: tiles of sums of f32 products -> vector ops, with the roundings of the body.
 
-Upstream's vectorizer would make a `vector.contract` of a multiplication and an addition, which no longer says how
+Upstream's vectorizer would make a `vector.contract` of a multiplication and an addition, which no longer tells how
 often they are rounded, and it does not know fused multiply-adds.  The loops over terms are tiled to one iteration:
 every element of a tile gets one product, and what computes it is element-wise.
 """

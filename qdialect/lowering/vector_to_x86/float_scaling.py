@@ -130,7 +130,7 @@ def _fit(numbers: ir.Value) -> ir.Value:
 # and q - r y before it is rounded within |a / b - q| |b y - 1|, at most 3/2 u b 2^-25, and a fraction 2^-24 of u more
 # where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples of
 # 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and at
-# most 5 where m is that near.  There q is one of the numbers beside m, because |a y - m| < u, so r is exact, |a / b -
+# most 5 where m is that near.  There q is one of the numbers next to m, because |a y - m| < u, so r is exact, |a / b -
 # q| is at most u / 2 + |a / b - m|, and the error times b
 #
 #     (2^-25 + j 2^-48 / b) b^2 2^-25 = b^2 2^-50 + j b 2^-73 < j 2^-48        for b <= 2 - 2^-23
@@ -353,7 +353,7 @@ class ScaleBound(InstructionPattern[ir.Value]):
 
 
 def _escape(op: ir.Operation) -> MatchFailure | None:
-    """Why something beside such products is computed from the result of `op`."""
+    """Why something other than such products is computed from the result of `op`."""
     seen: set[ir.Operation] = set()
     left = _users(op)
     while left:

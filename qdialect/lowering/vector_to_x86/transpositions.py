@@ -197,7 +197,7 @@ def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
 # Bytes that lie apart in two vectors -> two loads and a permute.
 #
 # A `vector.transfer_read` of n bytes that are s apart spans (n - 1) s + 1 bytes.  Where these are at most two vectors,
-# the first and the last one of them hold all, and nothing beside them is read; LLVM would load byte by byte.
+# the first and the last one of them hold all, and nothing outside of them is read; LLVM would load byte by byte.
 
 _SIZES = (64, 32, 16, 8)
 """Bytes of a load."""

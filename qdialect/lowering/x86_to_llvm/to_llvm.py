@@ -358,7 +358,7 @@ def _constant(value: ir.Value) -> int | None:
     return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
-# Short innermost loops are unrolled, so that counting and branching cost little beside what they do.
+# Short innermost loops are unrolled, so that counting and branching cost little compared with their bodies.
 #
 # LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
 # loops that are vector code already.

@@ -142,7 +142,7 @@ def _shape(program: Program, op: Contraction) -> ContractionShape:
 
 
 def _described(title: str, op: Contraction, *more: object) -> str:
-    """`title`, and a digest of all that speed depends on beside it."""
+    """`title`, and a digest of everything else that the speed depends on."""
     groups = op.channel_groups()
     stages = [type(stage).__name__ for stage in op.epilogue.stages]
     parts: Sequence[object] = (

@@ -278,7 +278,7 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 # the last to the first.
 
 _BESIDE_WEIGHTS = 16
-"""Bytes beside the weights of each column: sums, those of the weights, scales, and what the sequence gives."""
+"""Bytes of each column in addition to the weights: accumulators, sums of weights, scales, and the sequence's part."""
 
 
 @lowers(DynamicLstmOp)

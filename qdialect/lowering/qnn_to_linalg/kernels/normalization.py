@@ -34,7 +34,7 @@ def sum_of_entries(table: Tensor) -> Fold:
 
 
 def emit_reciprocal(body: Body, total: Value) -> Value:
-    """1 / `total` as Q0.31 beside a power of two, i32, by three Newton steps on d, `total` scaled to [1/2, 1)."""
+    """1 / `total` as Q0.31 and a power of two, i32, by three Newton steps on d, `total` scaled to [1/2, 1)."""
     zeros = body.unary("math.ctlz", total)
     normal = body.binary("arith.shli", total, zeros)
     half = body.binary("arith.shrui", normal, body.constant(1, "i32"))

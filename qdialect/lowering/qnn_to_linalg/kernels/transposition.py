@@ -174,7 +174,7 @@ class TransposedRows:
     blocks: Sequence[_Block]
 
     def reduce(self, kernel: Kernel, more: Sequence[MapOperand], fold: Fold, result: MapOperand, width: int) -> None:
-        """Fold the elements of each row, and beside them the row's numbers in `more`, into the row's `result`.
+        """Fold the elements of each row, together with the row's numbers in `more`, into the row's `result`.
 
         Vectors have `width` lanes.  `more` and `result` have one number for each row, side by side.
         """
