@@ -85,7 +85,7 @@ class Speed:
 def measure(
     executable: Executable, inputs: Sequence[Array], seconds: float = 1.0, target: str | Target = "host"
 ) -> Speed:
-    """Call `executable` again and again for so many `seconds`, in turns with the bare loop of `target`.
+    """Call `executable` again and again for `seconds` seconds, in turns with the bare loop of `target`.
 
     `inputs` are contiguous. Raises `InputError` where they do not fit.
     """

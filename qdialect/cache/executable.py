@@ -144,7 +144,7 @@ def _loader() -> Callable[[Sequence[bytes], Sequence[str]], Mapping[str, int]]:
 
 
 def load_network(store: Store, key: str, workspaces: int | None = None) -> CachedExecutable | None:
-    """The network `key`, with so many workspaces; None where it is not there or cannot be loaded.
+    """The network `key`, with `workspaces` workspaces; None if it is not there or cannot be loaded.
 
     Raises `CompileError` where there is no memory for it, or no OpenMP runtime.
     """

@@ -1,4 +1,4 @@
-"""The entries of the cache as files: read with distrust, written as a whole, and at most so many bytes.
+"""The entries of the cache as files: read with distrust, written as a whole, and limited in bytes.
 
 Processes share it without a lock: a file appears by one rename, and one that goes while it is read stays readable. What
 the folder refuses, because it is full or read-only, is not an error: then nothing is found or kept.

@@ -43,7 +43,7 @@ _SECONDS = 0.02
 """Of a network in a round."""
 _WARM_UP_CALLS = 3
 _MAX_CALLS = 2000
-"""Of a measurement: as many give a median."""
+"""Repetitions of a measurement, of which the median is taken."""
 
 
 def measure(modules: Sequence[ir.Module]) -> list[NDArray[np.float64]]:
@@ -200,7 +200,7 @@ def _tunables(calls: Sequence[KernelCall]) -> list[Tunable]:
 
 
 def _candidates(kernels: Sequence[Tunable], number: int) -> dict[str, str]:
-    """The candidate of a number of each kernel that has as many."""
+    """The candidate number `number` of each kernel that has it."""
     return {one.kernel: one.candidates[number] for one in kernels if number < len(one.candidates)}
 
 

@@ -78,7 +78,7 @@ def several_threads(context: ir.Context, count: int) -> Generator[None]:
         yield
         return
     cpus = os.sched_getaffinity(0)
-    # MLIR's threads are as many as the CPUs that the thread which turns them on may use.
+    # MLIR has a thread for each CPU that the thread which turns them on may use.
     os.sched_setaffinity(0, sorted(cpus)[:count])
     try:
         context.enable_multithreading(True)

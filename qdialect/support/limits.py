@@ -53,7 +53,7 @@ def check_free_memory() -> None:
 
 @cache
 def can_start_threads(count: int) -> bool:
-    """Whether this process may have so many threads more: LLVM ends it where it does not get those that it wants."""
+    """Whether this process may start `count` more threads: LLVM ends it if it does not get its threads."""
     end, started = threading.Event(), list[threading.Thread]()
     try:
         for _ in range(count):

@@ -153,7 +153,7 @@ class Layer:
 
 
 def check_groups(channels: int, weight: Shape, groups: int) -> None:
-    """Raise `UnsupportedError` where weights [O, ..., C / groups] cannot read as many `channels`."""
+    """Raise `UnsupportedError` where weights [O, ..., C / groups] do not fit the `channels`."""
     holds = groups >= 1 and channels == groups * weight[-1]
     require(holds, f"input must have {groups} * {weight[-1]} channels, but got {channels}")
     require(weight[0] % groups == 0, f"output channels must be a multiple of {groups}, but got {weight[0]}")

@@ -97,7 +97,7 @@ class Transposition(Movement):
 
 @dataclass(frozen=True)
 class Reshaping(Movement):
-    """Another shape of as many elements."""
+    """Another shape of the same number of elements."""
 
     def array(self, array: Array) -> Array:
         return array.reshape(self.shape)

@@ -61,7 +61,7 @@ class Plan:
         self._demands = Demands(self.values)
 
     def allow(self, count: int) -> None:
-        """So many values and evaluations more."""
+        """Count more values and evaluations."""
         self.limit = None if self.limit is None else self.limit + count
 
     def count(self) -> None:

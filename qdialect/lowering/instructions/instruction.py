@@ -25,7 +25,7 @@ _IS_PORTABLE: ContextVar[bool] = ContextVar("_IS_PORTABLE", default=False)
 
 @dataclass(frozen=True)
 class Lanes:
-    """An operand or a result: so many integers, or f32 numbers, side by side."""
+    """An operand or a result: a vector of integers or of f32 numbers."""
 
     count: int
     dtype: str

@@ -239,7 +239,7 @@ VCVTPS2DQ: Mapping[str, Instruction] = {
     rounding: _conversion("vcvtps2dq.512", _MASKED, _AVX512, _WIDE, rounding, how)
     for rounding, (how, _, _) in _ROUNDINGS.items()
 }
-"""By the op that rounds: 16 numbers.  One that 32 bits do not hold, or that is none, becomes -2^31."""
+"""By the op that rounds: 16 numbers.  One that is out of range of i32, or NaN, becomes -2^31."""
 
 CVTPS2DQ: Mapping[str, Instruction] = {
     "math.roundeven": _conversion("cvtps2dq.128", "llvm.x86.sse2.cvtps2dq", frozenset(), _NARROW, "math.roundeven")

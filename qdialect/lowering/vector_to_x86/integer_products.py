@@ -25,7 +25,7 @@ _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors of `bits`, of which as many as fill 32 bits are summed in each lane."""
+    """Factors of `bits` bits; the products of those that fill 32 bits are summed in each lane."""
 
     bits: int
     """Of the first factor."""

@@ -1,4 +1,4 @@
-"""`vector.gather` from tables of 32-bit numbers -> permutes of registers; and what all tables ask of a gather."""
+"""`vector.gather` from tables of 32-bit numbers -> permutes of registers; and the conditions of all table patterns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
-# `vector.gather` from a table: what every pattern that looks entries up in registers asks of it.
+# `vector.gather` from a table: the conditions of every pattern that looks entries up in registers.
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Lookup:
 
 
 def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
-    """The type of what `gather` reads; None where it is no buffer of so many entries."""
+    """The type of the buffer that `gather` reads; None if it does not have the number of entries."""
     type_ = gather.operands[0].type
     return type_ if isinstance(type_, ir.MemRefType) and list(type_.shape) == [entries] else None
 
@@ -172,7 +172,7 @@ class NumberTable(InstructionPattern[Lookup]):
 
 
 def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
-    """16 entries by as many integers."""
+    """16 entries by 16 integers."""
     found = [VPERMI2D.emit(low, indices, high) for low, high in zip(parts[0::2], parts[1::2], strict=True)]
     type_, bit = ir.VectorType(indices.type), 2 * _LANES
     while len(found) > 1:

@@ -103,7 +103,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True)
 class Square:
-    """So many rows of so many numbers each, in a square of `size`."""
+    """Rows of equal length in a square of `size`."""
 
     rows: int
     columns: int

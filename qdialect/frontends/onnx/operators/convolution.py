@@ -319,7 +319,7 @@ def _taps(weight: Array, groups: int, strides: Shape) -> Array:
 
 
 def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
-    """Channels-last data with as many zeros before that `kernel` ends on the first element, and `ends` windows.
+    """Channels-last data padded in front so that `kernel` ends on the first element, and `ends` windows.
 
     Elements that no window reaches are left out.
     """

@@ -139,7 +139,7 @@ def _matmul(call: Call) -> Computed:
 
 
 def _exchanged(entries: Shape) -> Shape:
-    """With the last two entries exchanged, where there are as many."""
+    """With the last two entries exchanged, if there are two."""
     return (*entries[:-2], entries[-1], entries[-2]) if len(entries) > 1 else entries
 
 

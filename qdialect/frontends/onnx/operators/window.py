@@ -59,7 +59,7 @@ def pool_window(call: Call, shape: Shape) -> Window:
 
 
 def _rounded_up(window: Window, size: Shape) -> Window:
-    """As many windows as start in the padded image before its end, the padding grown for the last of them.
+    """The windows that start in the padded image before its end, with the padding grown for the last of them.
 
     A window that starts in the padding after the image is not counted.
     """

@@ -278,7 +278,7 @@ def _part_of_order(
     return elements_along(call, source, indices, axis), indices
 
 
-# embedding_bag: sums, means or maxima of rows of a table, of as many rows for each result.
+# embedding_bag: sums, means or maxima of rows of a table, of the same number of rows for each result.
 
 _SUM, _MEAN, _MAX = range(3)
 """PyTorch's numbers of the modes."""

@@ -83,7 +83,7 @@ class Call:
         return value
 
     def integers(self, name: str, count: int) -> tuple[int, ...]:
-        """An argument of `count` integers; one integer stands for as many of it."""
+        """An argument of `count` integers; a single integer is repeated."""
         value = self.argument(name)
         values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         values = values * count if len(values) == 1 else values

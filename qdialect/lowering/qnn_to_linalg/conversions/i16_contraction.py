@@ -40,7 +40,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import storage_of
 
-# Sums of products of 16-bit data by dot products: accumulators of 32 bits, in as many parts as must be kept apart.
+# Sums of products of 16-bit data by dot products: accumulators of 32 bits, in as few parts as cannot overflow.
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _finish(element: str) -> Finish:
 
 
 def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> list[MapOperand]:
-    """The bias of `count` channels from `first` on, for results with so many axes."""
+    """The bias of `count` channels from `first` on, for results of rank `axes`."""
     if op.bias is None:
         return []
     bias = required_constant("bias", op.bias)[first : first + count]

@@ -200,7 +200,7 @@ def rows_of(source: MapOperand, shape: Sequence[int]) -> Rows | None:
 
 
 def emit_transposed_rows(kernel: Kernel, rows: Rows, memory: MapOperand | None) -> TransposedRows:
-    """Transpose `rows` into `memory` that has as many rows of its own, or into a buffer."""
+    """Transpose `rows` into private `memory` of the same number of rows, or into a buffer."""
     if memory is None:
         size = rows.count * rows.length
         slot = kernel.program.buffer(Storage((1, 1, 1, size), "i8", size))
