@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.cost.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first, tile_blocks
-from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.ir.strides import Axis, View
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import (
     Columns,
@@ -115,8 +115,8 @@ class TileMicroKernel(ContractionMicroKernel):
     def emit_blocks(self, buffers: Sequence[Buffer], scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
         """Emit products and epilogue of all pixels, `blocks`; `buffers` are data, output and perhaps residual."""
         kernel, channels = self.kernel, self.tiles.block
-        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
-        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        weights = TiledOperand(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = TiledOperand(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
         results = sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(buffers[1:])
         if meets_pixels_first(self._near(), weights, data, results):
             with kernel.loop(channels.tiles) as tile:
