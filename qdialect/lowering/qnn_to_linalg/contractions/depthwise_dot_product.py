@@ -32,7 +32,7 @@ from qdialect.lowering.cost.strategy import LaneBlock, Strategy, lane_blocks
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Stages
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pad_channels, signed_parts
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, pad_channels, signed_parts
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 
@@ -98,13 +98,12 @@ def calls_of(op: Contraction, strategy: Strategy) -> list[list[PixelBlock]]:
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
     call nothing is written twice, so that all of it may run at once.
     """
-    height, width = op.window.kernel
+    height, width = op.window
     if height * width == 1 or height * -(-width // K_GROUP) > _MAX_K_GROUPS or _is_slower(op, strategy):
         return []
-    storages = [slot.storage for slot in op.slots]
-    pitches = {storage.pitch for storage in storages}
-    merge = len(pitches) == 1 and {_steps(op, operand)[2] for operand in range(len(storages))} == pitches
-    extent = op.window.output[1]
+    pitches = {access.slot.storage.pitch for access in op.accesses}
+    merge = len(pitches) == 1 and {access.pixels[2] for access in op.accesses} == pitches
+    extent = op.extents[2]
     first: list[PixelBlock] = []
     again: list[PixelBlock] = []
     done = 0
@@ -137,7 +136,7 @@ class _InterleavedMicroKernel:
         self.buffers = buffers
         self.pixel_block = pixel_block
         self.block = block = pixel_block.block
-        self.images = ("n",) if op.window.images > 1 else ()
+        self.images = ("n",) if op.extents[0] > 1 else ()
         self.lanes = lanes = _Lanes(4 * kernel.program.strategy.lanes)
         self.loops = (*self.images, "h", "ct", "x", *lanes.names)
         # Byte 16 l + 4 v + i, as (v, l, i).
@@ -146,31 +145,28 @@ class _InterleavedMicroKernel:
         self.k_groups = _k_groups(op, kernel.program.strategy)
         weights = np.concatenate([self._pack(k_groups.taps).reshape(-1) for k_groups in self.k_groups])
         self.weights = self._weights(weights)
-        self.bias = self._per_channel("bias", op.bias)
+        self.bias = self._per_channel("bias", _known(op).bias)
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
     def emit(self) -> None:
         """A micro-kernel for whole tiles of rows, and one for the rest."""
-        for rows in self.kernel.program.strategy.depthwise_rows(self.op.window.output[0]):
+        for rows in self.kernel.program.strategy.depthwise_rows(self.op.extents[1]):
             self._emit(_Rows(*rows))
 
     def _emit(self, rows: _Rows) -> None:
         kernel, buffers = self.kernel, self.buffers
         micro_kernel = kernel.next_micro_kernel()
-        inputs = [Operand(self._accumulate(micro_kernel, rows), self.loops)]
-        inputs += [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters]
-        if len(buffers) > 2:
-            inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
-        inputs += self.stages.single_operands(kernel)
-        destination, where = kernel.write(buffers[1], self._view(rows, 1))
-        body = kernel.body(inputs)
-        acc, *rest = body.inputs
-        parameters, beside = rest[: len(self.parameters)], rest[len(self.parameters) :]
-        residual = beside.pop(0) if len(buffers) > 2 else None
-        value = self.stages.emit(body, acc, parameters, residual, beside)
-        root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names]))
-        output = Operand(destination, self.loops)
-        kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
+        self.stages.store(
+            kernel,
+            Loops(self.loops),
+            Operand(self._accumulate(micro_kernel, rows), self.loops),
+            [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters],
+            (),
+            Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
+            self.stages.single_operands(kernel),
+            kernel.write(buffers[1], self._view(rows, 1)),
+            Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names])),
+        )
 
     def _accumulate(self, micro_kernel: int, rows: _Rows) -> Tensor:
         """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, some K groups after the other."""
@@ -186,7 +182,7 @@ class _InterleavedMicroKernel:
 
     def _add(self, rows: _Rows, k_groups: KGroups, offset: int, start: Tensor, tag: Tag) -> Tensor:
         kernel = self.kernel
-        row, column = self.op.window.tap_strides(self.op.data.storage)
+        row, column = self.op.accesses[0].taps
         view = self._view(rows, 0)
         edge = len(self.loops) - len(self.lanes.names)
         count, steps = k_groups.taps.shape[1], k_groups.steps
@@ -211,13 +207,14 @@ class _InterleavedMicroKernel:
         return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, acc, body, total, tag)
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
-        images = [self.op.window.images for _ in self.images]
+        images = [self.op.extents[0] for _ in self.images]
         return (*images, rows.count, self.block.tiles, self.pixel_block.groups, *self.lanes.order)
 
     def _view(self, rows: _Rows, operand: int) -> View:
         """The lanes of each pixel: of its first tap, output or residual."""
-        image, row, column = _steps(self.op, operand)
-        start = self.op.start(operand) + rows.start * row + self.pixel_block.column * column + self.block.start
+        access = self.op.accesses[operand]
+        image, row, column = access.pixels
+        start = access.start + rows.start * row + self.pixel_block.column * column + self.block.start
         strides = (
             *[image for _ in self.images],
             row,
@@ -242,7 +239,7 @@ class _InterleavedMicroKernel:
         return np.moveaxis(padded[self.channels], -2, 0)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
-        spread = pad_channels(np.broadcast_to(values, self.op.weights.values.shape[:1]), self.op.output.storage.pitch)
+        spread = pad_channels(np.broadcast_to(values, (self.op.channels,)), self.op.output.storage.pitch)
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
@@ -260,9 +257,12 @@ def _sums_pairs(strategy: Strategy) -> bool:
 
 def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:
     """The weights less their zero points."""
-    weights = op.weights
-    exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
-    return k_groups_of(exact, in_pairs=_sums_pairs(strategy))
+    return k_groups_of(_known(op).exact, in_pairs=_sums_pairs(strategy))
+
+
+def _known(op: Contraction) -> ConstantWeights:
+    assert isinstance(op.weights, ConstantWeights), "interleaved weights are known"
+    return op.weights
 
 
 def _is_slower(op: Contraction, strategy: Strategy) -> bool:
@@ -274,17 +274,11 @@ def _is_slower(op: Contraction, strategy: Strategy) -> bool:
     the weights, two products and two additions; each tap is six unpacks of the data and four times two of the weights,
     a product and an addition.
     """
-    height, width = op.window.kernel
+    height, width = op.window
     if not strategy.multiplies_words:
         return False
     k_group, tap = (8 + 12, 12) if _sums_pairs(strategy) else (8 + 36, 6 + 16)
     return sum(one.taps.shape[1] for one in _k_groups(op, strategy)) * k_group > height * width * tap
-
-
-def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:
-    """Elements from one pixel to the next, along N, H and W."""
-    storage = op.slots[operand].storage
-    return op.grid.pixel_strides(storage) if operand else op.window.pixel_strides(storage)
 
 
 # The weights of a depthwise kernel as K groups of four taps, in as few products as hold them.

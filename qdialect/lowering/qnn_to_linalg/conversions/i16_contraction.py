@@ -20,27 +20,53 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import emit_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights
-from qdialect.lowering.qnn_to_linalg.contractions.word_contraction import (
-    Part,
-    WordContraction,
-    channel_parts,
-    fits_words,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, map_stored
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.graph.padding import padding_of
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import storage_of
 
-# Sums of products of 16-bit data by dot products: accumulators of 32 bits, in as many parts as must be kept apart.
+# Sums of products of 16-bit data by dot products: K groups of two words, accumulated in 32 bits.
+#
+# The weights are packed as words, so that an instruction multiplies word by word.  A sum of 32 bits holds every sum of
+# products x w with |x| <= 2^15 as long as the magnitudes of a channel's weights add up to less than 2^16.  Weights
+# beyond that are cut into parts along the input channels, each with accumulators of its own.
+
+K_GROUP = 2
+_LARGEST_SUM = 2**16 - 1
+Part = tuple[int, int]
+"""The first input channel of a part and their number."""
+
+
+def fits_words(weights: NDArray[Any]) -> bool:
+    """Whether 32 bits hold every sum of products with weights [OC, ...]."""
+    return int(np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1).max()) <= _LARGEST_SUM
+
+
+def channel_parts(weights: NDArray[Any]) -> list[Part] | None:
+    """As few parts of the input channels of int8[OC, KH, KW, depth] as have sums of 32 bits; None where none have."""
+    depth = weights.shape[3]
+    magnitudes = np.abs(weights.astype(np.int64)).sum(axis=(1, 2))
+    ends = [*range(K_GROUP, depth, K_GROUP), depth]
+    totals = np.concatenate([np.zeros((1, len(magnitudes)), np.int64), magnitudes.cumsum(axis=1).T[np.array(ends) - 1]])
+    starts, parts = [0, *ends[:-1]], list[Part]()
+    while not parts or sum(parts[-1]) < depth:
+        first = sum(parts[-1]) if parts else 0
+        begin = starts.index(first)
+        fits = ((totals[begin + 1 :] - totals[begin]) <= _LARGEST_SUM).all(axis=1)
+        count = int(np.argmin(fits)) if not fits.all() else len(fits)
+        if count == 0:
+            return None
+        parts.append((first, ends[begin + count - 1] - first))
+    return parts
 
 
 @dataclass(frozen=True)
@@ -81,40 +107,16 @@ class PartialSums:
     def _emit_part(self, lowering: GraphLowering, first: int, count: int) -> BufferSlot:
         op, weight = self.op, taps_of(self.op)[..., first : first + count]
         output = lowering.program.buffer(replace(storage_of(op.output.type), element="i32"))
-        channels = weight.shape[0]
-        zeros = np.zeros(channels, np.int32)
-        centered = CenteredWeights(np.ascontiguousarray(weight), zeros)
-        data = lowering.slot(op.data, padding_of(op))
-        window = window_of(op, data)
-        contraction = WordContraction(data, output, Epilogue(), window, centered, zeros, groups_of(op), first=first)
-        emit_contraction(lowering.program, contraction, op.operation.name)
+        zeros = np.zeros(weight.shape[0], np.int32)
+        weights = ConstantWeights(CenteredWeights(np.ascontiguousarray(weight), zeros), zeros, K_GROUP, first)
+        data = data_of(lowering, op)
+        contraction = convolution(data, output, Epilogue(), window_of(op, data), weights, groups_of(op))
+        emit(lowering.program, contraction, op.operation.name)
         return output
-
-
-def taps_of(op: AnyI16Contraction) -> NDArray[Any]:
-    """The weights as [OC, KH, KW, IC / groups]; the rows of a matrix are taps of a 1x1 kernel."""
-    weight = required_constant("weight", op.weight)
-    return weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1)
-
-
-def groups_of(op: AnyI16Contraction) -> int:
-    """Groups of a contraction."""
-    return op.groups if isinstance(op, I16Conv2DOp) else 1
 
 
 def _is_depthwise(op: AnyI16Contraction) -> bool:
     return isinstance(op, I16Conv2DOp) and op.groups > 1 and shape_of(op.weight.type)[3] == 1
-
-
-def window_of(op: AnyI16Contraction, data: BufferSlot) -> Window:
-    """The window of a convolution; every row of a matrix is a pixel that one tap looks at."""
-    if isinstance(op, I16DenseOp):
-        images, height, width, _ = data.storage.shape
-        return Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    images, height, width, _ = shape_of(op.output.type)
-    _, rows, columns, _ = shape_of(op.weight.type)
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    return Window(images, (height, width), (rows, columns), strides, dilation, (op.padding[0], op.padding[1]))
 
 
 def sums_inside(value: ir.Value) -> PartialSums | None:
@@ -285,7 +287,7 @@ def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
 def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
     """Groups are reductions of their own; those of one channel are one, along the channels."""
     weight = required_constant("weight", op.weight)
-    data, output = lowering.slot(op.data, padding_of(op)), _result(lowering, op.output)
+    data, output = data_of(lowering, op), _result(lowering, op.output)
     channels, rows, columns, depth = weight.shape
     is_depthwise = depth == 1 and channels == op.groups
     groups = 1 if is_depthwise else op.groups
