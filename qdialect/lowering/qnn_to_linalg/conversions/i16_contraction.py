@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,6 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
@@ -26,9 +24,10 @@ from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, map_stored
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.conversions.reduced_products import ReducedProducts, operand_of
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -224,24 +223,6 @@ def _products(element: str, is_stored_weight: bool = False) -> Fold:
     return Fold(element, 0, emit, lambda body, a, b: body.add(a, b))
 
 
-def _finish(element: str) -> Finish:
-    """Sums as `element`, and the bias on top where there is one."""
-
-    def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
-        wide = body.cast("arith.extsi", total, element)
-        return body.add(wide, extras[0]) if extras else wide
-
-    return finish
-
-
-def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> list[MapOperand]:
-    """The bias of `count` channels from `first` on, for results with so many axes."""
-    if op.bias is None:
-        return []
-    bias = required_constant("bias", op.bias)[first : first + count]
-    return [MapOperand(np.ascontiguousarray(bias), (*(0,) * (axes - 1), 1))]
-
-
 def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
     """The type of the sums over all of `weight`, [OC, ...]."""
     return "i32" if fits_words(weight) else element_of(op.output.type)
@@ -249,14 +230,21 @@ def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
 
 @lowers(I16DenseOp)
 def _dense(lowering: GraphLowering, op: I16DenseOp) -> None:
-    if not _lower_sums(lowering, op):
-        _reduce_dense(lowering, op)
+    if _lower_sums(lowering, op):
+        return
+    weight = required_constant("weight", op.weight)
+    data, output = operand_of(lowering, op.data), lowering.result(op.output)
+    matrix = MapOperand(np.ascontiguousarray(weight.T), (weight.shape[0], 1))
+    _summed(op, _products(_accumulator(op, weight))).emit_matrices(lowering, op, data, matrix, output)
 
 
 @lowers(I16Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
-    if not _lower_sums(lowering, op):
-        _reduce_conv2d(lowering, op)
+    if _lower_sums(lowering, op):
+        return
+    fold, data = _products(_accumulator(op, required_constant("weight", op.weight))), data_of(lowering, op)
+    windows = MapOperand(data, data.storage.strides, window_of(op, data).start(data.storage))
+    _summed(op, fold).emit_convolution(lowering, op, windows, lowering.result(op.output))
 
 
 def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
@@ -272,72 +260,28 @@ def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
     return True
 
 
-def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
-    weight = required_constant("weight", op.weight)
-    shape, (channels, depth) = shape_of(op.output.type), weight.shape
-    data, output = _operand(lowering, op.data), _result(lowering, op.output)
-    extras, finish = _bias_of(op, 0, channels, len(shape)), _finish(element_of(op.output.type))
-    columns = MapOperand(np.ascontiguousarray(weight.T), (*(0,) * (len(shape) - 1), 1))
-    rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
-    inputs = [Reduced(columns, (channels,)), Reduced(rows, (1,))]
-    fold = _products(_accumulator(op, weight))
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, TILE_LANES, _ROWS))
-
-
-def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
-    """Groups are reductions of their own; those of one channel are one, along the channels."""
-    weight = required_constant("weight", op.weight)
-    data, output = data_of(lowering, op), _result(lowering, op.output)
-    channels, rows, columns, depth = weight.shape
-    is_depthwise = depth == 1 and channels == op.groups
-    groups = 1 if is_depthwise else op.groups
-    across = channels // groups
-    window = window_of(op, data)
-    kept = (*window.pixels, across)
-    fold, finish = _products(_accumulator(op, weight)), _finish(element_of(op.output.type))
-    for group in range(groups):
-        first = group * across
-        taps = np.ascontiguousarray(weight[first : first + across].transpose(1, 2, 3, 0))
-        steps = (*window.pixel_strides(data.storage), int(is_depthwise))
-        source = MapOperand(data, steps, window.start(data.storage) + group * depth)
-        inputs = [
-            Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
-            Reduced(source, (*window.tap_strides(data.storage), 1)),
-        ]
-        extras = _bias_of(op, first, across, 4)
-        target = MapOperand(output.source, output.strides, output.offset + first)
-        reduced = (rows, columns, depth)
-        _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, TILE_LANES, _ROWS))
-
-
 @lowers(I16MatmulOp)
 def _matmul(lowering: GraphLowering, op: I16MatmulOp) -> None:
-    shape = shape_of(op.output.type)
-    before, depth = shape[:-2], shape_of(op.data.type)[-1]
-    data, matrix = (_spread(_operand(lowering, value), value, before) for value in (op.data, op.weight))
-    inputs = [
-        Reduced(MapOperand(matrix.source, (*matrix.strides[:-2], 0, 1), matrix.offset), matrix.strides[-2:-1]),
-        Reduced(MapOperand(data.source, (*data.strides[:-1], 0), data.offset), (1,)),
-    ]
-    element = element_of(op.output.type)
-    fold, finish = _products(element, is_stored_weight=constant_value(op.weight) is None), _finish(element)
-    output = _result(lowering, op.output)
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, finish, TILE_LANES, _ROWS))
+    before = shape_of(op.output.type)[:-2]
+    data, matrix = (_spread(operand_of(lowering, value), value, before) for value in (op.data, op.weight))
+    fold = _products(element_of(op.output.type), is_stored_weight=constant_value(op.weight) is None)
+    _summed(op, fold).emit_matrices(lowering, op, data, matrix, lowering.result(op.output))
 
 
-def _emit(lowering: GraphLowering, op: AnyI16Contraction | I16MatmulOp, reduction: Reduction) -> None:
-    kernel = Kernel(lowering.program)
-    emit_reduction(kernel, reduction)
-    lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+def _summed(op: AnyI16Contraction | I16MatmulOp, fold: Fold) -> ReducedProducts:
+    """Sums as the result's element, and the bias on top where there is one."""
+    rank, element = len(shape_of(op.output.type)), element_of(op.output.type)
+    bias = None if isinstance(op, I16MatmulOp) or op.bias is None else required_constant("bias", op.bias)
 
+    def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
+        wide = body.cast("arith.extsi", total, element)
+        return body.add(wide, extras[0]) if extras else wide
 
-def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    """A tensor where it is stored, a constant where it lies."""
-    shape, array = shape_of(value.type), constant_value(value)
-    if array is not None:
-        return MapOperand(np.ascontiguousarray(array), row_major(shape))
-    slot = lowering.slot(value)
-    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+    def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:
+        parts = [] if bias is None else [np.ascontiguousarray(bias[channels])]
+        return [MapOperand(part, (*(0,) * (rank - 1), 1)) for part in parts], finish
+
+    return ReducedProducts(fold, epilogue, TILE_LANES, _ROWS)
 
 
 def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> MapOperand:
@@ -346,8 +290,3 @@ def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> Map
     missing = len(leading) - len(own)
     steps = [0 if extent == 1 else step for extent, step in zip(own, operand.strides[: len(own)], strict=True)]
     return MapOperand(operand.source, (*(0,) * missing, *steps, *operand.strides[-2:]), operand.offset)
-
-
-def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    slot = lowering.result(value)
-    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)
