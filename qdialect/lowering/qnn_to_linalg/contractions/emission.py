@@ -20,8 +20,7 @@ from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.cost.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
 from qdialect.lowering.ir.errors import error_at
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, StoredTaps, with_sums
-from qdialect.lowering.qnn_to_linalg.contractions.depthwise import emit_depthwise
-from qdialect.lowering.qnn_to_linalg.contractions.depthwise_dot_product import calls_of
+from qdialect.lowering.qnn_to_linalg.contractions.depthwise import calls_of, emit_depthwise
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights, factor_of_ones
 from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import (

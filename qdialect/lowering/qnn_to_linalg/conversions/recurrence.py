@@ -275,10 +275,8 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 # z is known in the step alone; the sums of the weights are constants.
 #
 # Every step reads all weights.  Where the first level does not hold them, what it held last are the tiles that were
-# read
-# last, and a step that began with the first ones would find none of them: every other step reads the tiles from the
-# last
-# to the first.
+# read last, and a step that began with the first ones would find none of them: every other step reads the tiles from
+# the last to the first.
 
 _BESIDE_WEIGHTS = 16
 """Bytes beside the weights of each column: sums, those of the weights, scales, and what the sequence gives."""
