@@ -124,10 +124,8 @@ def _segment(axes: Sequence[Axis], parts: Sequence[Part]) -> Segment:
 # Grouped convolution as blocks that are dense in themselves.
 #
 # A group whose output channels do not fill vectors would leave a vector half written.  So neighbouring groups join
-# until
-# their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left over at
-# the
-# end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
+# until their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left
+# over at the end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
 
 _WHOLE = 8
 
