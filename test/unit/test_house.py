@@ -20,7 +20,7 @@ FILES = {
 }
 EXPECTED = {
     "lines": 100,
-    "lines of code": 84,
+    "lines of code": 83,
     "lines of imports": 5,
     "lines of docstrings and comments": 6,
     "blank lines": 6,
