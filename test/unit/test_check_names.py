@@ -43,7 +43,7 @@ BROKEN = [
     ("test/lit/passes/fuse-sums.mlir", LIT, "fuse-sums.mlir:1: test must be named after a pass"),
     ("qdialect/long.py", "\n" * 601, "long.py:601: file must have at most 600 lines, but got 601"),
     (
-        "qdialect/cli/main.py",
+        "qdialect/cli/late.py",
         "from qdialect.cli import help\n",
         "help.py:1: file of under 80 lines must be a part of",
     ),
