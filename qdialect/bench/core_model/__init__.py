@@ -1,1 +1,1 @@
-"""A model of a core: the cycles and the memory traffic that a kernel needs at least, to compare with what is measured."""
+"""A model of a core: the cycles and the memory traffic that a kernel needs at least."""
