@@ -53,7 +53,7 @@ $(INSTALLED): $(PACKAGE)
 	@touch $@
 
 demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real network
-	@$(BIN)/python -m qdialect.demo
+	@$(BIN)/python -m qdialect.cli.demo
 
 $(BENCH): pyproject.toml
 	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(BENCH_VENV)
@@ -91,11 +91,9 @@ names: $(INSTALLED) ## Names, file sizes and the form of lit tests
 	$(BIN)/python tools/check_names.py
 
 docs: $(INSTALLED) ## Write the generated pages of docs/
-	$(BIN)/python tools/gen_registered_names.py
 	$(BIN)/python tools/gen_docs.py
 
 docs-check: $(INSTALLED) ## Fail when a generated page is stale
-	$(BIN)/python tools/gen_registered_names.py --check
 	$(BIN)/python tools/gen_docs.py --check
 
 lit: $(INSTALLED) ## FileCheck tests of test/lit
@@ -133,7 +131,7 @@ fuzz-graphs fuzz-models fuzz-files: $(INSTALLED) ## Campaigns from seeds, counte
 	$(BIN)/python tools/gen_docs.py
 
 models: $(PACKAGE) ## Download the test models that are missing, and check them
-	$(BIN)/python -m qdialect.models
+	$(BIN)/python -m qdialect.bench.models
 
 fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)

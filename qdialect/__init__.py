@@ -14,13 +14,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from qdialect.heap import paused_collector
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.support.heap import paused_collector
+from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
-    from qdialect._mlir import ir
-    from qdialect.context import verify
-    from qdialect.diagnostics import (
+    from qdialect.dialect import build
+    from qdialect.driver.fallback import FallbackWarning
+    from qdialect.externals.function import ExternalFunction
+    from qdialect.frontends.full_contexts import make_context, parse, read_model
+    from qdialect.ir._mlir import ir
+    from qdialect.ir.context import verify
+    from qdialect.passes.pass_base import CompositePass, Pass
+    from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
+    from qdialect.passes.pipeline import PassManager
+    from qdialect.passes.registry import register as register_pass
+    from qdialect.runtime import Executable
+    from qdialect.runtime.external_calls import External
+    from qdialect.support.diagnostics import (
         CompileError,
         Diagnostic,
         ExternalCallError,
@@ -34,17 +44,7 @@ if TYPE_CHECKING:
         Severity,
         VerificationError,
     )
-    from qdialect.dialect import build
-    from qdialect.externals.function import ExternalFunction
-    from qdialect.fallback import FallbackWarning
-    from qdialect.full_contexts import make_context, parse, read_model
-    from qdialect.options import Fallback
-    from qdialect.passes.pass_base import CompositePass, Pass
-    from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
-    from qdialect.passes.registry import register as register_pass
-    from qdialect.pipeline import PassManager
-    from qdialect.runtime import Executable
-    from qdialect.runtime.external_bindings import External
+    from qdialect.support.options import Fallback
 
     __version__: str
 
@@ -74,7 +74,7 @@ def compile(
     Args:
       model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
         changed.
-      target: ``host``, or a CPU by LLVM's name, as `qdialect.target.resolve` takes it.
+      target: ``host``, or a CPU by LLVM's name, as `qdialect.targets.resolve` takes it.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
       batch: the first extent of inputs of a model file that leave it open. With ``"dynamic"`` calls may have any, and
@@ -115,7 +115,7 @@ def compile(
       LoadError: a library of `externals` cannot be loaded.
     """
     with LATE_IMPORTS:
-        from qdialect.options import CompileOptions
+        from qdialect.support.options import CompileOptions
 
     options = CompileOptions(
         target=target,
@@ -132,7 +132,7 @@ def compile(
     )
     if cache and not tune and isinstance(model, str | Path) and not options.is_dynamic and not externals:
         with LATE_IMPORTS:
-            from qdialect.compiled_before import compiled_before
+            from qdialect.driver.compiled_before import compiled_before
 
         found = compiled_before(Path(model), options)
         if found is not None:
@@ -140,10 +140,10 @@ def compile(
     # Not a decorator: a warning names the caller's line.
     with paused_collector():
         with LATE_IMPORTS:
-            from qdialect.compilation import compile_model
-            from qdialect.jobs import using
+            from qdialect.driver.compile_model import compile_model
+            from qdialect.support.threads import using_jobs
 
-        with using(jobs):
+        with using_jobs(jobs):
             return compile_model(model, options, externals)
 
 
@@ -191,13 +191,13 @@ def _version() -> str:
 
 
 _LOADED_LATE = {
-    **dict.fromkeys(("make_context", "parse", "read_model"), "qdialect.full_contexts"),
+    **dict.fromkeys(("make_context", "parse", "read_model"), "qdialect.frontends.full_contexts"),
     **dict.fromkeys(
         (
             *("CompileError", "Diagnostic", "ImportModelError", "InputError", "LoadError", "ParseError", "PassError"),
             *("ExternalCallError", "PipelineError", "QDialectError", "Severity", "VerificationError"),
         ),
-        "qdialect.diagnostics",
+        "qdialect.support.diagnostics",
     ),
     **dict.fromkeys(("CompositePass", "Pass"), "qdialect.passes.pass_base"),
     **dict.fromkeys(
@@ -206,10 +206,10 @@ _LOADED_LATE = {
     "build": "qdialect.dialect",
     "ExternalFunction": "qdialect.externals.function",
     "Executable": "qdialect.runtime",
-    "FallbackWarning": "qdialect.fallback",
-    "PassManager": "qdialect.pipeline",
+    "FallbackWarning": "qdialect.driver.fallback",
+    "PassManager": "qdialect.passes.pipeline",
     "register_pass": "qdialect.passes.registry",
-    "verify": "qdialect.context",
+    "verify": "qdialect.ir.context",
 }
 _OTHER_NAMES = {"register_pass": "register"}
 

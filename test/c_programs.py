@@ -14,7 +14,7 @@ from deadline import HANG
 from numpy.typing import NDArray
 
 from qdialect.cli import compile as command
-from qdialect.interface import Port
+from qdialect.support.interface import Port
 
 Array = NDArray[Any]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

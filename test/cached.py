@@ -14,7 +14,7 @@ from tflite_graphs import small_network
 from qdialect.cache.executable import CachedExecutable
 from qdialect.cache.store import Store, open_store
 from qdialect.runtime import Executable
-from qdialect.shaped import ShapedExecutable
+from qdialect.runtime.shaped import ShapedExecutable
 
 CLIP = """
 func.func @main(%x: tensor<2x3xi8> {qnn.name = "image", qnn.scale = 0.5 : f64}) -> tensor<2x3xi8> {

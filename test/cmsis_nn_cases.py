@@ -14,7 +14,7 @@ from absence import absent
 from graphs import graph
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Division, Rounding
 from qdialect.dialect import (
     AvgPool2DOp,
     ClipOp,
@@ -28,7 +28,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.quant_math import Division, Rounding
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "cmsis_nn"

@@ -6,10 +6,10 @@ import numpy as np
 from cmsis_nn_cases import Case, Source, result
 from graphs import graph
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, Rounding
+from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, PadOp, SoftmaxOp
-from qdialect.quant_math import AddArithmetic, Rounding
-from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.ir._mlir import ir
 
 _DIMENSIONS = "NHWC"
 _SPELLED = ("BATCH", "HEIGHT", "WIDTH", "CHANNEL")

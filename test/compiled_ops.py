@@ -8,17 +8,17 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import check_compiled, is_chosen
 
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.dialect import build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
 Attributes = dict[str, Any]
 EIGHT_BIT = ("ui8", "i8")
 INTEGERS = ("ui8", "i8", "i16", "ui16", "i32")
-_HOST = target.host().name
+_HOST = targets.host().name
 _TARGETS = dict.fromkeys((_HOST, "generic"))
 
 

@@ -12,8 +12,9 @@ from absence import absent
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
-from qdialect import models, registry
+from qdialect.bench import models
 from qdialect.passes import registry as pass_registry
+from qdialect.support import registry
 
 # No test is to pass because of what was compiled before.
 os.environ["QDIALECT_CACHE"] = "off"
@@ -51,7 +52,7 @@ def _absent(what: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def require_model() -> Callable[[str], Path]:
-    """The path of a model by its name in `qdialect.models`; absent: the test is skipped, in CI it fails."""
+    """The path of a model by its name in `qdialect.bench.models`; absent: the test is skipped, in CI it fails."""
 
     def require(name: str) -> Path:
         return models.find(name) or _absent(f"model {name}")

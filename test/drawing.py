@@ -9,10 +9,10 @@ from graphs import graph
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.ir._mlir import ir
 
 T = TypeVar("T")
 EIGHT_BIT = ("i8", "ui8")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from drawing import Build, Draw, drawn_module, tensor
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect import (
     Conv2DOp,
     FusedConv2DOp,
@@ -20,19 +21,19 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import shortened
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.dialect.stages.add import AddStage
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.quantize import QuantizeStage
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import (
+    ActivationStage,
+    AddStage,
+    ClampStage,
+    DequantizeStage,
+    LutStage,
+    QuantizeStage,
+    RequantizeStage,
+    SumStage,
+)
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.dialect.stages.sum import SumStage
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, Scaling
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, QuantizedType, element_of, shape_of
+from qdialect.ir._mlir import ir
 
 # Root mean square of a random code less its zero point, more or less.
 _SPREAD = 75.0

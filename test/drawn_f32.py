@@ -7,7 +7,6 @@ import numpy as np
 from drawing import Draw, drawn_module, tensor
 from drawn_ops import Drawn, broadcast_to, channel_parameters, drawn_shape
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     BroadcastOp,
     DequantizeOp,
@@ -25,6 +24,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.ir._mlir import ir
 
 _F32_BINARY = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minimumf")
 _F32_UNARY = ("arith.negf", "math.absf", "math.erf", "math.exp", "math.floor", "math.log", "math.sqrt", "math.tanh")

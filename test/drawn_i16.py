@@ -7,7 +7,7 @@ import numpy as np
 from drawing import Draw, drawn_module, tensor
 from drawn_ops import Drawn, drawn_shape
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import (
     AvgPool2DOp,
     I16Conv2DOp,
@@ -19,7 +19,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.quant_math.choices import I16Rounding
+from qdialect.ir._mlir import ir
 
 
 def _weights(d: Draw, shape: Sequence[int]) -> ir.Value:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from qdialect.lowering.memory.arena import Lifetime
+from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime
 
 
 @st.composite

@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 from drawing import Build, Draw, drawn_module, tensor
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import (
+    AddArithmetic,
+    Division,
+    FloatRounding,
+    NanPolicy,
+    PairArithmetic,
+    Scaling,
+    SubArithmetic,
+)
+from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 from qdialect.dialect import (
     AddOp,
     ArgMaxOp,
@@ -46,16 +55,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
-from qdialect.quant_math import (
-    AddArithmetic,
-    Division,
-    FloatRounding,
-    NanPolicy,
-    PairArithmetic,
-    Scaling,
-    SubArithmetic,
-)
-from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
+from qdialect.ir._mlir import ir
 
 Drawn = tuple[Sequence[str], Build]
 

@@ -10,14 +10,14 @@ from graphs import graph
 from numpy.typing import NDArray
 from quantized_layers import add, bias_of, conv, requantize
 
-from qdialect import context
-from qdialect._mlir import ir
 from qdialect.dialect import MaxPool2DOp, build
 from qdialect.dialect.constants import constant
 from qdialect.externals.function import ExternalFunction
+from qdialect.ir import context
+from qdialect.ir._mlir import ir
 from qdialect.passes.outline_fused import OutlineFusedPass
 from qdialect.passes.outlined import EXTERNAL
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

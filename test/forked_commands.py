@@ -27,7 +27,7 @@ from lit.LitConfig import LitConfig
 from lit.Test import Result, Test
 
 import qdialect
-from qdialect._mlir import dialect_module
+from qdialect.ir._mlir import dialect_module
 
 # By the name after ``python -m``: the module with the function `main`, which takes its arguments from sys.argv.
 _COMMANDS = {

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context, parse, verify
 from qdialect.dialect import Conv2DOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context, parse, verify
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import explain_matches
 from qdialect.reference import interpreter

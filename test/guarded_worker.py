@@ -16,15 +16,15 @@ import numpy as np
 from graphs import random_inputs
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import QDialectError
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
-from qdialect.runtime import executable as executables
-from qdialect.runtime.executable import CompiledExecutable
+from qdialect.runtime import compiler as executables
+from qdialect.runtime.compiler import CompiledExecutable
 from qdialect.runtime.jit import MachineCode
-from qdialect.target import resolve
+from qdialect.support.diagnostics import QDialectError
+from qdialect.targets import resolve
 
 Array = NDArray[Any]
 Allocate = Callable[[int], NDArray[np.uint8]]

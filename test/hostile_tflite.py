@@ -11,7 +11,7 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from tflite_graphs import HALF
 
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 _SHAPES: tuple[tuple[int, ...], ...] = ((1, 8, 8, 4), (8, 4), (4,), (), (1, 1, 1, 1), (2, 8, 8, 4), (1,) * 6, (0, 4))
 _LARGE: tuple[tuple[int, ...], ...] = ((1, 20000, 20000, 4), (1, 2**15, 2**15, 1), (2**31 - 1,))

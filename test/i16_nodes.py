@@ -11,10 +11,10 @@ from litert import reference
 from numpy.typing import NDArray
 from together import check_compiled
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -5,11 +5,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 
 Array = NDArray[Any]
 
 
 def reference(content: bytes, inputs: Sequence[Array]) -> Sequence[Array]:
     """Its outputs, by the reference kernels alone."""
-    return litert.load(content, 1, is_reference=True)(inputs)
+    return frameworks.load_litert(content, 1, is_reference=True)(inputs)

@@ -8,7 +8,7 @@ import tflite
 from numpy.typing import NDArray
 from simple_recurrent_models import table
 
-from qdialect.frontends.tflite.writer import ModelWriter, Subgraph, write_model
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Subgraph, write_model
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -9,7 +9,7 @@ from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, q
 from numpy.typing import NDArray
 from tflite_graphs import i32, options
 
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 
 Array = NDArray[Any]
 

@@ -13,9 +13,9 @@ from onnx.reference import ReferenceEvaluator
 from onnx_graphs import ModelBuilder
 from together import check_compiled
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 WIDE = (np.int32, np.int64)

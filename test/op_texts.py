@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import Diagnostic, ParseError, Severity
 from qdialect.dialect import QnnOp
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.support.diagnostics import Diagnostic, ParseError, Severity
 
 CONTEXT = make_context()
 _ROUND_TRIPS = Path(__file__).resolve().parent / "lit" / "dialect"

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, Rounding, Table
 from qdialect.dialect import (
     AddOp,
     ClipOp,
@@ -18,10 +18,11 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.quant_math import AddArithmetic, Rounding, Table
+from qdialect.ir._mlir import arith, ir
+from qdialect.passes.float_chains import uniform_constant
 
 CHANNELS = 5
 WEIGHT_SCALES = (0.01, 0.02, 0.015, 0.008, 0.03)
@@ -138,3 +139,9 @@ def full_range(value: ir.Value) -> tuple[int, int]:
 
 def random_table(seed: int = 4) -> Table:
     return np.random.default_rng(seed).permutation(256).astype(np.uint8)
+
+
+def clamp(value: ir.Value, low: float, high: float) -> ir.Value:
+    """`value` limited to [`low`, `high`] as float ops."""
+    value = arith.maximumf(value, uniform_constant(low, value.type))
+    return arith.minimumf(value, uniform_constant(high, value.type))

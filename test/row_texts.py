@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ class Text:
 
 
 def labels(text: str) -> list[str]:
-    found = lower(parse(text), target.GENERIC, Phase.LINALG).labels
+    found = lower(parse(text), targets.GENERIC, Phase.LINALG).labels
     return [label for label in found if not label.startswith(("input", "output"))]
 
 

@@ -9,7 +9,7 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -8,7 +8,7 @@ from litert import reference
 from numpy.typing import NDArray
 
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

@@ -8,7 +8,7 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 HALF = Quantization((0.5,), (3,))
 Entries = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]

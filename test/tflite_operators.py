@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from together import check_compiled
 
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

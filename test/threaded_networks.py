@@ -3,8 +3,8 @@
 import numpy as np
 from onnx_graphs import ModelBuilder
 
-from qdialect._mlir import ir
 from qdialect.frontends.onnx import import_onnx
+from qdialect.ir._mlir import ir
 
 X, SUM = (0.04, 117), (0.05, 128)
 DEPTH, LENGTH, HEADS = 64, 64, 4

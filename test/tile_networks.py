@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from strategy_networks import Network
 
-from qdialect.context import parse
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling import variant_notes
+from qdialect.ir.context import parse
+from qdialect.lowering.cost import variants
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.target import TARGETS, host_features, resolve
+from qdialect.targets import TARGETS, host_features, resolve
 
 AMX = resolve("amxint8")
 _HAS_TILES = "amx-int8" in host_features()
@@ -28,9 +28,9 @@ def tiled() -> str:
 def in_tiles(text: str) -> str:
     """A module with matrix tiles in every kernel that can have them, where the target has tiles."""
     amx, module = TARGETS["amxint8"], parse(text)
-    variant_notes.write(module, amx, {})
+    variants.set_wanted_variants(module, amx, {})
     found = [call.tunable for call in lower(module, amx, Phase.LINALG).calls if call.tunable]
-    variant_notes.write(module, amx, {one.kernel: "tiles" for one in found if "tiles" in one.candidates})
+    variants.set_wanted_variants(module, amx, {one.kernel: "tiles" for one in found if "tiles" in one.candidates})
     return str(module)
 
 

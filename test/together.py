@@ -25,8 +25,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context
 from qdialect.runtime import compile_module
 
 Array = NDArray[Any]

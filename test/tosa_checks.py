@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from together import check_compiled
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.tosa import import_tosa
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import context
-from qdialect._mlir import ExecutionEngine, ir, passmanager
 from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.ir import context
+from qdialect.ir._mlir import ExecutionEngine, ir, passmanager
 
 Array = NDArray[Any]
 

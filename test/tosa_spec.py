@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import target
-from qdialect._mlir import ir, passmanager
-from qdialect.context import make_context, parse
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.to_x86 import to_x86
-from qdialect.lowering.upstream import load_kernel_dialects
+from qdialect import targets as target
+from qdialect.ir._mlir import ir, passmanager
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
-from qdialect.target import GENERIC, TARGETS, Target
+from qdialect.targets import GENERIC, TARGETS, Target
 
 Array = NDArray[Any]
 

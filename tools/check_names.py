@@ -158,7 +158,8 @@ def passes(root: Path) -> Iterator[str]:
     """
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
-    folders = [root / "qdialect" / "passes", root / "qdialect" / "lowering" / "passes"]
+    # The lowering has its passes in the folders of its phases.
+    folders = [root / "qdialect" / "passes", *(root / "qdialect" / "lowering").glob("*")]
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         name = path.relative_to(root).as_posix()
         for found in pass_names(path.read_text()):

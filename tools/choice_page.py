@@ -4,7 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 
-from qdialect.quant_math import choices
+from qdialect.arithmetic import choices
 
 INTRODUCTION = """\
 # Named choices

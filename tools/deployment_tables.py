@@ -26,13 +26,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 import qdialect  # noqa: E402
-from qdialect._mlir import ir  # noqa: E402
 from qdialect.aot.linking import c_compiler  # noqa: E402
-from qdialect.batching.network import fixed_batch  # noqa: E402
+from qdialect.driver.batching.network import fixed_batch  # noqa: E402
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet  # noqa: E402
-from qdialect.interface import Port  # noqa: E402
+from qdialect.ir._mlir import ir  # noqa: E402
 from qdialect.runtime import Executable, compile_module  # noqa: E402
-from qdialect.runtime.random_inputs import random_inputs  # noqa: E402
+from qdialect.runtime.comparison import random_inputs  # noqa: E402
+from qdialect.support.interface import Port  # noqa: E402
 
 PAGE = ROOT / "docs" / "deploying.md"
 CALLERS, BATCHES = "concurrency", "batch"

@@ -1,4 +1,4 @@
-"""Derives the polynomials of `qdialect.quant_math.float32` and prints them as Python.
+"""Derives the polynomials of `qdialect.arithmetic.float32` and prints them as Python.
 
 Each is the polynomial whose largest weighted error on an interval is least (Remez), its coefficients rounded to
 float32. On an interval without 0 they are rounded one after another, the lowest power first, and those that are still

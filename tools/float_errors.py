@@ -1,4 +1,4 @@
-"""Measures the functions of `qdialect.quant_math.float32` on every float32 number, as kernels compute them.
+"""Measures the functions of `qdialect.arithmetic.float32` on every float32 number, as kernels compute them.
 
     .venv/bin/python tools/float_errors.py [NAME ...]
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.quant_math import float32, transcendental
-from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.arithmetic import float32, transcendental
+from qdialect.arithmetic.transcendental import NumpyMachine
 
 _BLOCK = 1 << 20
 _COMPARED = 64

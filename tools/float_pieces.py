@@ -1,4 +1,4 @@
-"""Derive the polynomials of pieces in `qdialect.quant_math.float32`.
+"""Derive the polynomials of pieces in `qdialect.arithmetic.float32`.
 
 A piece has an anchor: a number c of float32 where f(c) is a number of float32 too, up to 2^-8 of its last bit.  It lies
 near the harmonic mean of the ends: at both of them f(c) then differs from f by about the same share of f.  The
@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from qdialect.quant_math.float32.machine import ENTRIES
+from qdialect.arithmetic.float32.machine import ENTRIES
 from tools.float_coefficients import Function, erf_over_x, minimax
 
 _DIGITS = 40

@@ -1,4 +1,4 @@
-"""Derive the table and the polynomial of `qdialect.quant_math.float32.tanh`.
+"""Derive the table and the polynomial of `qdialect.arithmetic.float32.functions`.
 
 Of each piece the table has a number c and tanh(c), both of float32 up to 2^-8 of the last bit, and 1 - tanh(c)^2; up to
 1/4 it has those of 0.  The polynomial stands for (tanh(t) / t - 1) / t^2, weighted by what an error of tanh(t) is of

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdialect import target as targets
+from qdialect import targets
+from qdialect.aot.object_file import object_code
 from qdialect.cli import terminal
-from qdialect.diagnostics import QDialectError
-from qdialect.lowering.pipeline import lower
-from qdialect.model_files import read_model
-from qdialect.runtime.object_code import object_code
-from qdialect.target import TARGETS, Target
+from qdialect.frontends.model_files import read_model
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.support.diagnostics import QDialectError
+from qdialect.targets import TARGETS, Target
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t((?:data16 |cs )*\S+)\s*(.*)$")

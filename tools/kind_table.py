@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.diagnostics import QDialectError
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.target import GENERIC, TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.support.diagnostics import QDialectError
+from qdialect.targets import GENERIC, TARGETS
 
 INTRODUCTION = """\
 # Kinds of code

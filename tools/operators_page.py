@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from qdialect.model_files import FORMATS
+from qdialect.frontends.model_files import FORMATS
 from tools.evidence.case import Key
 from tools.evidence.outcomes import Outcome, Rank
 from tools.evidence.tables import read

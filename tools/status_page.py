@@ -10,13 +10,13 @@ import kind_table
 from lit_tests import first_function
 from op_pages import constraints_of, family_of, labels_of, short_name
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import QDialectError
 from qdialect.dialect import OPS, ConstantOp, QnnOp
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference.interpreter import evaluators
-from qdialect.target import GENERIC
+from qdialect.support.diagnostics import QDialectError
+from qdialect.targets import GENERIC
 
 INTRODUCTION = """\
 # Status

@@ -24,17 +24,16 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import context
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.interface import Tunable
-from qdialect.lowering.lowered import Lowered
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling import variant_notes
-from qdialect.model_files import read_model
-from qdialect.target import host
-from qdialect.tuning.clock import measure
+from qdialect.driver.tuning import measure
+from qdialect.frontends.model_files import read_model
+from qdialect.ir import context
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.cost import variants as variant_notes
+from qdialect.lowering.ir.lowered import Lowered, Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.support.interface import Tunable
+from qdialect.targets import host
 
 PIXELS = ((1, 1), (1, 4), (7, 7), (14, 14), (28, 28))
 CHANNELS = (4, 16, 24, 64, 160)
@@ -83,7 +82,7 @@ def _has_both(tunable: Tunable) -> bool:
 
 def _written(module: ir.Module, variants: Mapping[str, str]) -> Lowered:
     copy = context.copy(module)
-    variant_notes.write(copy, host(), variants)
+    variant_notes.set_wanted_variants(copy, host(), variants)
     return lower(copy, host(), Phase.LINALG, clocked=True)
 
 

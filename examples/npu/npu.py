@@ -1,8 +1,7 @@
 """Which fused ops npu.c takes: `qnn-outline-fused{target=npu predicate=npu:takes}`."""
 
 from qdialect.dialect import FusedOp
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import ClampStage, RequantizeStage
 
 ROUNDINGS = ("fixed32_double", "fixed64_up")
 MULTIPLIERS = ("f64", "f32_product")

@@ -1,22 +1,30 @@
-"""A network compiled ahead of time: what can be written into files."""
+"""A network compiled ahead of time: one module with all versions of it, and what can be written into files."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from qdialect._mlir import ir, llvm
-from qdialect.aot.entry_points import FUNCTIONS
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.aot import entry_points, record
+from qdialect.aot.cpu_dispatch import symbol_part
+from qdialect.aot.entry_points import FUNCTIONS, Body
 from qdialect.aot.linking import shared_library
-from qdialect.aot.module import module_of
-from qdialect.aot.network import Batch, Network, Version, checked_name, open_ports
+from qdialect.aot.network import ALIGNMENT, Batch, Network, Version, checked_name, open_ports
 from qdialect.aot.object_file import object_file
-from qdialect.diagnostics import CompileError, InputError
 from qdialect.externals.function import ExternalFunction
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.lowered import Lowered
-from qdialect.target import Target
+from qdialect.ir._mlir import ir, llvm, walk
+from qdialect.lowering.ir.functions import REFERENCES, symbols
+from qdialect.lowering.ir.lowered import TARGET, Lowered
+from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.targets import GENERIC, Target
+
+# A network compiled ahead of time: what can be written into files.
 
 _X86_64 = ("x86_64", "AMD64")
 
@@ -96,3 +104,131 @@ def _version(target: Target, lowered: Sequence[Lowered]) -> Version:
     # Sizes of batches may share their constants.
     constants = sum({one.constants.tobytes(): one.constants.size for one in lowered}.values())
     return Version(target.name, features, arena, constants, lowered[-1].calls)
+
+
+# One module of the LLVM dialect with all versions of a network, its constants and its public functions.
+
+_ENTRY = "main"
+_CPU = "x86-64"
+_FUNCTION = "llvm.func"
+_GLOBAL = "llvm.mlir.global"
+
+
+def module_of(network: Network, targets: Sequence[Target], lowered: Sequence[Lowered]) -> ir.Module:
+    """The module of a network; `lowered` are its versions at phase `llvm`, of one context, which are used up.
+
+    A version is lowered for each size of batches that its code is for; those of a version stand together.
+    """
+    with lowered[0].module.context, ir.Location.unknown():
+        module = ir.Module.create()
+        # All of it is compiled alike: as the version that LLVM has most to do for.
+        decisive = next((target for target in targets if target.is_generic), targets[0])
+        module.operation.attributes[TARGET] = ir.StringAttr.get(decisive.name)
+        with ir.InsertionPoint(module.body):
+            builder = _Builder(network, module)
+            suffixes = [f".{rows}" for rows in network.batch.rows] if network.batch else [""]
+            remaining = iter(lowered)
+            versions = [
+                [builder.add_version(symbol_part(target) + suffix, target, next(remaining)) for suffix in suffixes]
+                for target in targets
+            ]
+            builder.add_constant(f"{network.name}.record", np.frombuffer(record.written(network), np.uint8))
+            builder.add_entry_points(entry_points.text(network, targets, versions))
+    return module
+
+
+@dataclass
+class _Builder:
+    """Adds to a module at the current insertion point."""
+
+    network: Network
+    module: ir.Module
+
+    def __post_init__(self) -> None:
+        self._blocks: dict[bytes, str] = {}
+        self._declared: set[str] = set()
+
+    def add_version(self, name: str, target: Target, lowered: Lowered) -> Body:
+        """Add the functions and constants of a version, by names of its own."""
+        prefix = f"{self.network.name}.{name}"
+        # Its functions are known by their names, which change here.
+        was_divided = is_divided(lowered.module)
+        functions = list(symbols(lowered.module))
+        renamed = {name: f"{prefix}.{name}" for name, op in functions if len(op.regions[0].blocks)}
+        for name, op in functions:
+            if name in renamed:
+                self._add_own(op, renamed, target)
+            elif name not in self._declared:
+                # What a runtime or libc has.
+                self._declared.add(name)
+                op.clone()
+        constants = self._add_block(f"{prefix}.constants", lowered.constants)
+        return Body(renamed[_ENTRY], constants, was_divided)
+
+    def add_constant(self, name: str, data: NDArray[np.uint8]) -> None:
+        """Add read-only bytes."""
+        byte = ir.IntegerType.get_signless(8)
+        attributes = {
+            "sym_name": ir.StringAttr.get(name),
+            "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{data.size} x i8>")),
+            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+            "constant": ir.UnitAttr.get(),
+            "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT),
+            "addr_space": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0),
+            "value": ir.DenseElementsAttr.get(data.view(np.int8), type=byte),
+        }
+        ir.Operation.create(_GLOBAL, attributes=attributes, regions=1)
+
+    def add_entry_points(self, text: str) -> None:
+        """Add the functions of `text`; what it only declares is here already."""
+        present = {name for name, _ in symbols(self.module)}
+        source = ir.Module.parse(text)
+        for name, op in symbols(source):
+            if name in present:
+                continue
+            if op.name == _FUNCTION:
+                # It runs before the CPU is known.
+                _name_cpu(op, GENERIC)
+            op.clone()
+
+    def _add_own(self, op: ir.Operation, renamed: dict[str, str], target: Target) -> None:
+        _rename(op, renamed)
+        if op.name == _FUNCTION:
+            _name_cpu(op, target)
+        if "sym_visibility" in op.attributes:
+            del op.attributes["sym_visibility"]
+        op.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        op.clone()
+
+    def _add_block(self, name: str, data: NDArray[np.uint8]) -> str:
+        """The symbol of the constants `data`, which versions may share."""
+        # Whole lines, at least one: what is empty has an address all the same.
+        block = np.concatenate([data, np.zeros(-data.size % ALIGNMENT if data.size else ALIGNMENT, np.uint8)])
+        key = block.tobytes()
+        if key not in self._blocks:
+            self._blocks[key] = name
+            self.add_constant(name, block)
+        return self._blocks[key]
+
+
+def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
+    """Give a function or constant, and all that it names, the new names."""
+    op.attributes["sym_name"] = ir.StringAttr.get(renamed[ir.StringAttr(op.attributes["sym_name"]).value])
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for key in REFERENCES:
+            if key in inner.attributes:
+                name = ir.FlatSymbolRefAttr(inner.attributes[key]).value
+                inner.attributes[key] = ir.FlatSymbolRefAttr.get(renamed.get(name, name))
+        return ir.WalkResult.ADVANCE
+
+    walk(op, visit)
+
+
+def _name_cpu(function: ir.Operation, target: Target) -> None:
+    """Say what the code of a function may use, and which CPU it is timed for."""
+    names = [f"+{name}" for name in sorted(target.code_features)] or ["+sse2"]
+    attribute = f"#llvm.target_features<{names}>".replace("'", '"')
+    function.attributes["target_cpu"] = ir.StringAttr.get(_CPU)
+    function.attributes["tune_cpu"] = ir.StringAttr.get(target.cpu)
+    function.attributes["target_features"] = ir.Attribute.parse(attribute)

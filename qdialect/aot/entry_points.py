@@ -6,14 +6,13 @@ Symbols with a dot are internal: C has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 
-from qdialect.aot import dispatch
-from qdialect.aot.batch_loop import batch_loop
-from qdialect.aot.cpus import symbol_part
-from qdialect.aot.errors import UNKNOWN, Error, messages
-from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.late_dataclass import dataclass
-from qdialect.target import Target
+from qdialect.aot import cpu_dispatch
+from qdialect.aot.cpu_dispatch import symbol_part
+from qdialect.aot.network import ALIGNMENT, Batch, Network, target_titles
+from qdialect.targets import Target
 
 RUN = "run"
 RUN_THREADS = "run_threads"
@@ -52,7 +51,7 @@ def text(network: Network, targets: Sequence[Target], versions: Sequence[Sequenc
         if network.is_chosen:
             functions += _chosen(network, kind, symbols)
     if network.is_chosen:
-        functions.append(dispatch.choose(f"{name}.choose", targets))
+        functions.append(cpu_dispatch.choose(f"{name}.choose", targets))
     functions += [
         _record(name),
         _constant_function(
@@ -119,7 +118,7 @@ def _chosen(network: Network, kind: str, symbols: Sequence[str]) -> list[str]:
     name = network.name
     types = "ptr, ptr, ptr" + (", i64" if network.batch else "") + (", i32" if kind == RUN_THREADS else "")
     found = [
-        dispatch.resolver(f"{name}.resolve.{kind}", f"{name}.choose", symbols),
+        cpu_dispatch.resolver(f"{name}.resolve.{kind}", f"{name}.choose", symbols),
         f"llvm.mlir.ifunc external @{name}_{kind} : !llvm.func<i32 ({types})>, !llvm.ptr @{name}.resolve.{kind}",
     ]
     if not network.runs_everywhere:
@@ -298,3 +297,103 @@ def _strerror(network: Network) -> str:
         found = f"%found{number}"
     at = f"  %text = llvm.getelementptr %messages[{found}] : (!llvm.ptr, i64) -> !llvm.ptr, i8"
     return "\n".join([*lines, at, "  llvm.return %text : !llvm.ptr", "}"])
+
+
+# The function that computes a batch of any size by the bodies of a few sizes, the largest first, as text.
+
+
+def batch_loop(
+    symbol: str,
+    batch: Batch,
+    steps: Sequence[int],
+    bodies: Sequence[tuple[str, str, bool]],
+    *,
+    limited: bool,
+    may_fail: bool,
+) -> str:
+    """A function of the arrays, the workspace, the number of entries and, if `limited`, a pointer to the team's limit.
+
+    With `may_fail`, the workspace begins with the status of the calls of other libraries: what is not 0 ends the batch.
+
+    `steps` are the bytes of each array for an entry, 0 for one without batch. `bodies` are, for each of `batch.rows`,
+    the symbols of the code and of its constants, and whether the code takes the limit.
+    """
+    arrays = [f"%array{i}" for i in range(len(steps))]
+    limit = ["%limit"] if limited else []
+    parameters = [f"{name}: !llvm.ptr" for name in (*arrays, "%workspace", *limit)]
+    lines = [
+        f"llvm.func internal @{symbol}({', '.join(parameters)}, %batch: i64) {{",
+        "  %start = llvm.mlir.constant(0 : i64) : i64",
+        # An empty batch calls nothing that clears it.
+        *(["  llvm.store %start, %workspace : i64, !llvm.ptr"] if may_fail else []),
+        "  llvm.br ^head0(%start : i64)",
+    ]
+    for number, (rows, (body, constants, is_divided)) in enumerate(zip(batch.rows, bodies, strict=True)):
+        at = [f"%at{number}_{i}" if step else name for i, (step, name) in enumerate(zip(steps, arrays, strict=True))]
+        operands = [*at, f"%constants{number}", "%workspace", *(limit if is_divided else [])]
+        lines += [
+            f"^head{number}(%first{number}: i64):",
+            f"  %rows{number} = llvm.mlir.constant({rows} : i64) : i64",
+            f"  %left{number} = llvm.sub %batch, %first{number} : i64",
+            f'  %has{number} = llvm.icmp "sge" %left{number}, %rows{number} : i64',
+            f"  llvm.cond_br %has{number}, ^body{number}, ^head{number + 1}(%first{number} : i64)",
+            f"^body{number}:",
+            *(line for i, step in enumerate(steps) if step for line in _moved(number, i, step)),
+            f"  %constants{number} = llvm.mlir.addressof @{constants} : !llvm.ptr",
+            f"  llvm.call @{body}({', '.join(operands)}) : ({', '.join(['!llvm.ptr'] * len(operands))}) -> ()",
+            f"  %next{number} = llvm.add %first{number}, %rows{number} : i64",
+            *_next(number, f"^head{len(bodies)}", may_fail),
+        ]
+    return "\n".join([*lines, f"^head{len(bodies)}(%end: i64):", "  llvm.return", "}"])
+
+
+def _next(number: int, end: str, may_fail: bool) -> list[str]:
+    """Go on with the next entries, or to the block `end` where a call of another library has failed."""
+    if not may_fail:
+        return [f"  llvm.br ^head{number}(%next{number} : i64)"]
+    return [
+        f"  %status{number} = llvm.load %workspace : !llvm.ptr -> i64",
+        f'  %has_failed{number} = llvm.icmp "ne" %status{number}, %start : i64',
+        f"  llvm.cond_br %has_failed{number}, {end}(%next{number} : i64), ^head{number}(%next{number} : i64)",
+    ]
+
+
+def _moved(number: int, array: int, step: int) -> list[str]:
+    return [
+        f"  %step{number}_{array} = llvm.mlir.constant({step} : i64) : i64",
+        f"  %offset{number}_{array} = llvm.mul %first{number}, %step{number}_{array} : i64",
+        f"  %at{number}_{array} = llvm.getelementptr %array{array}[%offset{number}_{array}] : "
+        "(!llvm.ptr, i64) -> !llvm.ptr, i8",
+    ]
+
+
+# What `NAME_run` returns, and what `NAME_strerror` says of it.
+
+
+class Error(IntEnum):
+    """The errors of the C interface."""
+
+    OK = 0
+    CPU = 1
+    NULL = 2
+    ALIGNMENT = 3
+    THREADS = 4
+    EXTERNAL = 5
+    BATCH = 6
+
+
+UNKNOWN = "unknown error"
+
+
+def messages(network: Network) -> tuple[str, ...]:
+    """What each error means for `network`, in the order of their numbers."""
+    lacking = f"this CPU can execute none of the versions of '{network.name}': {target_titles(network.versions)}"
+    return (
+        "no error",
+        lacking,
+        "inputs, outputs, each of their entries and the workspace must not be null",
+        f"the address of the workspace must be a multiple of {ALIGNMENT}",
+        "threads must be at least 1",
+        "a function of another library that the network calls has failed",
+        "batch must be at least 0",
+    )

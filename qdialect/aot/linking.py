@@ -9,16 +9,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdialect.aot.network import Network
-from qdialect.aot.seal import sealed
-from qdialect.child_processes import ChildError, tool_output
-from qdialect.diagnostics import CompileError
+from qdialect.aot.network import DESCRIPTION, Network
+from qdialect.aot.record import sealed
+from qdialect.support.child_processes import ChildError, tool_output
+from qdialect.support.diagnostics import CompileError
 
 COMPILERS = ("cc", "gcc", "clang")
 """Commands that are looked for, in this order, where the environment variable ``CC`` names none."""
-
-DESCRIPTION = "qdialect_network_of_file"
-"""The symbol of a shared library whose function returns the record of its network, whatever that is called."""
 
 
 def shared_library(code: bytes, network: Network, file_name: str) -> bytes:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect.diagnostics import InputError
-from qdialect.externals.external_call import ExternalCall
-from qdialect.interface import KernelCall, Port
-from qdialect.late_dataclass import dataclass
+from qdialect.externals.function import ExternalCall
+from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import KernelCall, Port
 
 ALIGNMENT = 64
 """Bytes: what the address of a workspace is a multiple of."""
@@ -19,6 +18,8 @@ ALIGNMENT = 64
 LONGEST_NAME = 200
 """Characters; C compilers and linkers take more, and file names do not."""
 
+DESCRIPTION = "qdialect_network_of_file"
+"""The symbol of a shared library whose function returns the record of its network, whatever that is called."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = "qdialect"
 """With it ``NAME_network`` would be the type that the function of this name returns."""

@@ -1,16 +1,24 @@
-"""Machine code of a module as an object file, on a machine that need not be able to execute it."""
+"""Machine code of a module as an object file, on a machine that need not be able to execute it, and as text."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import struct
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from qdialect._mlir import ExecutionEngine, ir
-from qdialect.aot import elf
-from qdialect.context import captured_diagnostics
-from qdialect.diagnostics import CompileError
-from qdialect.lowering.code_attributes import optimization_level
+from qdialect.ir import context
+from qdialect.ir._mlir import ExecutionEngine, ir
+from qdialect.ir.context import captured_diagnostics
+from qdialect.lowering.x86_to_llvm.code_attributes import name_target, optimization_level
+from qdialect.support.child_processes import ChildError, tool_output
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import Target
+
+# Machine code of a module as an object file, on a machine that need not be able to execute it.
 
 WRAPPER = "_mlir_"
 """How the names of the engine's own entry points begin, one for every public function: it takes an array of pointers to
@@ -40,10 +48,105 @@ def object_file(module: ir.Module, entry: str, *, shown: str = "") -> bytes:
             code = path.read_bytes()
         except (RuntimeError, OSError) as error:
             raise CompileError("module cannot be turned into machine code", tuple(said)) from error
-    return elf.ordinary(code, lambda name: name.startswith(WRAPPER) and name != shown)
+    return ordinary(code, lambda name: name.startswith(WRAPPER) and name != shown)
 
 
 def _declared(module: ir.Module) -> list[str]:
     """The functions that other libraries have."""
     found = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
     return [ir.StringAttr(op.attributes["sym_name"]).value for op in found if not len(op.regions[0].blocks)]
+
+
+# Machine code of a module as an object file, for another CPU than this machine's too.
+
+_ENTRY = "main"
+
+
+def object_code(module: ir.Module, target: Target) -> bytes:
+    """An ELF object of a module of the LLVM dialect for `target`, position-independent; nothing of it is executed.
+
+    Raises `CompileError` where LLVM refuses the module.
+    """
+    copy = context.copy(module)
+    name_target(copy, target)
+    return object_file(copy, _ENTRY)
+
+
+# Object files of the JIT compiler as those that a C compiler makes.
+#
+# LLVM compiles for a process whose memory may lie anywhere: code and constants stand in the sections of the large code
+# model, which linkers put among writable data. Their code addresses everything by 64-bit distances and is right in the
+# ordinary sections too. The JIT's own entry points, one for each public function, are hidden.
+
+# ELF-64 of the System V ABI, chapter 4.
+_SECTION = struct.Struct("<2I4Q2I2Q")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SECTIONS_AT, _SECTION_COUNT_AT = 0x28, 0x3C
+_SYMBOL_TABLE = 2
+_LARGE = 1 << 28
+"""SHF_X86_64_LARGE."""
+_HIDDEN = 2
+
+_ORDINARY = {".ltext": ".text", ".lrodata": ".rodata"}
+
+
+def ordinary(code: bytes, is_hidden: Callable[[str], bool]) -> bytes:
+    """`code`, an x86-64 ELF object, without sections of the large code model; symbols of `is_hidden` are hidden."""
+    raw = bytearray(code)
+    (table,) = struct.unpack_from("<Q", raw, _SECTIONS_AT)
+    count, names_index = struct.unpack_from("<2H", raw, _SECTION_COUNT_AT)
+    sections = [list(_SECTION.unpack_from(raw, table + _SECTION.size * index)) for index in range(count)]
+    names = _content(raw, sections[names_index])
+    added = bytearray()
+    for section in sections:
+        old = _text(names, section[0])
+        new = _ordinary_name(old)
+        if new != old:
+            section[0] = len(names) + len(added)
+            added += new.encode() + b"\0"
+        section[2] &= ~_LARGE
+        if section[1] == _SYMBOL_TABLE:
+            _hide(raw, section, _content(raw, sections[section[6]]), is_hidden)
+    sections[names_index][4:6] = len(raw), len(names) + len(added)
+    for index, section in enumerate(sections):
+        _SECTION.pack_into(raw, table + _SECTION.size * index, *section)
+    return bytes(raw) + names + bytes(added)
+
+
+def _ordinary_name(name: str) -> str:
+    prefix, stem = (".rela", name.removeprefix(".rela")) if name.startswith(".rela.") else ("", name)
+    found = next((large for large in _ORDINARY if stem == large or stem.startswith(f"{large}.")), None)
+    return name if found is None else prefix + _ORDINARY[found] + stem.removeprefix(found)
+
+
+def _content(raw: bytearray, section: Sequence[int]) -> bytes:
+    return bytes(raw[section[4] : section[4] + section[5]])
+
+
+def _hide(raw: bytearray, table: Sequence[int], names: bytes, is_hidden: Callable[[str], bool]) -> None:
+    for at in range(table[4], table[4] + table[5], _SYMBOL.size):
+        name, info, other, *rest = _SYMBOL.unpack_from(raw, at)
+        if is_hidden(_text(names, name)):
+            _SYMBOL.pack_into(raw, at, name, info, other | _HIDDEN, *rest)
+
+
+def _text(names: bytes, start: int) -> str:
+    return names[start : names.index(b"\0", start)].decode()
+
+
+# Machine code as text of an assembler, by binutils' objdump: LLVM's own printer is no part of the bindings.
+
+
+def disassembly(code: bytes) -> str:
+    """What objdump says of an object file; raises `CompileError` where it does not run."""
+    tool = shutil.which("objdump")
+    if tool is None:
+        raise CompileError("assembly is printed by objdump, which is not there: install binutils")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "network.o")
+        path.write_bytes(code)
+        command = [os.path.abspath(tool), "--disassemble", "--reloc", "--no-show-raw-insn", path.name]
+        try:
+            return tool_output(command, Path(folder))
+        except ChildError as error:
+            raise CompileError(f"objdump cannot print the assembly: {error}") from error

@@ -10,14 +10,14 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from qdialect.aot.network import Batch, Network, Version
-from qdialect.diagnostics import LoadError
-from qdialect.externals.external_call import ExternalCall
-from qdialect.interface import KernelCall, Port
-from qdialect.records import TENSOR, Tail, tensor
+from qdialect.externals.function import ExternalCall
+from qdialect.support.diagnostics import LoadError
+from qdialect.support.interface import TENSOR, KernelCall, Port, Tail, tensor
 
 MAGIC = b"qdialect"
 ABI_VERSION = 2
@@ -142,3 +142,26 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"text must be a string, but is {value!r}")
     return value
+
+
+# A checksum at the end of a library: a file that was damaged on its way is told before anything of it runs.
+#
+# Loaders and linkers do not read what stands after the sections. A library that was stripped or linked by other tools
+# lacks the checksum, and is loaded as it is: it guards against damage, not against an author.
+
+_MAGIC = b"qdialect crc-32 "
+_SEAL = struct.Struct("<Q16s")
+
+
+def sealed(content: bytes) -> bytes:
+    """`content` with its checksum."""
+    return content + _SEAL.pack(crc32(content), _MAGIC)
+
+
+def is_damaged(content: bytes) -> bool:
+    """Whether the content of a file has a checksum that is not its own."""
+    size = len(content) - _SEAL.size
+    if size < 0:
+        return False
+    checksum, magic = _SEAL.unpack_from(content, size)
+    return magic == _MAGIC and checksum != crc32(memoryview(content)[:size])

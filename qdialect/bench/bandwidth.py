@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.runtime import memory
 from qdialect.runtime.jit import MachineCode
 

@@ -6,18 +6,16 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import EngineError
+from qdialect.bench.cases import Case, EngineError
 from qdialect.bench.levels import HOST
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.results import Measurement, Rounds, Row
+from qdialect.bench.throughput import loop_title
 from qdialect.bench.worker import LIMITS
-from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
-from qdialect.runtime.peak import loop_title
-from qdialect.target import resolve
+from qdialect.support.diagnostics import InputError
+from qdialect.targets import resolve
 
 Progress = Callable[[str], None]
 

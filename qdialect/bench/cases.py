@@ -1,17 +1,20 @@
-"""What is measured, as files: models in the forms that engines read, their inputs, and the right outputs."""
+"""What is measured, as files: models, inputs and the right outputs; and what an engine is to the benchmark."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.late_dataclass import dataclass
+from qdialect.support.diagnostics import QDialectError
+
+# What is measured, as files: models in the forms that engines read, their inputs, and the right outputs.
 
 Array = NDArray[Any]
 
@@ -89,3 +92,48 @@ def _numbered(path: str, prefix: str) -> list[Array]:
     with np.load(path, allow_pickle=False) as archive:
         count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in archive.files)
         return [archive[f"{prefix}{i}"] for i in range(count)]
+
+
+# What an engine is to the benchmark.
+
+
+class EngineError(QDialectError):
+    """An engine is absent, or cannot run a workload."""
+
+
+class Session(Protocol):
+    """A loaded model whose inputs and outputs are in place."""
+
+    def call(self) -> None:
+        """Compute once."""
+        ...
+
+    def outputs(self) -> Sequence[Array]:
+        """What the last call computed, laid out as the form's right answer."""
+        ...
+
+
+class Engine(Protocol):
+    """A way to run models."""
+
+    def version(self) -> str:
+        """Of the package."""
+        ...
+
+    def variants(self, case: Case) -> Mapping[str, str]:
+        """Ways to run `case`, each with the form whose data it takes and gives; none where it cannot."""
+        ...
+
+    def load(self, case: Case, variant: str, threads: int) -> Session:
+        """Get ready to run; raises whatever the engine's package raises."""
+        ...
+
+
+def foreign(name: str) -> Any:
+    """A package that the project does not depend on, and knows no types of; raises `ImportError`."""
+    return import_module(name)
+
+
+def known_forms(case: Case, forms: Sequence[str]) -> dict[str, str]:
+    """Variants named as the forms that they read: those of `forms` that `case` has."""
+    return {form: form for form in forms if form in case.forms}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 
 from qdialect.bench.cases import Case
-from qdialect.bench.model_process import Fields, measured_apart, print_measured
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.lowered import ports
-from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.model_files import read_model
-from qdialect.options import ImportOptions
-from qdialect.runtime.profile import profile_ops
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.bench.core_model.profile import profile_ops
+from qdialect.bench.process import Fields, measured_apart, print_measured
+from qdialect.frontends.model_files import read_model
+from qdialect.lowering.ir.lowered import ports
+from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
+from qdialect.runtime.comparison import random_inputs
+from qdialect.support.options import ImportOptions
 
 
 @dataclass(frozen=True)

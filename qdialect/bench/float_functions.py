@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import transcendental
+from qdialect.arithmetic.transcendental import NumpyMachine
 from qdialect.bench.cases import Case, Form, Source, save
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
-from qdialect.frontends.tflite.writer import ModelWriter
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math import transcendental
-from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 
 KIND = "function"
 ROWS, COLUMNS = 64, 512

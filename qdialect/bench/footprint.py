@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from qdialect import target
+from qdialect import targets
 from qdialect.bench.cases import Case
-from qdialect.bench.model_process import Fields, measured_apart, print_measured
+from qdialect.bench.process import Fields, measured_apart, print_measured
 from qdialect.dialect.constants import constants_of
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.model_files import read_model
-from qdialect.options import ImportOptions
-from qdialect.runtime.executable import CompiledExecutable
+from qdialect.frontends.model_files import read_model
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.support.options import ImportOptions
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def footprint(case: Case) -> Footprint:
 def _compiled(model: str, batch: int) -> Fields:
     start = time.perf_counter()
     module = read_model(model, ImportOptions(batch))
-    lowered = lower(module, target.host(), Phase.LLVM)
+    lowered = lower(module, targets.host(), Phase.LLVM)
     executable = CompiledExecutable(lowered)
     seconds = time.perf_counter() - start
     return {

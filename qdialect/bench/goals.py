@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from qdialect.bench.engines import OURS
 from qdialect.bench.results import Measurement, Results
-from qdialect.bench.smallest_call import NAME as CALL
-from qdialect.late_dataclass import dataclass
+from qdialect.bench.sources import SMALLEST_CALL as CALL
 
 SHARES: Mapping[str, Mapping[str, float]] = {
     "vpdpbusd": {

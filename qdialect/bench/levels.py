@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 
 from qdialect.bench.engines import OURS
-from qdialect.target import resolve
+from qdialect.targets import resolve
 
 HOST = "host"
 TARGET = "QDIALECT_BENCH_TARGET"

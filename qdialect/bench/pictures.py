@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from qdialect.bench.engines import ENGINES, OURS
 from qdialect.bench.results import Measurement, Results, Row
-from qdialect.late_dataclass import dataclass
 
 _COLOURS = ("#c96a12", "#2f6ea5", "#2d8a3e", "#7a4ea3", "#b8393e", "#7f5f4c", "#6e6e6e")
 _MARGIN = 20

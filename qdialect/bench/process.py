@@ -1,4 +1,4 @@
-"""Starts workers and speaks with them."""
+"""Starts the processes that measure, and speaks with them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from qdialect.bench.engines.base import EngineError
+from qdialect.bench.cases import Case, EngineError
 from qdialect.bench.levels import HOST, environment
+from qdialect.support.diagnostics import QDialectError
+
+# Starts workers and speaks with them.
 
 # How packages are told to use so many threads, those that have no argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
@@ -97,3 +100,35 @@ def _close(stream: Any) -> None:
     except OSError:
         # A pipe whose other end is gone cannot be flushed.
         return
+
+
+# Measures a model in a fresh process: a module is run with the model's file and prints one JSON object.
+
+Fields = dict[str, Any]
+
+_FORMS = ("qdq", "onnx", "tflite")
+
+
+def measured_apart(module: str, case: Case) -> Fields:
+    """What ``python -m MODULE MODEL BATCH`` prints of the network; raises `EngineError` where that fails."""
+    form = next(case.forms[name] for name in _FORMS if name in case.forms)
+    first = form.inputs()[0]
+    batch = first.shape[0] if first.ndim else 1
+    command = [sys.executable, "-m", module, form.model, str(batch)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        what, said = module.rpartition(".")[2], done.stderr.strip()[-_LAST_CHARACTERS:]
+        raise EngineError(f"{what} of '{case.name}' ended with status {done.returncode}: {said}")
+    return json.loads(done.stdout)
+
+
+def print_measured(measure: Callable[[str, int], Fields], arguments: Sequence[str]) -> int:
+    """The child's side: print what `measure` finds of the model with this batch; the exit status."""
+    model, batch = arguments
+    try:
+        fields = measure(model, int(batch))
+    except QDialectError as error:
+        print(error.render(), file=sys.stderr)
+        return 1
+    print(json.dumps(fields))
+    return 0

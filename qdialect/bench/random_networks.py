@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.bench.answer import convolve, dequantize, multiply, result
+from qdialect.arithmetic import QuantParams
 from qdialect.bench.network import (
     Clamp,
     Convolution,
@@ -27,8 +27,11 @@ from qdialect.bench.network import (
     QuantizedTensor,
     Sum,
     Weights,
+    convolve,
+    dequantize,
+    multiply,
+    result,
 )
-from qdialect.quant_math import QuantParams
 
 Array = NDArray[Any]
 Padding = tuple[int, int, int, int]

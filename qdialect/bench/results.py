@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from qdialect.bench.core_share import CoreShare
 from qdialect.bench.footprint import Footprint
-from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
+from qdialect.support.diagnostics import InputError
 
 VERSION = 1
 """Of the JSON form."""

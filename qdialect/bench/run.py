@@ -1,28 +1,80 @@
-"""A whole run: workloads on engines and thread counts, and what else a report tells."""
+"""A whole run: workloads on engines and thread counts, the machine, and what else a report tells."""
 
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from qdialect.bench import machine
 from qdialect.bench.campaign import Campaign, Plan, Progress, cores_for
-from qdialect.bench.cases import Case, Source
+from qdialect.bench.cases import Case, EngineError, Source
 from qdialect.bench.core_share import CoreShare, core_share
 from qdialect.bench.engines import ENGINES, OURS, missing_package
-from qdialect.bench.engines.base import EngineError
 from qdialect.bench.footprint import Footprint, footprint
 from qdialect.bench.goals import COMPILED
 from qdialect.bench.levels import HOST, reason_to_leave_out
 from qdialect.bench.results import LEVEL, Measurement, Results
-from qdialect.diagnostics import InputError, QDialectError
-from qdialect.late_dataclass import dataclass
-from qdialect.runtime.peak import loop_title
-from qdialect.target import resolve
+from qdialect.bench.throughput import loop_title
+from qdialect.support.diagnostics import InputError, QDialectError
+from qdialect.targets import resolve
+
+# What this machine is.
+
+
+def describe_machine() -> dict[str, str]:
+    """CPU, caches, cores, kernel, Python and date."""
+    return {
+        "cpu": _cpu(),
+        "cores": str(os.cpu_count()),
+        **_caches(Path("/sys/devices/system/cpu/cpu0/cache")),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def _cpu() -> str:
+    fields = _fields(Path("/proc/cpuinfo"))
+    parts = [fields.get("model name", platform.machine())]
+    parts += [f"{key} {fields[key]}" for key in ("cpu family", "model", "stepping") if key in fields]
+    return ", ".join(parts)
+
+
+def _memory() -> str:
+    return _fields(Path("/proc/meminfo")).get("MemTotal", "unknown")
+
+
+def _fields(path: Path) -> dict[str, str]:
+    """The first value of each key of lines like ``key : value``."""
+    found: dict[str, str] = {}
+    try:
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(":")
+            found.setdefault(key.strip(), value.strip())
+    except OSError:
+        return {}
+    return found
+
+
+def _caches(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            found[f"L{level} cache"] = size
+    return found
+
+
+# A whole run: workloads on engines and thread counts, and what else a report tells.
 
 # What has layers enough to be divided among threads, and a footprint worth telling.
 _NETWORKS = ("network", "transformer", "model")
@@ -123,7 +175,7 @@ class Run:
             limits = campaigns[0].bandwidths()
             measurements = [m for source in selection.sources for m in self._measure(source, campaigns)]
         return Results(
-            machine=machine.describe(),
+            machine=describe_machine(),
             versions=versions,
             absent=selection.absent,
             settings=self.settings.texts(),

@@ -1,13 +1,163 @@
-"""Everything that can be measured."""
+"""Everything that can be measured: drawn workloads, real networks, and the smallest call."""
 
 from __future__ import annotations
 
-from qdialect.bench.cases import Source
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import tflite
+
+from qdialect.bench import models
+from qdialect.bench.cases import Array, Case, Form, Source, save
 from qdialect.bench.drawn import layer_sources, network_sources
 from qdialect.bench.float_functions import function_sources
-from qdialect.bench.model_networks import model_sources
-from qdialect.bench.smallest_call import call_sources
+from qdialect.bench.onnx_writer import GraphWriter
+from qdialect.bench.throughput import multiply_accumulates
 from qdialect.bench.transformers import transformer_sources
+from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.frontends.model_files import open_shapes, read_model
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.ir._mlir import ir
+from qdialect.reference import interpreter
+from qdialect.support.options import ImportOptions
+
+# Workloads made of real networks; one that is not here is named and left out.
+
+_TFLITE = (*models.MODELS, "derived_selfie_segmenter_a8w8")
+_ONNX = (
+    "mobilenet_v2_torch_qat_qdq",
+    "ort_qdq_with_multi_consumer_dq_nodes",
+    "ort_conv_follow_convtrans_s8",
+    "tract_qsigmoid_1",
+    "tract_qtdnn_qlinearconv",
+)
+# Recorded outputs, the best first: of TFLite's reference kernels, of ONNX Runtime's optimized graph.
+_RECORDED = ("ref_", "opt_", "out_")
+
+
+def model_sources() -> tuple[list[Source], dict[str, str]]:
+    """The networks that are here, and for those that are not the reason."""
+    found: list[Source] = []
+    absent: dict[str, str] = {}
+    files = [(name, f"{name}.tflite") for name in _TFLITE] + [(name, f"onnx/{name}.onnx") for name in _ONNX]
+    for name, file in files:
+        path = models.find(file)
+        if path is None:
+            absent[name] = f"'{file}' is in no folder of models"
+        else:
+            found.append(Source(name, "model", partial(_prepare, name, path)))
+    return found, absent
+
+
+def _prepare(name: str, path: Path, folder: Path) -> Case:
+    recorded = _recorded(name, path)
+    inputs = recorded[0] if recorded else []
+    batch = inputs[0].shape[0] if inputs and inputs[0].ndim else 1
+    is_open = any(isinstance(shape[0], str) for shape in open_shapes(path, ImportOptions()).values() if shape)
+    module = read_model(path, ImportOptions(batch) if is_open else None)
+    if recorded is None:
+        inputs = _random_inputs(module)
+    outputs = recorded[1] if recorded else interpreter.run(module, inputs)
+    form = Form(str(path), save(folder / f"{name}.npz", inputs, outputs))
+    macs = multiply_accumulates(module)
+    # What is read and written once at least; the weights are the constants.
+    weights = _constant_bytes(module)
+    moved = sum(array.nbytes for array in (*inputs, *outputs)) + weights
+    return Case(
+        name, "model", f"{path.suffix.removeprefix('.')} network", macs, moved, weights, {path.suffix[1:]: form}
+    )
+
+
+def _recorded(name: str, path: Path) -> tuple[list[Array], list[Array]] | None:
+    """Recorded inputs and outputs of a network, where both are here."""
+    recording = models.find_reference(f"{path.parent.name}/{name}") or models.find_reference(name)
+    if recording is None:
+        return None
+    with np.load(recording, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    outputs = next(filter(None, (_numbered(arrays, prefix) for prefix in _RECORDED)), None)
+    return (_numbered(arrays, "in_"), outputs) if outputs else None
+
+
+def _numbered(arrays: dict[str, Array], prefix: str) -> list[Array]:
+    count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)
+    return [arrays[f"{prefix}{index}"] for index in range(count)]
+
+
+def _random_inputs(module: ir.Module) -> list[Array]:
+    random = np.random.default_rng(0)
+    types: Sequence[ir.Type] = [argument.type for argument in _main(module).arguments]
+    shapes = [(shape_of(type_), dtype_of(type_)) for type_ in types]
+    return [
+        random.standard_normal(shape).astype(dtype)
+        if dtype.kind == "f"
+        else random.integers(np.iinfo(dtype.name).min, np.iinfo(dtype.name).max, shape, dtype.name, endpoint=True)
+        for shape, dtype in shapes
+    ]
+
+
+def _constant_bytes(module: ir.Module) -> int:
+    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in CONSTANT_OPS]
+    return sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
+
+
+def _main(module: ir.Module) -> ir.Block:
+    return module.body.operations[0].operation.regions[0].blocks[0]
+
+
+# The smallest model there is for each engine: what a call costs by itself.
+
+SMALLEST_CALL = "call"
+
+_QNN = """
+func.func @main(%x: tensor<1xui8>) -> tensor<1xui8> {
+  %0 = "qnn.relu"(%x) {
+    input_scale = 1.0 : f64, input_zero_point = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 0 : i64,
+    entries = "half_away_divide", nan = "max"
+  } : (tensor<1xui8>) -> tensor<1xui8>
+  return %0 : tensor<1xui8>
+}
+"""
+
+
+def call_sources() -> list[Source]:
+    """One element through one operator."""
+    return [Source(SMALLEST_CALL, "call", _prepare_call)]
+
+
+def _prepare_call(folder: Path) -> Case:
+    files = {
+        "call_qnn": ("mlir", _QNN.encode()),
+        "call_onnx": ("onnx", _smallest_onnx()),
+        "call_tflite": ("tflite", _smallest_tflite()),
+    }
+    forms: dict[str, Form] = {}
+    for form, (suffix, content) in files.items():
+        path = folder / f"{form}.{suffix}"
+        path.write_bytes(content)
+        value = np.array([7], np.int8 if suffix == "tflite" else np.uint8)
+        forms[form] = Form(str(path), save(folder / f"{form}.npz", [value], [value]))
+    return Case(SMALLEST_CALL, "call", "one element through one operator", 0, 0, 0, forms)
+
+
+def _smallest_onnx() -> bytes:
+    writer = GraphWriter()
+    copy = writer.node("Identity", ["x"])
+    return writer.finish(("x", [1]), (writer.node("Max", [copy, copy]), [1]))
+
+
+def _smallest_tflite() -> bytes:
+    writer = ModelWriter("one element")
+    same = Quantization((1.0,), (0,))
+    source, result = (writer.tensor(name, (1,), np.int8, same) for name in ("x", "y"))
+    writer.operator(tflite.BuiltinOperator.RELU, [source], result)
+    return writer.finish([source], [result])
+
+
+# Everything that can be measured.
 
 
 def all_sources() -> tuple[list[Source], dict[str, str]]:

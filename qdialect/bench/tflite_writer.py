@@ -10,6 +10,7 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import QuantParams
 from qdialect.bench.network import (
     LEAKY_SLOPE,
     Activation,
@@ -24,8 +25,7 @@ from qdialect.bench.network import (
     QuantizedTensor,
     Sum,
 )
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
-from qdialect.quant_math import QuantParams
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 Array = NDArray[Any]
 Options = Callable[[Builder], int]

@@ -6,17 +6,16 @@ So a quantized network needs neither calibration data nor another program for it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic import QuantParams, transcendental
+from qdialect.arithmetic.transcendental import NumpyMachine
 from qdialect.bench.onnx_writer import GraphWriter, Port
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math import QuantParams, transcendental
-from qdialect.quant_math.transcendental import NumpyMachine
 
 Array = NDArray[Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from qdialect.bench.cases import Case, Form, Source, save
 from qdialect.bench.traced_graph import Float, Quantized, T, TracedGraph, Weights, arrays, quantized_weights
-from qdialect.late_dataclass import dataclass
 
 KIND = "transformer"
 

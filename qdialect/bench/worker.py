@@ -1,30 +1,138 @@
-"""The process of one engine: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``.
-
-Reads one JSON object a line on stdin and answers each with one on stdout; what an engine prints goes to stderr.
-Requests: ``{"do": "load", "case": ...}`` tells what became of each variant, ``{"do": "measure", "variant": ...,
-"seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's rate, ``{"do": "bandwidth"}`` the rates
-of reading memory; ``{"do": "drop"}`` forgets the case.
-"""
+"""The process of one engine, which measures: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
+import statistics
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any, TextIO
 
-from qdialect.bench.agreement import agreement
+import numpy as np
+from numpy.typing import NDArray
+
 from qdialect.bench.bandwidth import LEVELS, read_rate
-from qdialect.bench.cases import Case
+from qdialect.bench.cases import Case, Engine, Session
 from qdialect.bench.engines import load_engine
-from qdialect.bench.engines.base import Engine, Session
 from qdialect.bench.levels import target_name
-from qdialect.bench.timing import measure
-from qdialect.runtime.peak import dot_product_rate
-from qdialect.target import resolve
+from qdialect.bench.throughput import dot_product_rate
+from qdialect.targets import resolve
+
+# How far an engine's outputs are from the right ones.
+
+Array = NDArray[Any]
+
+# A tie in a convolution's result becomes a difference of up to three where the activation after it has a finer scale.
+_TIES = 1e-4
+_LARGEST = 3
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of integers the differences are differences of quantized values, of floats those of the numbers."""
+
+    elements: int
+    different: int
+    largest: float
+    """The largest difference; infinite where shapes or number of outputs differ."""
+
+    @property
+    def share(self) -> float:
+        """Share of elements that differ."""
+        return self.different / max(self.elements, 1)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the outputs are the right ones, a few rounded ties aside."""
+        return self.different == 0 or (self.share < _TIES and self.largest <= _LARGEST)
+
+
+def agreement(wanted: Sequence[Array], found: Sequence[Array], tolerance: float = 0.0) -> Agreement:
+    """Compare lists of outputs; a difference within `tolerance` of the right number, or of 1, does not count."""
+    elements = sum(array.size for array in wanted)
+    shapes = [array.shape for array in wanted]
+    if [array.shape for array in found] != shapes:
+        return Agreement(elements, elements, float("inf"))
+    different, largest = 0, 0.0
+    for right, array in zip(wanted, found, strict=True):
+        with np.errstate(invalid="ignore"):
+            gaps = np.abs(right.astype(np.float64) - array.astype(np.float64))
+            allowed = tolerance * np.maximum(np.abs(right), 1) if tolerance else 0
+        # Equal infinities have no difference.
+        gaps[(right == array) | (gaps <= allowed)] = 0
+        different += int(np.count_nonzero(gaps))
+        largest = max(largest, float(np.max(gaps, initial=0)))
+    return Agreement(elements, different, largest)
+
+
+# Times of one call, again and again.
+
+# A sample holds so many calls that reading the clock does not count.
+_SAMPLE_SECONDS = 20e-6
+_LARGEST_BATCH = 1000
+_MIN_SAMPLES = 3
+_WARM_UP_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Times:
+    """What a round of timed calls found, in seconds a call."""
+
+    median: float
+    minimum: float
+    upper: float
+    """Of ten samples, nine are not above."""
+    calls: int
+
+
+def measure(call: Callable[[], None], seconds: float) -> Times:
+    """Call for about so many `seconds`, after a warm-up; what takes longer than that is called once."""
+    first = _sample(call, 1)
+    if first > seconds:
+        return summary([first], 1)
+    batch = _warm_up(call, seconds * _WARM_UP_SHARE)
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(samples) < _MIN_SAMPLES or time.perf_counter() < end:
+        samples.append(_sample(call, batch))
+    return summary(samples, batch)
+
+
+def summary(samples: Sequence[float], batch: int) -> Times:
+    """Of samples, each the mean over `batch` calls."""
+    ordered = sorted(samples)
+    upper = ordered[min(int(0.9 * len(ordered)), len(ordered) - 1)]
+    return Times(statistics.median(ordered), ordered[0], upper, len(ordered) * batch)
+
+
+def _warm_up(call: Callable[[], None], seconds: float) -> int:
+    """Calls in a sample."""
+    end = time.perf_counter() + seconds
+    minimum = _sample(call, 1)
+    while time.perf_counter() < end:
+        minimum = min(minimum, _sample(call, 1))
+    return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(minimum, 1e-9))))
+
+
+def _sample(call: Callable[[], None], batch: int) -> float:
+    start = time.perf_counter()
+    for _ in repeat(None, batch):
+        call()
+    return (time.perf_counter() - start) / batch
+
+
+# The process of one engine: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``.
+#
+# Reads one JSON object a line on stdin and answers each with one on stdout; what an engine prints goes to stderr.
+# Requests: ``{"do": "load", "case": ...}`` tells what became of each variant, ``{"do": "measure", "variant": ...,
+# "seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's rate, ``{"do": "bandwidth"}`` the
+# rates
+# of reading memory; ``{"do": "drop"}`` forgets the case.
 
 LIMITS = "limits"
 """Stands for an engine where only the machine is measured."""

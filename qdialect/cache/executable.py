@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import addressof
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from qdialect.aot import record
-from qdialect.cache import loading
-from qdialect.cache.entry import Sections
-from qdialect.late_imports import LATE_IMPORTS
-from qdialect.runtime import memory, workspace_pool
-from qdialect.runtime.bound_call import BoundCall, packed_call
-from qdialect.runtime.native import NativeExecutable, NetworkCode, allocated, compiled_region
-from qdialect.runtime.team_limit import TEAM_LIMIT
+from qdialect.cache.store import Sections, Store
+from qdialect.runtime import memory, openmp
+from qdialect.runtime.library import SharedObject
+from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
+from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.support.diagnostics import LoadError
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.threads import SYMBOLS
 
 RECORD, CONSTANTS, MODULE = "record", "constants", "module"
 """Sections beside the code: the description, the constants, and the module at phase `vector` without them."""
@@ -33,7 +38,7 @@ class CachedExecutable(NativeExecutable):
         Raises `UnloadableError` where the system does not load it, `LoadError` for a description that this version does
         not read, and `CompileError` where there is no memory or no OpenMP runtime.
         """
-        limit = workspace_pool.checked(workspaces)
+        limit = memory.checked(workspaces)
         network = record.read(bytes(sections[RECORD]))
         version = network.versions[0]
         self.key = key
@@ -48,12 +53,12 @@ class CachedExecutable(NativeExecutable):
         self._constants = allocated("constants", version.constants_bytes)
         self._constants[: version.constants_bytes] = np.frombuffer(sections[CONSTANTS], np.uint8)
         is_divided = DIVIDED in sections
-        address, code = loading.code_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
+        address, code = code_of_entry(path, sections, threads=network.threads, is_divided=is_divided)
         self._prepare(_Code(address, code, self._constants, version.workspace_bytes, is_divided), limit)
 
     def library(self, name: str) -> bytes:
         with LATE_IMPORTS:
-            from qdialect.runtime.saving import library
+            from qdialect.runtime.compiler import library
 
         return library([(self._module, self._constants[: self.constants_bytes])], name)
 
@@ -75,3 +80,78 @@ class _Code(NetworkCode):
         blocks = self._constants, workspace
         values = [*starts, *(block.ctypes.data for block in blocks), *self._limits]
         return packed_call(self._address, values, (self._code, *blocks, *keep))
+
+
+# Machine code of an entry in this process.
+#
+# A shared library is loaded by the system, which needs no package and lets debuggers and profilers read its symbols.
+# Where no linker made one, LLVM's linker for running processes loads the objects; the package llvmlite has it.
+
+LIBRARY, OBJECT = "library", "object."
+"""Sections: a shared library, or objects by their numbers."""
+
+_ENTRY, _TABLE = "_mlir_main", "qdialect_openmp"
+
+
+class UnloadableError(Exception):
+    """The system cannot load the code."""
+
+
+def can_load_objects() -> bool:
+    """Whether objects can be loaded that nobody has linked."""
+    return find_spec("llvmlite") is not None
+
+
+def code_of_entry(path: Path, sections: Sections, *, threads: int, is_divided: bool) -> tuple[int, object]:
+    """Load the code of the entry at `path`; where its function is that takes pointers to the arguments of `main`.
+
+    It stays loaded as long as the object that comes with the address.
+
+    Raises `CompileError` where it needs an OpenMP runtime and there is none, and `UnloadableError`
+    where it cannot be loaded.
+    """
+    runtime = openmp.addresses() if threads > 1 else {}
+    names = [_ENTRY, *([_TABLE] if is_divided else [])]
+    try:
+        found, code = _of_library(path, names) if LIBRARY in sections else (_of_objects(sections, names), None)
+    except (OSError, AttributeError, RuntimeError, ImportError) as error:
+        raise UnloadableError(str(error)) from error
+    if is_divided:
+        table = (ctypes.c_void_p * len(SYMBOLS)).from_address(found[_TABLE])
+        table[:] = [runtime[symbol] for symbol in SYMBOLS]
+    return found[_ENTRY], code
+
+
+def _of_library(path: Path, names: Sequence[str]) -> tuple[Mapping[str, int], SharedObject]:
+    library = SharedObject(os.path.abspath(path))
+    return {name: library.address(name) for name in names}, library
+
+
+def _of_objects(sections: Sections, names: Sequence[str]) -> Mapping[str, int]:
+    objects = [bytes(content) for name, content in sections.items() if name.startswith(OBJECT)]
+    return _loader()(objects, names)
+
+
+@cache
+def _loader() -> Callable[[Sequence[bytes], Sequence[str]], Mapping[str, int]]:
+    with LATE_IMPORTS:
+        from qdialect.cache.llvm_loader import load_objects
+
+    return load_objects
+
+
+# An executable from an entry, where the entry is as it was written.
+
+
+def load_network(store: Store, key: str, workspaces: int | None = None) -> CachedExecutable | None:
+    """The network `key`, with so many workspaces; None where it is not there or cannot be loaded.
+
+    Raises `CompileError` where there is no memory for it, or no OpenMP runtime.
+    """
+    sections = store.get(key)
+    if sections is None:
+        return None
+    try:
+        return CachedExecutable(key, store.path / key, sections, workspaces)
+    except (UnloadableError, LoadError, KeyError):
+        return None

@@ -11,15 +11,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from qdialect import log
-from qdialect.cache import folder
-from qdialect.late_imports import IMPORTED
-from qdialect.registry import foreign_modules
-from qdialect.target.matrix_tile_permission import may_use_tiles
+from qdialect.cache import store
+from qdialect.support import log
+from qdialect.support.late_imports import IMPORTED
+from qdialect.support.registry import foreign_modules
+from qdialect.targets.cpus import may_use_tiles
 
 _CODE = ("torch_mlir", "numpy")
 """Packages that every result depends on."""
@@ -34,7 +34,7 @@ _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags")
 _CPU_INFO = Path("/proc/cpuinfo")
 _TILES = " amx_tile"
 _OWN_SETTING = "QDIALECT_"
-_NOT_IN_CODE = (folder.VARIABLE, folder.SIZE_VARIABLE, log.VARIABLE)
+_NOT_IN_CODE = (store.VARIABLE, store.SIZE_VARIABLE, log.VARIABLE)
 _FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
 
 
@@ -135,3 +135,22 @@ def _settings() -> list[str]:
     """Environment variables that could change a result."""
     own = [name for name in os.environ if name.startswith(_OWN_SETTING) and name not in _NOT_IN_CODE]
     return [f"{name}={os.environ[name]}" for name in (*sorted(own), *_FOREIGN_SETTINGS) if name in os.environ]
+
+
+# The names of entries: a digest of all that the content depends on.
+
+
+def key(kind: str, *parts: bytes | str) -> str:
+    """The name of an entry of a `kind` that depends on `parts`."""
+    found = sha256(kind.encode())
+    for part in parts:
+        data = part.encode(errors="surrogateescape") if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def digest_of_file(path: Path) -> bytes:
+    """The SHA-256 of a file's content; raises `OSError` where it cannot be read."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").digest()

@@ -8,24 +8,27 @@ arithmetic have the same kernel, whatever its weights are: these are arguments.
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from qdialect._mlir import ir, walk
-from qdialect.aot.object_file import object_file
-from qdialect.cache import openmp_calls
-from qdialect.cache.keys import key
+from qdialect.aot.linking import c_compiler, run_linker
+from qdialect.aot.object_file import WRAPPER, object_file
+from qdialect.cache.fingerprint import key
 from qdialect.cache.store import Store
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.lowered import TARGET
+from qdialect.ir._mlir import ir, walk
+from qdialect.lowering.ir.functions import REFERENCES, symbols
+from qdialect.lowering.ir.lowered import TARGET
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.threads import SYMBOLS
 
 ENTRY = "main"
 
 _KIND, _GROUP_KIND = "kernel", "group of kernels"
 _OBJECT, _GROUP = "object", "group"
 _FUNCTION, _GLOBAL = "func.func", "memref.global"
-_LLVM_FUNCTION, _LLVM_GLOBAL = "llvm.func", "llvm.mlir.global"
-# Attributes of the LLVM dialect that name another function or constant of the module.
-_REFERENCES = ("callee", "global_name")
+_LLVM_FUNCTION = "llvm.func"
 _SYMBOL = re.compile(r"@([A-Za-z_][\w$.]*)")
 _QUOTED_SYMBOL = '@"'
 
@@ -58,12 +61,12 @@ def kernels_of(module: ir.Module, *parts: bytes | str) -> list[Kernel]:
     """The kernels of a module at phase `vector` that can be compiled alone; `parts` are what else code depends on."""
     texts = {name: op.get_asm(enable_debug_info=False, assume_verified=True) for name, op in _bodies(module)}
     references = {name: set(_SYMBOL.findall(text)) & texts.keys() - {name} for name, text in texts.items()}
-    functions = {name for name, op in _named(module) if op.name == _FUNCTION}
+    functions = {name for name, op in symbols(module) if op.name == _FUNCTION}
     readers: dict[str, set[str]] = {}
     for name, found in references.items():
         for reference in found:
             readers.setdefault(reference, set()).add(name)
-    declared = {name for name, _ in _named(module)} - texts.keys()
+    declared = {name for name, _ in symbols(module)} - texts.keys()
     kernels: list[Kernel] = []
     for name in functions & texts.keys() - {ENTRY}:
         constants = sorted(references[name])
@@ -89,7 +92,7 @@ def drop_bodies(module: ir.Module, kernels: Sequence[Kernel]) -> None:
     """Leave of `kernels`, in a module at phase `vector`, their declarations alone."""
     names = {kernel.name for kernel in kernels}
     constants = {name for kernel in kernels for name in kernel.constants}
-    for name, op in list(_named(module)):
+    for name, op in list(symbols(module)):
         if name in names:
             with ir.InsertionPoint(op), op.location:
                 kept = {key: op.attributes[key] for key in ("sym_name", "function_type", "sym_visibility")}
@@ -113,14 +116,14 @@ def compiled_apart(module: ir.Module, kernels: Sequence[Kernel], known: KnownKer
         for kernel in fresh if is_kept else ():
             store.put(kernel.key, {_GROUP: group.encode()})
     _rename(module, {kernel.name: kernel.symbol for kernel in kernels})
-    openmp_calls.add(module)
-    rest = object_file(module, ENTRY, shown=openmp_calls.SHOWN_ENTRY)
+    add(module)
+    rest = object_file(module, ENTRY, shown=SHOWN_ENTRY)
     return [rest, *objects.values()]
 
 
 def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
     """A module with kernels of one at phase `llvm`, under their symbols; that one keeps the declarations."""
-    ops = dict(_named(module))
+    ops = dict(symbols(module))
     with module.context, ir.Location.unknown():
         apart = ir.Module.create()
         # How it is compiled depends on its target.
@@ -137,7 +140,7 @@ def _taken_out(module: ir.Module, kernels: Sequence[Kernel]) -> ir.Module:
 def _take(kernel: Kernel, ops: Mapping[str, ir.Operation], names: Mapping[str, str], apart: ir.Module) -> None:
     """Move a kernel and its constants to the module `apart`; its declaration stays."""
     function = ops[kernel.name]
-    there = {name for name, _ in _named(apart)}
+    there = {name for name, _ in symbols(apart)}
     with ir.InsertionPoint(function):
         kept = {key: function.attributes[key] for key in ("sym_name", "function_type")}
         ir.Operation.create(_LLVM_FUNCTION, attributes={**kept, "linkage": _linkage("external")}, regions=1)
@@ -163,12 +166,12 @@ def _linkage(kind: str) -> ir.Attribute:
 
 def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
     """Give functions and constants of a module of the LLVM dialect, and all that names them, new names."""
-    for name, op in list(_named(module)):
+    for name, op in list(symbols(module)):
         with module.context:
             op.attributes["sym_name"] = ir.StringAttr.get(names.get(name, name))
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        for attribute in _REFERENCES:
+        for attribute in REFERENCES:
             if attribute in op.attributes:
                 name = ir.FlatSymbolRefAttr(op.attributes[attribute]).value
                 op.attributes[attribute] = ir.FlatSymbolRefAttr.get(names.get(name, name), module.context)
@@ -182,21 +185,108 @@ def _references(function: ir.Operation) -> list[str]:
     found: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in _REFERENCES if one in op.attributes)
+        found.extend(ir.FlatSymbolRefAttr(op.attributes[one]).value for one in REFERENCES if one in op.attributes)
         return ir.WalkResult.ADVANCE
 
     walk(function, visit)
     return found
 
 
-def _named(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
-    """The functions and constants of a module, each with its name."""
-    for op in [op.operation for op in module.body.operations]:
-        yield ir.StringAttr(op.attributes["sym_name"]).value, op
-
-
 def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
     """Those that are not just declared."""
-    for name, op in _named(module):
+    for name, op in symbols(module):
         if op.name == _GLOBAL or len(op.regions[0].blocks):
             yield name, op
+
+
+# The functions of the OpenMP runtime that compiled code calls, as calls by a table of addresses.
+#
+# Which runtime a process uses is known when a network is loaded: it may be one that PyTorch brought, or the one that
+# an
+# environment variable names. So the code depends on none: whoever loads it writes the addresses into the table.
+
+TABLE = "qdialect_openmp"
+"""The symbol of the table, an array of pointers in the order of `SYMBOLS`; only code that calls the runtime has it."""
+
+SHOWN_ENTRY = f"{WRAPPER}main"
+"""The function of a network's code that is called, with an array of pointers to the arguments of `main`."""
+
+# Parameters and the result of each function.
+_TYPES = {
+    "GOMP_parallel": ("!llvm.ptr, !llvm.ptr, i32, i32", ""),
+    "omp_get_num_threads": ("", "i32"),
+    "omp_get_thread_num": ("", "i32"),
+}
+
+
+def add(module: ir.Module) -> None:
+    """Define what a module of the LLVM dialect declares of the runtime; one that declares nothing stays as it is."""
+    declared = {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+    called = [symbol for symbol in SYMBOLS if symbol in declared]
+    if not called:
+        return
+    with module.context, ir.Location.unknown():
+        source = ir.Module.parse("\n".join([_table(), *map(_call, called)]))
+        with ir.InsertionPoint(module.body):
+            for op in list(source.body.operations):
+                op.operation.clone()
+    for symbol in called:
+        declared[symbol].erase()
+    _rename_calls(module, called)
+
+
+def _rename_calls(module: ir.Module, called: list[str]) -> None:
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if "callee" in op.attributes and ir.FlatSymbolRefAttr(op.attributes["callee"]).value in called:
+            symbol = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            op.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{TABLE}.{symbol}", module.context)
+        return ir.WalkResult.ADVANCE
+
+    walk(module.operation, visit)
+
+
+def _table() -> str:
+    type_ = f"!llvm.array<{len(SYMBOLS)} x ptr>"
+    return (
+        f"llvm.mlir.global external @{TABLE}() : {type_} {{ %0 = llvm.mlir.zero : {type_} llvm.return %0 : {type_} }}"
+    )
+
+
+def _call(symbol: str) -> str:
+    parameters, result = _TYPES[symbol]
+    types = parameters.split(", ") if parameters else []
+    typed = ", ".join(f"%a{i}: {type_}" for i, type_ in enumerate(types))
+    arguments = ", ".join(f"%a{i}" for i in range(len(types)))
+    returned = "%r = " if result else ""
+    return f"""
+llvm.func internal @{TABLE}.{symbol}({typed}){f" -> {result}" if result else ""} {{
+  %table = llvm.mlir.addressof @{TABLE} : !llvm.ptr
+  %slot = llvm.getelementptr %table[{SYMBOLS.index(symbol)}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  {returned}llvm.call %function({arguments}) : !llvm.ptr, ({parameters}) -> {result or "()"}
+  llvm.return {f"%r : {result}" if result else ""}
+}}"""
+
+
+# Object files as one shared library, where the machine has a linker.
+
+_OPTIONS = (
+    *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", "-Wl,--build-id=none", "-Wl,--gc-sections"),
+    *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed", "-o", "network.so"),
+)
+
+
+def linked(objects: Sequence[bytes]) -> bytes | None:
+    """The shared library of a network's objects, the same for the same ones; None where no C compiler links it."""
+    try:
+        command = c_compiler()
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            files = [f"{number}.o" for number in range(len(objects))]
+            for file, content in zip(files, objects, strict=True):
+                (folder / file).write_bytes(content)
+            (folder / "symbols.map").write_text(f"{{ global: {SHOWN_ENTRY}; {TABLE}; local: *; }};\n")
+            run_linker([*command, *_OPTIONS, *files, "-lm"], folder)
+            return (folder / "network.so").read_bytes()
+    except (CompileError, OSError):
+        return None

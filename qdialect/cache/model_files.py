@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdialect.cache.entry import Sections
-from qdialect.cache.executable import CachedExecutable
-from qdialect.cache.fingerprint import fingerprint
-from qdialect.cache.keys import digest_of_file, key
-from qdialect.cache.loaded_entry import load_network
-from qdialect.cache.store import Store
-from qdialect.files import ReadFile, is_regular
-from qdialect.late_dataclass import dataclass
-from qdialect.limits import memory_limit
-from qdialect.options import CompileOptions
+from qdialect.cache.executable import CachedExecutable, load_network
+from qdialect.cache.fingerprint import digest_of_file, fingerprint, key
+from qdialect.cache.store import Sections, Store
+from qdialect.support.files import ReadFile, is_regular
+from qdialect.support.limits import memory_limit
+from qdialect.support.options import CompileOptions
 
 _KIND, _WITH_FILES = "model", "model with files"
 _SECTION = "answer"

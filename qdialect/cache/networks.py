@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from qdialect._mlir import ir
 from qdialect.aot import record
 from qdialect.aot.network import Network, Version
-from qdialect.cache import executable, loading
-from qdialect.cache.fingerprint import fingerprint
-from qdialect.cache.keys import key
-from qdialect.cache.loaded_entry import load_network
+from qdialect.cache import executable
+from qdialect.cache.executable import load_network
+from qdialect.cache.fingerprint import fingerprint, key
 from qdialect.cache.store import Store
-from qdialect.context import copy
-from qdialect.late_imports import LATE_IMPORTS
-from qdialect.lowering.code_attributes import keep_to_target
-from qdialect.lowering.lowered import Lowered, phase_of
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.to_gomp import is_divided
-from qdialect.runtime import saving, workspace_pool
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import copy
+from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
+from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.runtime import compiler, memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.compiler import compile_module, prepared
-from qdialect.target import Target
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.targets import Target
 
 _KIND = "network"
 
@@ -42,7 +40,7 @@ def compile_kept(
     mark = fingerprint() if store is not None else None
     if store is None or mark is None or phase_of(module).number > Phase.VECTOR.number:
         return compile_module(module, target=target, threads=threads, workspaces=workspaces, is_verified=is_verified)
-    workspace_pool.checked(workspaces)
+    memory.checked(workspaces)
     chosen, wanted = prepared(module, target, threads, is_verified)
     # Its bytecode depends on where things lie in memory, its text does not.
     text = module.operation.get_asm(enable_debug_info=True, assume_verified=True)
@@ -59,7 +57,7 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
     """Compile the network and put it into the store; whether it is there."""
     with LATE_IMPORTS:
         from qdialect.cache import kernels
-        from qdialect.cache.linking import linked
+        from qdialect.cache.kernels import linked
 
     vector = lower(module, target, Phase.VECTOR, threads=threads)
     if vector.externals:
@@ -73,12 +71,14 @@ def _make(store: Store, name: str, module: ir.Module, target: Target, threads: i
     divided = {executable.DIVIDED: b""} if is_divided(last.module) else {}
     objects = kernels.compiled_apart(last.module, found, known, store)
     library = linked(objects)
-    if library is None and not loading.can_load_objects():
+    if library is None and not executable.can_load_objects():
         return False
-    code = {loading.LIBRARY: library} if library else {f"{loading.OBJECT}{i}": one for i, one in enumerate(objects)}
+    code = (
+        {executable.LIBRARY: library} if library else {f"{executable.OBJECT}{i}": one for i, one in enumerate(objects)}
+    )
     constants = vector.constants.tobytes()
     about = {executable.RECORD: record.written(_described(vector, target)), executable.CONSTANTS: constants}
-    return store.put(name, {**code, **about, **divided, executable.MODULE: saving.kept(vector.module)})
+    return store.put(name, {**code, **about, **divided, executable.MODULE: compiler.kept_for_saving(vector.module)})
 
 
 def _described(vector: Lowered, target: Target) -> Network:

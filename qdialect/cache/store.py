@@ -6,27 +6,29 @@ the folder refuses, because it is full or read-only, is not an error: then nothi
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import stat
+import struct
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from qdialect import log
-from qdialect.cache import entry, folder
-from qdialect.cache.entry import Sections
-from qdialect.cache.folder import UntrustedError
-from qdialect.diagnostics import QDialectError
-from qdialect.files import write_draft
-from qdialect.late_dataclass import dataclass
+from qdialect.support import log
+from qdialect.support.diagnostics import InputError, QDialectError
+from qdialect.support.files import write_draft
 
 MAX_ENTRIES = 20_000
 """Files that are kept at most, however small they are."""
 
 _DRAFT = "."
-_OFF = "the cache of compiled networks is not used"
+_NOT_USED = "the cache of compiled networks is not used"
 _DRAFT_SECONDS = 3600
 _BLOCK = 4096
 # A new entry is followed by others: not each one is to make the folder be read again.
@@ -64,11 +66,11 @@ class Store:
             content = _read(self.path / key)
         except OSError:
             return None
-        return entry.unpacked(key, content)
+        return unpacked(key, content)
 
     def put(self, key: str, sections: Mapping[str, bytes | memoryview]) -> bool:
         """Write the entry `key`, also in the place of another one; whether it is there now."""
-        content = entry.packed(key, sections)
+        content = packed(key, sections)
         if len(content) > self.limit:
             return False
         try:
@@ -115,21 +117,21 @@ def open_store(*, create: bool = True) -> Store | None:
 
     With `create` the folder is made where it is not there. Raises `InputError` for a size that is no number.
     """
-    limit = folder.size_limit()
-    root = None if folder.is_off() else folder.location()
+    limit = size_limit()
+    root = None if is_off() else location()
     if root is None:
-        reason = f"{folder.VARIABLE} says so" if folder.is_off() else "the user has no home folder"
-        log.once(logging.INFO, f"{_OFF}: {reason}")
+        reason = f"{VARIABLE} says so" if is_off() else "the user has no home folder"
+        log.once(logging.INFO, f"{_NOT_USED}: {reason}")
         return None
     try:
-        return Store(folder.open_entries(root, create=create), limit)
+        return Store(open_entries(root, create=create), limit)
     except FileNotFoundError as error:
         if create:
-            log.once(logging.INFO, f"{_OFF}: '{root}': {error.strerror}")
+            log.once(logging.INFO, f"{_NOT_USED}: '{root}': {error.strerror}")
     except UntrustedError as error:
-        log.once(logging.WARNING, f"{_OFF}: {error}")
+        log.once(logging.WARNING, f"{_NOT_USED}: {error}")
     except (OSError, ValueError) as error:
-        log.once(logging.INFO, f"{_OFF}: '{root}': {getattr(error, 'strerror', None) or error}")
+        log.once(logging.INFO, f"{_NOT_USED}: '{root}': {getattr(error, 'strerror', None) or error}")
     return None
 
 
@@ -139,7 +141,7 @@ def opened(root: Path) -> Store | None:
     Raises `QDialectError` for a folder that another user could have written to, or that cannot be read.
     """
     try:
-        return Store(folder.open_entries(root, create=False), folder.size_limit())
+        return Store(open_entries(root, create=False), size_limit())
     except FileNotFoundError:
         return None
     except (OSError, UntrustedError) as error:
@@ -178,3 +180,134 @@ def _removed(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+# Where the cache is, how large it may grow, and whether the folder is one that nobody else can write.
+
+VARIABLE = "QDIALECT_CACHE"
+"""Environment variable that names the folder, or says ``off``."""
+SIZE_VARIABLE = "QDIALECT_CACHE_SIZE"
+"""Environment variable with the bytes that entries may take, such as ``500M``."""
+
+_OFF = "off"
+_ENTRIES = "entries"
+_DEFAULT_SIZE = 1 << 30
+_SIZE = re.compile(r"(\d+)([KMGT]?)", re.ASCII)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_OTHERS = 0o077
+_OTHERS_WRITE = 0o022
+
+
+class UntrustedError(Exception):
+    """The folder is one that another user could have written to."""
+
+
+def is_off() -> bool:
+    """Whether the environment says that nothing is kept."""
+    return os.environ.get(VARIABLE) == _OFF
+
+
+def location() -> Path | None:
+    """The folder of the cache, which need not be there; None where the user has neither named one nor a home.
+
+    It is that of `VARIABLE`, else ``qdialect`` in the user's cache folder as the XDG Base Directory Specification has
+    it: ``$XDG_CACHE_HOME`` where that is an absolute path, else ``~/.cache``.
+    """
+    if named := os.environ.get(VARIABLE):
+        return Path(os.path.abspath(named))
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.cache")
+    return Path(base, "qdialect") if os.path.isabs(base) else None
+
+
+def size_limit() -> int:
+    """The bytes that entries may take; raises `InputError` where `SIZE_VARIABLE` is no number of bytes."""
+    text = os.environ.get(SIZE_VARIABLE, "")
+    return parsed_size(text, SIZE_VARIABLE) if text else _DEFAULT_SIZE
+
+
+def parsed_size(text: str, subject: str) -> int:
+    """Bytes such as ``500M``; raises `InputError`, which names `subject`, for another text."""
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise InputError(f"{subject} must be a number of bytes such as 2000000, 500M or 2G, but got '{text}'")
+    return int(found[1]) << _UNITS[found[2]]
+
+
+def open_entries(root: Path, *, create: bool) -> Path:
+    """The folder of the entries in `root`, mode 0700; raises `UntrustedError` where others could write there.
+
+    With `create` it is made where it is not there. Raises `OSError` where it cannot be read or made.
+    """
+    entries = root / _ENTRIES
+    if create:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entries.mkdir(mode=0o700, exist_ok=True)
+    _check_root(root)
+    _check_entries(entries)
+    return entries
+
+
+def _check_root(root: Path) -> None:
+    found = root.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UntrustedError(f"'{root}' must belong to the user {os.geteuid()}, but belongs to {found.st_uid}")
+    if found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+        raise UntrustedError(f"'{root}' must not be writable for others, but has mode {found.st_mode & 0o777:o}")
+
+
+def _check_entries(entries: Path) -> None:
+    found = entries.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise UntrustedError(f"'{entries}' must be a folder, and no link to one")
+    if found.st_uid != os.geteuid():
+        raise UntrustedError(f"'{entries}' must belong to the user {os.geteuid()}, but belongs to {found.st_uid}")
+    if found.st_mode & _OTHERS:
+        raise UntrustedError(f"'{entries}' must have mode 700, but has {found.st_mode & 0o777:o}")
+
+
+# The form of an entry: one file that is written as a whole, and read only where all of it is as it was written.
+#
+# Sections come first, each at a multiple of 64 bytes, so that a file whose first section is a shared library is one
+# that
+# loaders take. Their index is JSON. The last bytes say where it is, and have the SHA-256 of the entry's key and of all
+# that is before them: an entry under another name is damaged too.
+
+Sections = Mapping[str, memoryview]
+"""Parts of an entry by name."""
+
+_MAGIC = b"qdialect cache 1"
+_FOOTER = struct.Struct("<QQ32s16s")
+_ALIGNMENT = 64
+
+
+def packed(key: str, sections: Mapping[str, bytes | memoryview]) -> bytes:
+    """The entry `key` as the content of a file."""
+    content, index = bytearray(), dict[str, tuple[int, int]]()
+    for name, data in sections.items():
+        content.extend(bytes(-len(content) % _ALIGNMENT))
+        index[name] = len(content), len(data)
+        content.extend(data)
+    text = json.dumps(index, separators=(",", ":")).encode()
+    start = len(content)
+    content.extend(text)
+    return bytes(content) + _FOOTER.pack(start, len(text), _digest(key, content, start, len(text)), _MAGIC)
+
+
+def unpacked(key: str, content: bytes) -> Sections | None:
+    """The sections of the entry `key`; None for a file that is damaged, truncated, not an entry, or another entry."""
+    if len(content) < _FOOTER.size or not content.endswith(_MAGIC):
+        return None
+    body = memoryview(content)[: -_FOOTER.size]
+    start, size, digest, _ = _FOOTER.unpack_from(content, len(body))
+    if start + size != len(body) or _digest(key, body, start, size) != digest:
+        return None
+    index: Mapping[str, Any] = json.loads(bytes(body[start:]))
+    return {name: body[at : at + length] for name, (at, length) in index.items()}
+
+
+def _digest(key: str, body: bytearray | memoryview, start: int, size: int) -> bytes:
+    found = sha256(struct.pack("<QQ", start, size) + key.encode())
+    found.update(body)
+    return found.digest()

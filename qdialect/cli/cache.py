@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from qdialect.cache import folder
+from qdialect.cache import store as folder
 from qdialect.cache.fingerprint import cpu, own_files, unknown
 from qdialect.cache.store import Store, opened
 from qdialect.cli import terminal
-from qdialect.cli.command_parser import CommandParser
-from qdialect.diagnostics import InputError
+from qdialect.cli.arguments import CommandParser
+from qdialect.support.diagnostics import InputError
 
 PROGRAM = "qdialect-cache"
 _EXAMPLES = f"""\

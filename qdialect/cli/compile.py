@@ -9,33 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.aot.artifact import Artifact, artifact_of
-from qdialect.aot.c_header import c_header
-from qdialect.aot.cpp_header import cpp_header
-from qdialect.aot.cpus import versions_of
-from qdialect.aot.disassembly import disassembly
+from qdialect.aot.cpu_dispatch import versions_of
+from qdialect.aot.headers import c_header, cpp_header
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
-from qdialect.batching.reading import read_batched
-from qdialect.batching.sizes import SIZES, lowered_sizes
+from qdialect.aot.object_file import disassembly
 from qdialect.cache.store import open_store
-from qdialect.cli import terminal, tuning_table
-from qdialect.cli.command_parser import CommandParser
+from qdialect.cli import network_tables, terminal
+from qdialect.cli.arguments import CommandParser, add_features_argument, add_jobs_argument, add_threads_argument
 from qdialect.cli.import_arguments import add_import_arguments, import_options
-from qdialect.cli.jobs_argument import add_jobs_argument
-from qdialect.cli.target_arguments import add_features_argument
-from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.diagnostics import InputError
-from qdialect.files import is_device, is_regular, is_same_file, write_files
-from qdialect.jobs import using
-from qdialect.log import tell_float32
-from qdialect.lowering.lowered import target_name_of
-from qdialect.lowering.pipeline import lower, threads_of
-from qdialect.model_files import FORMATS, is_float32, read_model
-from qdialect.options import DYNAMIC
-from qdialect.target import TARGETS, Target
-from qdialect.tuning.tuner import tuned
+from qdialect.driver.batching.network import SIZES, lowered_sizes, read_batched
+from qdialect.driver.tuning import tuned
+from qdialect.frontends.model_files import FORMATS, is_float32, read_model
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import target_name_of
+from qdialect.lowering.pipeline.phases import lower, threads_of
+from qdialect.support.diagnostics import InputError
+from qdialect.support.files import is_device, is_regular, is_same_file, write_files
+from qdialect.support.log import tell_float32
+from qdialect.support.options import DYNAMIC
+from qdialect.support.threads import using_jobs
+from qdialect.targets import TARGETS, Target
 
 PROGRAM = "qdialect-compile"
 _HEADERS = (".h", ".hpp")
@@ -77,7 +72,7 @@ class Arguments(argparse.Namespace):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     options = _parser().parse_args(arguments, namespace=Arguments())
-    with using(options.jobs):
+    with using_jobs(options.jobs):
         return terminal.run(PROGRAM, lambda: _compile(options))
 
 
@@ -153,7 +148,7 @@ def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
     if len(targets) != 1:
         raise InputError(f"--tune must be given for one CPU, but got {', '.join(target.name for target in targets)}")
     found, report = tuned(module, targets[0], store=open_store(), progress=terminal.progress)
-    terminal.say(tuning_table.text(report))
+    terminal.say(network_tables.tuning_text(report))
     return found
 
 

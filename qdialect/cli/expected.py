@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from qdialect.diagnostics import Diagnostic, Severity
-from qdialect.late_dataclass import dataclass
+from qdialect.support.diagnostics import Diagnostic, Severity
 
 _COMMENT = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *+"

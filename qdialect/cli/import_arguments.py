@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from qdialect.model_files import FORMATS
-from qdialect.options import DYNAMIC, FALLBACKS, ImportOptions
+from qdialect.frontends.model_files import FORMATS
+from qdialect.support.options import DYNAMIC, FALLBACKS, ImportOptions
 
 
 def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bool = False) -> None:

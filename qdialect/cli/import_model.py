@@ -4,19 +4,84 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from qdialect import target
-from qdialect.cli import report_table, terminal
-from qdialect.cli.command_parser import CommandParser
+from qdialect import targets
+from qdialect.cli import network_tables, terminal
+from qdialect.cli.arguments import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
-from qdialect.diagnostics import InputError
-from qdialect.log import tell_float32
-from qdialect.model_files import FORMATS, format_of, is_float32
-from qdialect.options import ImportOptions
-from qdialect.pipeline import PassManager
-from qdialect.report import report
+from qdialect.driver.report import NetworkReport, NodeReport, report
+from qdialect.frontends.model_files import FORMATS, format_of, is_float32
+from qdialect.lowering.pipeline.phases import Lowered
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import InputError
+from qdialect.support.log import tell_float32
+from qdialect.support.options import ImportOptions
+
+# A report of a network as text.
+
+_LONGEST = 72
+_NAMES = {"i8": "8-bit", "i16": "16-bit", "i32": "32-bit", "i64": "64-bit", "f32": "float"}
+
+
+def report_text(report: NetworkReport) -> str:
+    """A row for each node, and what it comes to: kernels against nodes, and which tensors lie between them."""
+    if report.regions:
+        return _of_regions(report)
+    if report.lowered is None:
+        rows = [(_short(entry.node.title), entry.blocked or "supported") for entry in report.nodes]
+        blocked = sum(bool(entry.blocked) for entry in report.nodes)
+        return (
+            f"{terminal.render_table(('node', 'blocked by'), rows)}\n\n{blocked} of {len(rows)} nodes are not supported"
+        )
+    rows = [(_short(entry.node.title), _ops(entry), _calls(entry, report.lowered)) for entry in report.nodes]
+    return "\n".join(
+        [terminal.render_table(("node", "became", "computed by"), rows), "", *_summary(report, report.lowered)]
+    )
+
+
+def _of_regions(report: NetworkReport) -> str:
+    """A row for each node and the regions that run it, then the regions."""
+    homes: dict[str, list[str]] = {}
+    for number, region in enumerate(report.regions):
+        for title in region.nodes:
+            homes.setdefault(title, []).append(f"#{number} {region.runner}")
+    rows = [
+        (_short(entry.node.title), ", ".join(homes.get(entry.node.title, ("no region: known while compiling",))))
+        for entry in report.nodes
+    ]
+    return f"{terminal.render_table(('node', 'in region'), rows)}\n\n{network_tables.region_text(report.regions)}"
+
+
+def _short(title: str) -> str:
+    """Names of nodes that converters have fused are as long as what they were fused of."""
+    return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 5]}...')"
+
+
+def _ops(entry: NodeReport) -> str:
+    if entry.ops:
+        return ", ".join(name.removeprefix("qnn.") for name in entry.ops)
+    return f"part of {_short(entry.within)}" if entry.within else "nothing"
+
+
+def _calls(entry: NodeReport, lowered: Lowered) -> str:
+    if entry.calls:
+        return ", ".join(f"#{number} {lowered.calls[number].label}" for number in entry.calls)
+    return "no kernel: known while compiling, or a view of what is there"
+
+
+def _summary(report: NetworkReport, lowered: Lowered) -> Iterator[str]:
+    labels = Counter(call.label for call in lowered.calls)
+    calls = ", ".join(f"{count} {label}" for label, count in labels.most_common())
+    yield f"{len(report.nodes)} nodes in {len(lowered.calls)} kernel calls ({calls})"
+    yield f"{lowered.kernels} distinct kernels, {lowered.arena_bytes} bytes of working memory"
+    tensors = ", ".join(f"{count} {_NAMES[element]}" for element, count in report.tensors().most_common())
+    yield f"tensors stored between them: {tensors or 'none'}"
+
+
+# ``qdialect-import``: a model file as MLIR text.
 
 _EXAMPLES = """\
 examples:
@@ -60,8 +125,8 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace, path: Path, how: ImportOptions) -> int:
-    found = report(path, target.host(), how, options.fallback or "none")
-    terminal.write_output(options.output, f"{report_table.text(found)}\n")
+    found = report(path, targets.host(), how, options.fallback or "none")
+    terminal.write_output(options.output, f"{report_text(found)}\n")
     if found.error is not None:
         raise found.error
     return 0

@@ -10,14 +10,14 @@ import ast
 import math
 import re
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import InputError
-from qdialect.late_dataclass import dataclass
+from qdialect.support.diagnostics import InputError
 
 Array = NDArray[Any]
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect import observers, roundtrip
-from qdialect._mlir import ir
-from qdialect.cli import expected, split_input, terminal
+from qdialect.cli import expected, opt_arguments, terminal
+from qdialect.cli.arguments import target_name
 from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
-from qdialect.cli.target_arguments import target_name
-from qdialect.context import captured_diagnostics, make_context
-from qdialect.context import parse as parse_module
-from qdialect.diagnostics import Diagnostic, QDialectError
-from qdialect.jobs import using
-from qdialect.late_dataclass import dataclass
-from qdialect.module_text import bytecode
+from qdialect.ir import module_text
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import captured_diagnostics, make_context
+from qdialect.ir.context import parse as parse_module
+from qdialect.ir.module_text import bytecode
+from qdialect.passes import observers
 from qdialect.passes.pattern import explain_matches
+from qdialect.support.diagnostics import Diagnostic, QDialectError
+from qdialect.support.threads import using_jobs
 
 _STDIN = "<stdin>"
 
@@ -44,7 +44,7 @@ def _run(arguments: Arguments) -> int:
     if arguments.dump_pipeline:
         terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
-    with observers.observing(_printer(arguments), timer), using(arguments.jobs):
+    with observers.observing(_printer(arguments), timer), using_jobs(arguments.jobs):
         contents, is_good = _process(arguments)
     if arguments.timing:
         terminal.say(timer.report())
@@ -58,7 +58,7 @@ def _joined(contents: Sequence[str | bytes]) -> str | bytes:
     """The one module of bytecode, or all texts with a marker between them."""
     if contents and isinstance(contents[0], bytes):
         return contents[0]
-    return f"{split_input.MARKER}\n".join(content for content in contents if isinstance(content, str))
+    return f"{opt_arguments.MARKER}\n".join(content for content in contents if isinstance(content, str))
 
 
 def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
@@ -68,7 +68,7 @@ def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
     marker = arguments.split_marker
     contents: list[str | bytes] = []
     good = True
-    parts = split_input.split(source, marker) if marker is not None and isinstance(source, str) else [source]
+    parts = opt_arguments.split(source, marker) if marker is not None and isinstance(source, str) else [source]
     for part in parts:
         outcome = _outcome(part, name, arguments)
         said = outcome.diagnostics
@@ -91,7 +91,7 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
         try:
             module = _parsed(source, name, context, arguments)
             if arguments.verify_roundtrip:
-                roundtrip.check(module)
+                module_text.check_round_trip(module)
             arguments.passes.run(module)
             if arguments.tune:
                 module = _tuned(module, arguments)
@@ -123,7 +123,7 @@ def _parsed(source: str | bytes, name: str, context: ir.Context, arguments: Argu
 
 def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command need no lowering.
-    from qdialect.lowering.pipeline import Phase, compile_to, target_of, threads_of
+    from qdialect.lowering.pipeline.phases import Phase, compile_to, target_of, threads_of
 
     target, threads = target_of(module, target_name(arguments)), threads_of(module, arguments.threads)
     return compile_to(module, Phase(arguments.phase), target, threads)
@@ -132,11 +132,11 @@ def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
 def _tuned(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command run nothing.
     from qdialect.cache.store import open_store
-    from qdialect.cli import tuning_table
-    from qdialect.tuning.tuner import tuned
+    from qdialect.cli import network_tables
+    from qdialect.driver.tuning import tuned
 
     found, report = tuned(module, target_name(arguments), store=open_store(), progress=terminal.progress)
-    terminal.say(tuning_table.text(report))
+    terminal.say(network_tables.tuning_text(report))
     return found
 
 

@@ -1,8 +1,4 @@
-"""The command line of ``qdialect-opt``.
-
-Every pass is a flag, so the flags are not known beforehand: argparse takes those of the command itself, and what it
-leaves are passes, in the order given.
-"""
+"""The command line of ``qdialect-opt``."""
 
 from __future__ import annotations
 
@@ -15,21 +11,100 @@ from pathlib import Path
 from typing import NoReturn
 
 import qdialect
-from qdialect.cli.jobs_argument import add_jobs_argument
-from qdialect.cli.opt_printing import PrintingArguments, add_printing_flags
-from qdialect.cli.split_input import MARKER
-from qdialect.cli.target_arguments import add_target_arguments, target_list, target_name
-from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.context import available_dialects
-from qdialect.diagnostics import PipelineError, QDialectError
+from qdialect.cli.arguments import (
+    add_jobs_argument,
+    add_target_arguments,
+    add_threads_argument,
+    target_list,
+    target_name,
+)
+from qdialect.ir.context import available_dialects
+from qdialect.ir.module_text import Printing
+from qdialect.ir.suggestions import did_you_mean
+from qdialect.passes.options import TRUTH
+from qdialect.passes.pipeline import PassManager, is_known, pass_names
 from qdialect.passes.registry import all_passes
-from qdialect.pipeline import PassManager, is_known, pass_names
-from qdialect.suggestions import did_you_mean
+from qdialect.support.diagnostics import PipelineError, QDialectError
+
+# ``--split-input-file``: one file, several modules.
+
+MARKER = "// -----"
+
+
+def split(text: str, marker: str = MARKER) -> list[str]:
+    """The parts of `text` between the lines that consist of `marker`.
+
+    Each part begins with as many empty lines as the file has before it, so that its line numbers are the file's.
+    """
+    parts: list[str] = []
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.rstrip() == marker:
+            parts.append("\n".join(lines) + "\n")
+            lines = [""] * number
+        else:
+            lines.append(line)
+    return [*parts, "\n".join(lines)]
+
+
+# The flags of ``qdialect-opt`` that say how modules are printed, by the names that ``mlir-opt`` has for them.
+
+
+class PrintingArguments(argparse.Namespace):
+    """What the flags below say."""
+
+    large_elements_limit: int | None
+    large_resource_limit: int | None
+    enable_debug_info: bool
+    print_generic_op_form: bool
+    use_local_scope: bool
+    use_name_loc_as_prefix: bool
+    emit_bytecode: bool
+
+    @property
+    def printing(self) -> Printing:
+        """The form of a print."""
+        return Printing(
+            large_elements_limit=self.large_elements_limit,
+            large_resource_limit=self.large_resource_limit,
+            enable_debug_info=self.enable_debug_info,
+            print_generic_op_form=self.print_generic_op_form,
+            use_local_scope=self.use_local_scope,
+            use_name_loc_as_prefix=self.use_name_loc_as_prefix,
+        )
+
+
+def add_printing_flags(add: Callable[..., object]) -> None:
+    """Add the flags to a parser or one of its groups."""
+    add("--emit-bytecode", action="store_true", help="write MLIR bytecode instead of text")
+    for flag, dest, text in (
+        ("--mlir-print-debuginfo", "enable_debug_info", "print the location of each op"),
+        ("--mlir-print-op-generic", "print_generic_op_form", "print every op in the generic form"),
+        ("--mlir-print-local-scope", "use_local_scope", "print locations and attributes in place, without aliases"),
+        ("--mlir-use-nameloc-as-prefix", "use_name_loc_as_prefix", "name values after the names in their locations"),
+    ):
+        add(flag, dest=dest, action="store_true", help=text)
+    for flag, dest, unit in (
+        ("--mlir-elide-elementsattrs-if-larger", "large_elements_limit", "constants of more than N elements"),
+        ("--mlir-elide-resource-strings-if-larger", "large_resource_limit", "resources of more than N characters"),
+    ):
+        add(flag, dest=dest, type=_count, metavar="N", help=f"leave out the data of {unit}")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a number of elements, but got '{text}'")
+    return int(text)
+
+
+# The command line of ``qdialect-opt``.
+#
+# Every pass is a flag, so the flags are not known beforehand: argparse takes those of the command itself, and what it
+# leaves are passes, in the order given.
 
 PROGRAM = "qdialect-opt"
 PHASES = ("qnn", "fused", "linalg", "vector", "x86", "llvm")
 
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
 # What a flag means that may stand without its value.
 _BARE = {"--split-input-file": MARKER, "--verify-each": "true"}
 _ONE_DASH = re.compile(r"-[A-Za-z][\w-]")
@@ -149,10 +224,10 @@ def _check_lowering(arguments: Arguments) -> None:
 
 def _explanation(arguments: Arguments) -> str:
     # Most uses of this command need no lowering.
-    from qdialect.lowering.tiling import matrix_tiles
-    from qdialect.lowering.tiling.register_tiles import explained
-    from qdialect.lowering.tiling.strategy import strategy_of, tile_model
-    from qdialect.target import resolve
+    from qdialect.lowering.cost import matrix_tiles
+    from qdialect.lowering.cost.register_tiles import explained
+    from qdialect.lowering.cost.strategy import strategy_of, tile_model
+    from qdialect.targets import resolve
 
     target = resolve(target_name(arguments))
     model = tile_model(target)
@@ -238,9 +313,9 @@ def _dialect_list() -> str:
 
 
 def _truth(text: str) -> bool:
-    if text.lower() not in _TRUTH:
+    if text.lower() not in TRUTH:
         raise argparse.ArgumentTypeError(f"must be true or false, but got '{text}'")
-    return _TRUTH[text.lower()]
+    return TRUTH[text.lower()]
 
 
 class _Names(argparse.Action):

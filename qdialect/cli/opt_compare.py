@@ -7,15 +7,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.cli import table
+from qdialect.cli import terminal
 from qdialect.cli.npy import read_npy
-from qdialect.lowering import lowered
-from qdialect.lowering.pipeline import Phase
-from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.runtime.phase_comparison import PhaseResult, compare_phases
-from qdialect.runtime.phase_runs import RUNS
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir import lowered
+from qdialect.lowering.pipeline.phases import Phase
+from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
+from qdialect.runtime.comparison import random_inputs
+from qdialect.runtime.phase_comparison import RUNS, PhaseResult, compare_phases
 
 
 def comparison(module: ir.Module, names: Sequence[str], target: str, threads: int) -> tuple[str, bool]:
@@ -26,7 +25,7 @@ def comparison(module: ir.Module, names: Sequence[str], target: str, threads: in
     inputs = [read_npy(name) for name in names] or _random_inputs(module)
     results = compare_phases(module, inputs, target=target, threads=threads)
     rows = [_row(result) for result in results]
-    text = table.render(("phase", "run as", "elements that differ"), rows)
+    text = terminal.render_table(("phase", "run as", "elements that differ"), rows)
     first = next((result for result in results if result.differing), None)
     return "\n".join([text, "", _verdict(results, first)]) + "\n", first is None
 

@@ -12,10 +12,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from qdialect.diagnostics import printable
+from qdialect.support.diagnostics import printable
 
 if TYPE_CHECKING:
-    from qdialect.runtime.profile import CallProfile, Profile
+    from qdialect.bench.core_model.profile import CallProfile, Profile
 
 SUFFIXES = (".svg", ".html")
 """What a chart can be written to."""

@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from qdialect.cli import terminal
-from qdialect.cli.command_parser import CommandParser
-from qdialect.diagnostics import InputError
-from qdialect.files import read_bytes
+from qdialect.cli.arguments import CommandParser
+from qdialect.support.diagnostics import InputError
+from qdialect.support.files import read_bytes
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
 
-    from qdialect._mlir import ir
+    from qdialect.ir._mlir import ir
 
 _EXAMPLES = """\
 examples:
@@ -150,7 +150,7 @@ class _Module(Graph):
         return self._finished(module, last, list(last.operands))
 
     def _parsed(self) -> ir.Module:
-        from qdialect.full_contexts import parse
+        from qdialect.frontends.full_contexts import parse
 
         return parse(self.content.decode())
 
@@ -161,7 +161,7 @@ class _Module(Graph):
 
     def _finished(self, module: ir.Module, last: ir.Operation | ir.OpView, results: Sequence[ir.Value]) -> bytes:
         """The text, with other results, without ops and arguments that nothing reads."""
-        from qdialect._mlir import func, ir
+        from qdialect.ir._mlir import func, ir
 
         function = _function(module)
         block = function.regions[0].blocks[0]

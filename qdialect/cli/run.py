@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.cli import region_table, run_arguments, table, terminal, tuning_table
+from qdialect.cli import run_arguments, terminal
+from qdialect.cli.arguments import target_name
+from qdialect.cli.network_tables import region_text, tuning_text
 from qdialect.cli.npy import read_npy
 from qdialect.cli.run_arguments import PROGRAM, Arguments
-from qdialect.cli.target_arguments import target_name
-from qdialect.diagnostics import InputError, QDialectError
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.cli.terminal import render_table
 from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
-from qdialect.runtime.partitioned import PartitionedExecutable
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.runtime.region_times import region_times
-from qdialect.shaped import ShapedExecutable
+from qdialect.runtime.comparison import random_inputs
+from qdialect.runtime.partitioned import PartitionedExecutable, region_times
+from qdialect.runtime.shaped import ShapedExecutable
+from qdialect.support.diagnostics import InputError, QDialectError
+from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.cli.run_reports import Reports
@@ -65,7 +66,7 @@ def _run(options: Arguments) -> int:
         reports.print_speed(inputs)
     if isinstance(executable, PartitionedExecutable):
         seconds = region_times(executable, inputs) if options.benchmark else ()
-        print(f"\n{region_table.text(executable.regions, seconds)}")
+        print(f"\n{region_text(executable.regions, seconds)}")
     if reports and options.profile_ops:
         terminal.progress("measuring every kernel")
         reports.profile(inputs)
@@ -106,7 +107,7 @@ def _executable(options: Arguments) -> Executable:
     if isinstance(executable, PartitionedExecutable):
         _tell_parts(executable, options)
     if executable.tuning:
-        terminal.say(tuning_table.text(executable.tuning))
+        terminal.say(tuning_text(executable.tuning))
     return executable
 
 
@@ -116,7 +117,7 @@ def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")
     if options.fallback is None:
         with LATE_IMPORTS:
-            from qdialect.fallback import summary
+            from qdialect.driver.fallback import summary
 
         terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
 
@@ -138,7 +139,7 @@ def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
         (port.name, "x".join(map(str, array.shape)) or "scalar", port.dtype.name, *_summary(array))
         for port, array in zip(executable.outputs, outputs, strict=True)
     ]
-    return table.render(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
+    return render_table(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
 
 
 def _summary(array: Array) -> tuple[str, str, str]:

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdialect.cli import profile_chart
-from qdialect.cli.command_parser import CommandParser
+from qdialect.cli.arguments import CommandParser, add_jobs_argument, add_target_arguments, add_threads_argument
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
-from qdialect.cli.jobs_argument import add_jobs_argument
-from qdialect.cli.target_arguments import add_target_arguments
-from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.diagnostics import InputError
-from qdialect.model_files import FORMATS
-from qdialect.options import DYNAMIC
+from qdialect.frontends.model_files import FORMATS
+from qdialect.support.diagnostics import InputError
+from qdialect.support.options import DYNAMIC
 
 if TYPE_CHECKING:
-    from qdialect.options import Fallback
+    from qdialect.support.options import Fallback
 
 PROGRAM = "qdialect-run"
 LIBRARY = ".so"

@@ -1,4 +1,4 @@
-"""What all commands share: reading and writing whole files, and how they end."""
+"""What all commands share: reading and writing whole files, tables, and how they end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,36 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from qdialect import log
-from qdialect.diagnostics import ParseError, QDialectError, printable
-from qdialect.files import read_bytes, write_files
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.support import log
+from qdialect.support.diagnostics import ParseError, QDialectError, printable
+from qdialect.support.files import read_bytes, write_files
+from qdialect.support.late_imports import LATE_IMPORTS
+
+# Aligned tables for a terminal.
+
+
+def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Lines of `header` and `rows` in columns as wide as they need; the columns `right` are flush right.
+
+    Cells are names of a model more often than not: they are shown `printable`.
+    """
+    lines = [[printable(cell) for cell in line] for line in (header, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+
+    def text(line: Sequence[str]) -> str:
+        cells = (
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(map(text, lines))
+
+
+# What all commands share: reading and writing whole files, and how they end.
 
 _INTERRUPTED = 130
 
@@ -65,11 +88,15 @@ def read_input(name: str) -> str | bytes:
     """
     with LATE_IMPORTS:
         # A network that was compiled before is run without MLIR.
-        from qdialect import bytecode
-        from qdialect.context import decoded
+        from qdialect.ir import untrusted_input
+        from qdialect.ir.context import decoded
 
     content = read_bytes(Path(name)) if name != "-" else _stdin()
-    return content if content.startswith(bytecode.MAGIC) else decoded(content, "<stdin>" if name == "-" else name)
+    return (
+        content
+        if content.startswith(untrusted_input.BYTECODE_MAGIC)
+        else decoded(content, "<stdin>" if name == "-" else name)
+    )
 
 
 def write_output(name: str, content: str | bytes) -> None:

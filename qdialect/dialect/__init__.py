@@ -3,7 +3,6 @@
 import sys
 from typing import cast
 
-from qdialect._mlir import announce_dialect, ir
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.dynamic_ops import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.elementwise_ops import (
@@ -39,19 +38,45 @@ from qdialect.dialect.fused_ops import (
     FusedMatMulOp,
     FusedOp,
 )
-from qdialect.dialect.i16_ops import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16MatmulOp, I16RequantizeOp
-from qdialect.dialect.indexed_ops import DynamicGatherOp, DynamicScatterOp
-from qdialect.dialect.integer_ops import IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
-from qdialect.dialect.interpolation_ops import InterpolatedLutOp
+from qdialect.dialect.i16_ops import (
+    AnyI16Contraction,
+    I16Conv2DOp,
+    I16DenseOp,
+    I16MatmulOp,
+    I16RequantizeOp,
+    InterpolatedLutOp,
+)
+from qdialect.dialect.movement_ops import (
+    BroadcastOp,
+    ConstantOp,
+    DynamicGatherOp,
+    DynamicScatterOp,
+    GatherOp,
+    PadOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+)
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
-from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
-from qdialect.dialect.range_ops import RangeScaleOp, RangeZeroPointOp
+from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RangeScaleOp, RangeZeroPointOp, RequantizeOp
 from qdialect.dialect.recurrent_ops import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
-from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect.reduction_ops import (
+    ArgMaxOp,
+    ArgMinOp,
+    CumSumOp,
+    IntegerReduceOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    L2NormalizeOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    SumOp,
+    TopKOp,
+)
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.scan_ops import CumSumOp, TopKOp
-from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
     AbsOp,
     EluOp,
@@ -71,7 +96,8 @@ from qdialect.dialect.unary_ops import (
     TanhOp,
     UnaryOp,
 )
-from qdialect.registry import import_modules
+from qdialect.ir._mlir import announce_dialect, ir
+from qdialect.support.registry import import_modules
 
 # A family of ops that nothing above names is found by the name of its file.
 import_modules(__name__, __path__, "_ops")

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect import resources
-from qdialect._mlir import ir
+from qdialect.dialect.movement_ops import ConstantOp
 from qdialect.dialect.op_base import build
-from qdialect.dialect.shape_ops import ConstantOp
-from qdialect.dialect.type_constraints import ANY_OR_EMPTY, NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ANY_OR_EMPTY, ELEMENT_NAMES, dtype_of, shape_of
+from qdialect.ir import resources
+from qdialect.ir._mlir import ir
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
-
-_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
@@ -24,7 +22,7 @@ def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
     One number that `np.broadcast_to` repeats is held once, whatever the shape.  Raises `KeyError` for a dtype that no
     tensor of the dialect has.
     """
-    name = _ELEMENT_NAMES[array.dtype]
+    name = ELEMENT_NAMES[array.dtype]
     element = ir.Type.parse(name)
     if is_repeated(array):
         value = ir.DenseElementsAttr.get_splat(

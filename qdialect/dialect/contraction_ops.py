@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES
-from qdialect.dialect.constraints import (
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import (
+    QnnOp,
+    Shape,
     broadcast_shape,
     check_channel_parameters,
     check_positive,
     check_zero_points,
+    require,
     window_extent,
 )
-from qdialect.dialect.fields import attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, shape_of
+from qdialect.ir._mlir import ir
 
 
 def conv2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

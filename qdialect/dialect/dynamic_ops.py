@@ -6,13 +6,23 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import BOOL, F64, I64, INTEGERS, LARGEST_SCALE, SCALES, choice
+from qdialect.arithmetic.activations import Activation
 from qdialect.dialect.constants import constant_value
-from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
-from qdialect.dialect.fields import attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.fields import (
+    BOOL,
+    F64,
+    I64,
+    INTEGERS,
+    LARGEST_SCALE,
+    SCALES,
+    attribute,
+    choice,
+    operand,
+    optional_operand,
+    result,
+)
+from qdialect.dialect.op_base import QnnOp, Shape, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FLOAT,
@@ -24,7 +34,7 @@ from qdialect.dialect.type_constraints import (
     element_of,
     shape_of,
 )
-from qdialect.quant_math.activations import Activation
+from qdialect.ir._mlir import ir
 
 _ONE = (1,)
 

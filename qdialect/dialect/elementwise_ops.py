@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
-from qdialect.dialect.constraints import broadcast_shape, check_axis, check_bounds, check_zero_points
-from qdialect.dialect.fields import attribute, operand, result, variadic_operand
-from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
     Multiplier,
@@ -19,6 +14,11 @@ from qdialect.quant_math import (
     Rounding,
     SubArithmetic,
 )
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, result, variadic_operand
+from qdialect.dialect.op_base import QnnOp, Shape, broadcast_shape, check_axis, check_bounds, check_zero_points, require
+from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
+
+# Element-wise ops on two or more tensors, and the clamp.
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -206,3 +206,14 @@ class ConcatOp(QnnOp, name="concat"):
 
 def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
+
+
+# The quantization of a binary op as its attributes.
+
+
+def binary_attributes(quantization: BinaryQuantization) -> dict[str, Any]:
+    """The attributes of a `BinaryOp` of this quantization, by name."""
+    attributes = {"output_min": quantization.bounds[0], "output_max": quantization.bounds[1]}
+    for name, own in zip(("lhs", "rhs", "output"), quantization.params, strict=True):
+        attributes |= {f"{name}_scale": own.scale, f"{name}_zero_point": own.zero_point}
+    return attributes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import AttributeKind
+from qdialect.dialect.fields import AttributeKind
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages import stage_base
-from qdialect.dialect.stages.dequantize import DequantizeStage
+from qdialect.dialect.stages.builtin_stages import DequantizeStage
 from qdialect.dialect.stages.stage_base import Domain, QuantizedType, Stage, StagePosition
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 
 _EPILOGUE = "a non-empty array of stages {name} or {name = {attributes}}"
 

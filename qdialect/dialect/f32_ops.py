@@ -1,20 +1,22 @@
-"""Reductions and contractions of f32 values, for the parts of a network that are not quantized.
-
-Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the definition,
-and so is that a product is added by a fused multiply-add, which rounds once.
-"""
+"""Reductions and contractions of f32 values, for the parts of a network that are not quantized."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS
+from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.dialect.contraction_ops import conv2d_shape
-from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.fields import BOOL, I64, INTEGERS, attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D, shape_of
-from qdialect.quant_math.float32.row_sum import partial_sums
+from qdialect.ir._mlir import ir
+
+# Reductions and contractions of f32 values, for the parts of a network that are not quantized.
+#
+# Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the
+# definition,
+# and so is that a product is added by a fused multiply-add, which rounds once.
 
 
 class F32ReduceOp(QnnOp):
@@ -137,3 +139,20 @@ class F32Conv2DOp(QnnOp, name="f32_conv2d"):
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         return conv2d_shape(shapes, {**attributes, "padding": (0, 0, 0, 0)})
+
+
+# In which precision an upstream op of the dialect `math` evaluates a transcendental function of f32 values.
+#
+# Without the attribute it is a sequence of float32 operations (`qdialect.arithmetic.float32`), at most one unit of the
+# last place from the truth.  With it the function is evaluated in float64 and rounded to float32 once, for operators
+# whose framework gives the nearest float32 number:
+#
+#     %y = math.exp %x {qnn.in_float64} : tensor<4xf32>
+
+IN_FLOAT64 = "qnn.in_float64"
+"""Name of the unit attribute."""
+
+
+def is_in_float64(op: ir.Operation | ir.OpView) -> bool:
+    """Whether `op` evaluates its function in float64."""
+    return IN_FLOAT64 in op.operation.attributes

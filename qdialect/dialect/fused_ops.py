@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE
-from qdialect.dialect.constraints import check_zero_points
 from qdialect.dialect.contraction_ops import (
     ContractionOp,
     Conv2DOp,
@@ -20,18 +17,19 @@ from qdialect.dialect.contraction_ops import (
     matmul_shape,
 )
 from qdialect.dialect.epilogue import EPILOGUE, PlacedStage, check_epilogue, placed_stages
-from qdialect.dialect.fields import attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import Shape, require
-from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import Shape, check_zero_points, require
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FUSED_BIAS,
     IMAGE,
     WEIGHT_2D,
     WEIGHT_4D,
+    QuantizedType,
     element_of,
     shape_of,
 )
+from qdialect.ir._mlir import ir
 
 _BIAS = 2
 

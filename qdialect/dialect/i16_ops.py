@@ -1,23 +1,24 @@
-"""Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
-
-All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read them
-state the scales of the sums. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
-"""
+"""Ops of 16-bit networks: contractions, functions of fixed-point numbers, and tables with linear interpolation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
-from qdialect.dialect.constraints import channel_count, check_bounds, check_channel_parameters
+from qdialect.arithmetic import Multiplier, real_multiplier
+from qdialect.arithmetic.choices import I16Rounding
+from qdialect.arithmetic.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape, matmul_shape
-from qdialect.dialect.fields import attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import INDEX, TypeConstraint, element_of, shape_of
-from qdialect.quant_math import Multiplier, real_multiplier
-from qdialect.quant_math.choices import I16Rounding
+from qdialect.dialect.fields import I64, INTEGERS, SCALE, SCALES, attribute, choice, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, channel_count, check_bounds, check_channel_parameters, require
+from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, INDEX, TypeConstraint, element_of, shape_of
+from qdialect.ir._mlir import ir
+
+# Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
+#
+# All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read
+# them
+# state the scales of the sums. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
 
 _DATA = TypeConstraint(("i16",))
 _IMAGE = TypeConstraint(("i16",), rank=4)
@@ -152,3 +153,106 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
 
 
 AnyI16Contraction = I16Conv2DOp | I16DenseOp
+
+
+# Functions of fixed-point numbers, by integer arithmetic alone: the gates of integer recurrent cells.
+
+_WORDS = TypeConstraint(("i16",))
+_WORD_VECTOR = TypeConstraint(("i16",), rank=1)
+_LARGEST_GUARD = 2**29 - 1
+
+
+class FixedPointFunctionOp(QnnOp, name="fixed_point_function"):
+    """A function of 16-bit fixed-point numbers with `integer_bits` integer bits, whose results have 15 fractional bits.
+
+    An input x represents ``x * 2^(integer_bits - 15)`` and a result y ``y * 2^-15``; the results equal those of
+    gemmlowp.
+
+    Constraints:
+      C1: integer_bits must be in [0, 6]
+    """
+
+    input = operand(_WORDS)
+    function = attribute(choice(FixedPointFunction))
+    integer_bits = attribute(I64)
+    output = result(_WORDS)
+
+    def check(self) -> None:
+        found = self.integer_bits
+        holds = 0 <= found <= MAX_INTEGER_BITS
+        require(holds, "C1", f"integer_bits must be in [0, {MAX_INTEGER_BITS}], but got {found}")
+
+
+class I16LayerNormOp(QnnOp, name="i16_layer_norm"):
+    """Each row of 16-bit numbers normalized, times weights, plus biases: gates of Q3.12, as TFLite's kernel has them.
+
+    The mean has 10 fractional bits and the variance none; a variance below one counts as `variance_guard`.  With the
+    fixed-point inverse root r of the variance, a result is ``((x - mean) * r * weight + bias) * scale`` in steps of
+    2^-12, saturated; every product is rounded by itself, the one with the weight to 10 bits fewer.  The input's scale
+    cancels.
+
+    Constraints:
+      C1: the input must have a last dimension of at least 1 element
+      C2: weight and bias must have one entry for each element of the last dimension
+      C3: variance_guard must be in [1, 536870911]
+    """
+
+    input = operand(_WORDS)
+    weight = operand(_WORD_VECTOR)
+    bias = operand(BIAS)
+    scale = attribute(SCALE)
+    variance_guard = attribute(I64)
+    output = result(_WORDS)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        data, weight, bias = shapes
+        require(len(data) >= 1, "C1", "input must have a last dimension, but got 0 dimensions")
+        wanted, found = [data[-1]] * 2, [*weight, *bias]
+        require(
+            wanted == found, "C2", f"weight and bias must have {data[-1]} entries, but got {found[0]} and {found[1]}"
+        )
+        return data
+
+    def check(self) -> None:
+        found = self.variance_guard
+        holds = 1 <= found <= _LARGEST_GUARD
+        require(holds, "C3", f"variance_guard must be in [1, {_LARGEST_GUARD}], but got {found}")
+
+
+# Tables with linear interpolation, for functions of integers that are too wide for a table of all values.
+
+_LARGEST_FRACTION = 16
+_INT32 = (-(2**31), 2**31 - 1)
+
+
+class InterpolatedLutOp(QnnOp, name="interpolated_lut"):
+    """A function that is linear between multiples of ``2^fraction``, with as many fractional bits in its result.
+
+    With x clamped to [0, n * 2^fraction) for n entries, ``i = x >> fraction`` and ``r = x - (i << fraction)``:
+    ``output = (bases[i] << fraction) + r * slopes[i]``, modulo 2^32.  If the function is continuous, the slope of an
+    entry is the difference to the next base; TFLite's tables of int16 have 513 entries, the last of which only ends a
+    segment.
+
+    Constraints:
+      C1: fraction must be in [0, 16]
+      C2: slopes must have as many entries as bases, at least 1
+      C3: bases and slopes must fit 32 bits, and the clamped input 31 bits
+    """
+
+    input = operand(ACCUMULATOR)
+    bases = attribute(INTEGERS)
+    slopes = attribute(INTEGERS)
+    fraction = attribute(I64)
+    output = result(ACCUMULATOR)
+
+    def check(self) -> None:
+        holds = 0 <= self.fraction <= _LARGEST_FRACTION
+        require(holds, "C1", f"fraction must be in [0, {_LARGEST_FRACTION}], but got {self.fraction}")
+        entries, slopes = len(self.bases), len(self.slopes)
+        holds = entries == slopes and entries >= 1
+        require(holds, "C2", f"slopes must have as many entries as bases, at least 1, but got {slopes} and {entries}")
+        outside = [number for number in (*self.bases, *self.slopes) if not _INT32[0] <= number <= _INT32[1]]
+        require(not outside, "C3", f"bases and slopes must fit 32 bits, but got {', '.join(map(str, outside[:1]))}")
+        largest = entries << self.fraction
+        require(largest <= 2**31, "C3", f"entries must end within 2^31, but got {largest}")

@@ -1,16 +1,4 @@
-"""The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
-
-An op class states its fields as class attributes::
-
-    class ClipOp(QnnOp, name="clip"):
-        input = operand(EIGHT_BIT)
-        min = attribute(I64)
-        output = result(EIGHT_BIT)
-
-`QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an ``int``.
-The bindings run a Python verifier before they count operands, accept unknown attributes and drop the location of an
-exception; so the verifier here checks arity, names and kinds itself, and every finding becomes one located error.
-"""
+"""Is the base of every `qnn` op: typed fields, a verifier that cannot crash, shared checks, one builder."""
 
 from __future__ import annotations
 
@@ -19,7 +7,6 @@ from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from qdialect._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.dialect.fields import (
     AnyOperandField,
     AttributeField,
@@ -29,7 +16,22 @@ from qdialect.dialect.fields import (
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MAX_ELEMENTS, shape_of
+from qdialect.dialect.type_constraints import MAX_ELEMENTS, range_of, shape_of
+from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
+
+# The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
+#
+# An op class states its fields as class attributes::
+#
+#     class ClipOp(QnnOp, name="clip"):
+#         input = operand(EIGHT_BIT)
+#         min = attribute(I64)
+#         output = result(EIGHT_BIT)
+#
+# `QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an
+# ``int``.
+# The bindings run a Python verifier before they count operands, accept unknown attributes and drop the location of an
+# exception; so the verifier here checks arity, names and kinds itself, and every finding becomes one located error.
 
 Shape = tuple[int, ...]
 
@@ -354,3 +356,72 @@ def _count_text(minimum: int, maximum: int) -> str:
 
 def _shape_text(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a scalar"
+
+
+# Checks that several ops share; each raises `ConstraintError` under the caller's label.
+
+
+def check_axis(label: str, axis: int, shape: Shape) -> None:
+    """`axis` names a dimension of `shape`; a scalar has none."""
+    rank = len(shape)
+    require(0 <= axis < rank, label, f"axis must be in [0, {rank}), but got {axis}")
+
+
+def channel_count(label: str, axis: int, shape: Shape) -> int:
+    """Extent of `shape` along `axis`; a scalar counts as one channel, whose axis is 0."""
+    extents = shape or (1,)
+    check_axis(label, axis, extents)
+    return extents[axis]
+
+
+def check_channel_parameters(label: str, channels: int, **parameters: Sequence[float]) -> None:
+    """Each parameter list has one entry for the tensor or one for each channel."""
+    for name, values in parameters.items():
+        wanted = "1 entry" if channels == 1 else f"1 or {channels} entries"
+        require(len(values) in (1, channels), label, f"{name} must have {wanted}, but got {len(values)}")
+
+
+def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:
+    """Every zero point lies in the range of the tensor it belongs to."""
+    low, high = range_of(type_)
+    for value in zero_points:
+        require(low <= value <= high, label, f"{name} must be in [{low}, {high}], but got {value}")
+
+
+def check_bounds(label: str, names: tuple[str, str], low: int, high: int, type_: ir.Type) -> None:
+    """A clamp is not empty and lies in the range of the tensor it clamps."""
+    minimum, maximum = range_of(type_)
+    holds = minimum <= low <= high <= maximum
+    wanted = f"{names[0]} and {names[1]} must be ordered and in [{minimum}, {maximum}]"
+    require(holds, label, f"{wanted}, but got {low} and {high}")
+
+
+def check_positive(label: str, name: str, values: Sequence[int], count: int, minimum: int = 1) -> None:
+    """A list of `count` integers, each at least `minimum`."""
+    holds = len(values) == count and all(value >= minimum for value in values)
+    plural = "" if count == 1 else "s"
+    require(holds, label, f"{name} must be {count} integer{plural} of at least {minimum}, but got {list(values)}")
+
+
+def window_extent(label: str, what: str, size: int, padding: int, window: int, stride: int) -> int:
+    """Number of windows along one dimension of `size` elements with `padding` elements added."""
+    require(size + padding >= window, label, f"{what} must be at least {window} with padding, but got {size + padding}")
+    return (size + padding - window) // stride + 1
+
+
+def broadcast_shape(label: str, what: str, lhs: Shape, rhs: Shape) -> Shape:
+    """The shape that two shapes broadcast to by NumPy's rules."""
+    rank = max(len(lhs), len(rhs))
+    left = (1,) * (rank - len(lhs)) + lhs
+    right = (1,) * (rank - len(rhs)) + rhs
+    fits = all(a == b or 1 in (a, b) for a, b in zip(left, right, strict=True))
+    require(fits, label, f"{what} must broadcast, but got {list(lhs)} and {list(rhs)}")
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))
+
+
+def shape_over_axes(label: str, shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
+    """`shape` reduced over `axes`, which are distinct, ascending and name dimensions of it; at least one."""
+    rank = len(shape)
+    holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
+    require(holds, label, f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
+    return tuple(1 if i in axes else extent for i, extent in enumerate(shape) if keep_dims or i not in axes)

@@ -6,20 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS, SCALE, choice
-from qdialect.dialect.constraints import (
+from qdialect.arithmetic import Division
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.dialect.fields import BOOL, I64, INTEGERS, SCALE, attribute, choice, operand, result
+from qdialect.dialect.op_base import (
+    QnnOp,
+    Shape,
     check_axis,
     check_bounds,
     check_positive,
     check_zero_points,
+    require,
     window_extent,
 )
-from qdialect.dialect.fields import attribute, operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.reduction_ops import RescaledReductionOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, TypeConstraint, element_of, range_of, shape_of
-from qdialect.quant_math import Division
-from qdialect.quant_math.choices import SoftmaxArithmetic
 
 _IMAGE = TypeConstraint(("i8", "ui8", "i16"), rank=4)
 _MAX_WINDOW = 2**16

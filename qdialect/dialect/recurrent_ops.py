@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from qdialect.dialect.attribute_kinds import BOOL, F64, INTEGERS, choice
-from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
-from qdialect.dialect.fields import attribute, operand, optional_operand, result
-from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.arithmetic.recurrence import CellActivation
+from qdialect.dialect.fields import BOOL, F64, INTEGERS, attribute, choice, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, check_channel_parameters, check_zero_points, require
 from qdialect.dialect.type_constraints import FLOAT_1D, FLOAT_2D, FLOAT_3D, WEIGHT_2D, shape_of
-from qdialect.quant_math.recurrence import CellActivation
 
 _ACTIVATION = choice(CellActivation)
 

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect.attribute_kinds import INTEGERS, choice
-from qdialect.dialect.constraints import check_positive
-from qdialect.dialect.fields import attribute, operand, result
-from qdialect.dialect.op_base import Shape, require
-from qdialect.dialect.shape_ops import SameElementOp
+from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.arithmetic.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
+from qdialect.dialect.fields import INTEGERS, attribute, choice, operand, result
+from qdialect.dialect.movement_ops import SameElementOp
+from qdialect.dialect.op_base import Shape, check_positive, require
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, TypeConstraint, element_of, shape_of
-from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
-from qdialect.quant_math.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
 
 _ANY_IMAGE = TypeConstraint(tuple(NUMPY_DTYPES), rank=4)
 _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)

@@ -1,13 +1,17 @@
-"""What types an operand or a result may have."""
+"""Says what types an operand or a result may have, and what quantized values are."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
+from qdialect.arithmetic import QuantParams
+from qdialect.ir._mlir import ir
+
+# What types an operand or a result may have.
 
 ELEMENT_RANGES = {
     "i8": (-128, 127),
@@ -17,6 +21,8 @@ ELEMENT_RANGES = {
     "i32": (-(2**31), 2**31 - 1),
 }
 """Smallest and largest value of each integer element type; `i8` is signed, `ui8` unsigned."""
+NARROW_ELEMENTS = ("i8", "ui8", "i16", "ui16")
+"""Those whose every value is a float32 number, in any rounding mode."""
 
 NUMPY_DTYPES = {
     "i1": np.dtype(np.bool_),
@@ -28,6 +34,7 @@ NUMPY_DTYPES = {
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
 }
+ELEMENT_NAMES: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 MAX_ELEMENTS = 2**31 - 1
@@ -111,3 +118,18 @@ INDEX = TypeConstraint(("i32", "i64"))
 INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))
 ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)
+
+
+# What quantized values are: their parameters and the integers that hold them.
+
+
+@dataclass(frozen=True)
+class QuantizedType(QuantParams):
+    """Per-tensor parameters and the element type, ``i8`` or ``ui8``."""
+
+    element: str
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The smallest and the largest value that the element type holds."""
+        return ELEMENT_RANGES[self.element]

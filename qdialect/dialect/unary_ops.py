@@ -7,12 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect.dialect.attribute_kinds import F64, I64, SCALE, TABLE, choice
-from qdialect.dialect.constraints import check_zero_points
-from qdialect.dialect.fields import attribute, operand, result
-from qdialect.dialect.op_base import QnnOp, require
-from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     Entries,
     NanPolicy,
     QuantizedDtype,
@@ -25,10 +20,11 @@ from qdialect.quant_math import (
     tflite_leaky_relu_table,
     tvm_leaky_relu_table,
 )
-from qdialect.quant_math.choices import HardswishMode, LeakyMode
-from qdialect.quant_math.expressions import Alpha, Expression, has_parameter
-
-DType = np.dtype[np.generic]
+from qdialect.arithmetic.choices import HardswishMode, LeakyMode
+from qdialect.arithmetic.expressions import Alpha, Expression, has_parameter
+from qdialect.dialect.fields import F64, I64, SCALE, TABLE, attribute, choice, operand, result
+from qdialect.dialect.op_base import QnnOp, check_zero_points, require
+from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 
 
 class EightBitFunction(QnnOp):
@@ -94,7 +90,7 @@ class UnaryOp(EightBitFunction):
     def to_table(self) -> Table:
         """``table[bits(input)] = bits(output)``, uint8[256]: what the op computes, in its own arithmetic.
 
-        Raises `ValueError` where that arithmetic refuses the parameters (see `qdialect.quant_math`).
+        Raises `ValueError` where that arithmetic refuses the parameters (see `qdialect.arithmetic`).
         """
         alpha: float = self.attribute_values().get("alpha", 0.0)
         return build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)

@@ -1,17 +1,18 @@
-"""What a function of another library is told: the ops that it computes, with all their attributes and constants."""
+"""A function of another library: what it is told of the ops that it computes, and how a network calls it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.externals.external_call import ExternalCall
-from qdialect.interface import Port
-from qdialect.late_dataclass import dataclass
+from qdialect.support.interface import Port
+
+# What a function of another library is told: the ops that it computes, with all their attributes and constants.
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.uint8]
 """An attribute: a number, several, a text, or the 256 entries of a table. A bool is 0 or 1."""
@@ -80,3 +81,37 @@ class ExternalFunction:
         node = f" at node '{self.nodes}'" if self.nodes else ""
         kind = f"'{self.operations[0].name}' op" if len(self.operations) == 1 else "region"
         return ExternalCall(f"{kind} '{self.name}'{node}", self.target, self.symbol, self.location)
+
+
+# A call of a function of another library: all that a process knows of it which loads a compiled network.
+
+
+@dataclass(frozen=True)
+class ExternalCall:
+    """A call of a C function of another library, as messages tell of it."""
+
+    title: str
+    target: str
+    symbol: str
+    location: str
+    """``file:line:column``; empty where it is unknown."""
+
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """File, line and column; empty and zeros where they are unknown."""
+        file, *numbers = self.location.rsplit(":", 2)
+        return (file, int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else ("", 0, 0)
+
+
+# The words at the start of the working memory by which external functions are called, 64 bits each.
+
+WORD_BYTES = 8
+
+STATUS = 0
+"""What the first function that failed has returned; 0 where all went well."""
+
+NUMBER = 1
+"""The number of the function that was called last, which is the one that failed."""
+
+FIRST_ADDRESS = 2
+"""Where the addresses of inputs begin; those of outputs follow."""

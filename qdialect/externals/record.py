@@ -21,8 +21,7 @@ from qdialect.externals.function import (
     Source,
     Value,
 )
-from qdialect.interface import Port
-from qdialect.records import TENSOR, Tail, port_at, tensor, text_at
+from qdialect.support.interface import TENSOR, Port, Tail, port_at, tensor, text_at
 
 EXTERNAL_ABI_VERSION = 1
 """Of the records and of how external functions are called. It grows where a library would be wrong about them."""

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.dialect import (
-    ClipOp,
-    GatherOp,
-    LutOp,
-    PadOp,
-    QnnOp,
-    RequantizeOp,
-    ReshapeOp,
-    SliceOp,
-    TransposeOp,
-    build,
-)
+from qdialect.arithmetic import identity_table, same_scale
+from qdialect.dialect import ClipOp, GatherOp, LutOp, PadOp, QnnOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import produced_by, same_quantization
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math import identity_table, same_scale
-from qdialect.reference import data_movement
-
-# float32 rounding modes hold every quantized value of these exactly, and no rounding mode saturates.
-_NARROW = ("i8", "ui8", "i16", "ui16")
+from qdialect.reference import movement
 
 
 class RemoveIdentity(Pattern[ir.Value]):
@@ -61,7 +47,7 @@ class RemoveIdentity(Pattern[ir.Value]):
             return None
         if op.input_zero_points != (op.output_zero_point,):
             return MatchFailure("keeps the scale but moves the zero point")
-        if element_of(op.input.type) not in _NARROW:
+        if element_of(op.input.type) not in NARROW_ELEMENTS:
             return MatchFailure("keeps the parameters, but a 32-bit value may be rounded or saturated on the way")
         return op.input
 
@@ -147,12 +133,12 @@ class FoldConstantMovement(Pattern[NDArray[Any]]):
         if value is None:
             return None
         if isinstance(op, TransposeOp):
-            return data_movement.transpose(value, op.permutation)
+            return movement.transpose(value, op.permutation)
         if isinstance(op, SliceOp):
-            return data_movement.slice_of(value, op.begin, op.size, op.strides)
+            return movement.slice_of(value, op.begin, op.size, op.strides)
         if isinstance(op, GatherOp):
-            return data_movement.gather(value, op.axis, op.indices)
-        return data_movement.reshape(value, op.shape)
+            return movement.gather(value, op.axis, op.indices)
+        return movement.reshape(value, op.shape)
 
     def rewrite(self, op: _Movement, match: NDArray[Any], rewriter: Rewriter) -> None:
         with rewriter.before(op):

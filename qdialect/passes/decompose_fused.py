@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
+from qdialect.passes.fused_stages import DECOMPOSITIONS
 from qdialect.passes.outlined import function_of, is_handed_off
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import all_passes, register
-from qdialect.passes.stage_decomposition import DECOMPOSITIONS
 
 
 class DecomposeFused(Pattern[AnyFused]):

@@ -1,26 +1,25 @@
 """Activations as chains of upstream float ops: written for passes, recognised by them.
 
-Both walk the trees of `qdialect.quant_math.activations`, so whatever `build_activation` writes is what
+Both walk the trees of `qdialect.arithmetic.activations`, so whatever `build_activation` writes is what
 `match_activation` finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
+from qdialect.arithmetic.expressions import Expression, Input, Node, Number, fold
 from qdialect.dialect import ConstantOp, build
-from qdialect.dialect.float_precision import is_in_float64
+from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
-from qdialect.quant_math.activations import ACTIVATIONS, STAGE_ACTIVATIONS, Activation
-from qdialect.quant_math.expressions import Expression, Input, Node, Number, fold
 
 F = TypeVar("F")
 
@@ -47,13 +46,6 @@ def uniform_constant(number: float, type_: ir.Type) -> ir.Value:
     element = ir.FloatAttr.get(ir.F32Type.get(), float(np.float32(number)))
     value = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(shape_of(type_), ir.F32Type.get()), element)
     return build(ConstantOp, element="f32", value=value).output
-
-
-def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Value:
-    """`value` limited to [`low`, `high`] as float ops; None is no limit."""
-    if low is not None:
-        value = arith.maximumf(value, uniform_constant(low, value.type))
-    return value if high is None else arith.minimumf(value, uniform_constant(high, value.type))
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir, quant
-from qdialect.context import location_of
-from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.arithmetic import QuantParams
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir, quant
+from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import (
@@ -23,7 +23,7 @@ from qdialect.passes.quant_types import (
     storage_type,
 )
 from qdialect.passes.registry import register
-from qdialect.quant_math import QuantParams
+from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 _CASTS = ("quant.qcast", "quant.dcast", "quant.scast")
 _QUANTIZE_NOTES = ("rounding", "scaling", "nan")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import per_channel_constant
 from qdialect.passes.matching import producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import clamp_of_table
 from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.pool_ops import PoolOp
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
+from qdialect.passes.fused_stages import decomposes
 from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.stage_decomposition import decomposes
 from qdialect.passes.tabulate import table_of
-from qdialect.quant_math import clamp_of_table
 
 Bounds = tuple[int, int]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
 from qdialect.passes.matching import not_constant, producer, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

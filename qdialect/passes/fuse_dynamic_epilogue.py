@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.activations import ACTIVATIONS, Activation
+from qdialect.arithmetic.expressions import Node
 from qdialect.dialect import (
     AnyDynamic,
     BroadcastOp,
@@ -20,17 +22,15 @@ from qdialect.dialect import (
     DynamicDenseOp,
     build,
 )
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
-from qdialect.late_dataclass import dataclass
-from qdialect.passes.f32_stage import channel_values
+from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_function
+from qdialect.passes.fused_stages import channel_values
 from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math.activations import ACTIVATIONS, Activation
-from qdialect.quant_math.expressions import Node
 
 Contraction = Conv2DOp | DenseOp
 _Activated = tuple[AnyDynamic, Activation, float]

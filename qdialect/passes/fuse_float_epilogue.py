@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Activation, FloatRounding, Multiplier, quantize_array
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, DequantizeOp, QuantizeOp, build
-from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.fields import is_scale
+from qdialect.dialect.stages.builtin_stages import ActivationStage, ClampStage, DequantizeStage, QuantizeStage, SumStage
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
-from qdialect.late_dataclass import dataclass
-from qdialect.passes.f32_stage import channel_values, contraction_behind, multiplier_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.float_chains import match_activation
+from qdialect.passes.fused_stages import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit, uniform_value
-from qdialect.quant_math import Activation, FloatRounding, Multiplier, quantize_array
 
 Bounds = tuple[int, int]
 _CLAMPS = ("arith.maximumf", "arith.minimumf")
@@ -57,7 +52,7 @@ class FuseFloatEpilogue(Pattern[_Match]):
     """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
     may be absent, and clamps of f32 values become the range of the quantized values, for rounding keeps the order.
 
-    The activations are those of `qdialect.quant_math.activations`, written as their float ops.
+    The activations are those of `qdialect.arithmetic.activations`, written as their float ops.
     """
 
     name: ClassVar[str] = "fuse-float-epilogue"

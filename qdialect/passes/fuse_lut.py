@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import compose_tables
 from qdialect.dialect import AnyFused, LutOp, build
 from qdialect.dialect.epilogue import PlacedStage
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.stages.builtin_stages import LutStage
+from qdialect.dialect.type_constraints import QuantizedType, element_of
+from qdialect.ir._mlir import ir
+from qdialect.passes.fused_stages import decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.stage_decomposition import decomposes, quantized
-from qdialect.passes.stage_fusion import resolved_stages, with_stages
-from qdialect.quant_math import compose_tables
 
 
 class FuseLut(Pattern[AnyFused]):

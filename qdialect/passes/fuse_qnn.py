@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
@@ -16,6 +16,7 @@ from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicEpiloguePass
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
+from qdialect.passes.fused_stages import StageFusionPass
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.raise_requantize import RaiseRequantizePass
@@ -23,7 +24,6 @@ from qdialect.passes.registry import fusions, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.split_extremes import SplitExtremesPass
-from qdialect.passes.stage_fusion import StageFusionPass
 from qdialect.passes.tabulate_elementwise import TabulateElementwisePass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
 from qdialect.passes.trim_taps import TrimTapsPass

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, AnyFused, RequantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import PlacedStage
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
+from qdialect.passes.fused_stages import decomposes, quantized
 from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.tabulate import is_eight_bit
 
 

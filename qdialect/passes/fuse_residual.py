@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import BinaryQuantization, QuantParams
 from qdialect.dialect import AddOp, AnyFused, build
-from qdialect.dialect.binary_quantization import attributes_of
+from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.dialect.epilogue import PlacedStage
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.stages.add import AddStage
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.stages.builtin_stages import AddStage, ClampStage, LutStage
+from qdialect.dialect.type_constraints import QuantizedType, element_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.passes.fused_stages import StageFusionPass, decomposes, quantized, resolved_stages, with_stages
 from qdialect.passes.matching import differences, producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.stage_decomposition import decomposes, quantized
-from qdialect.passes.stage_fusion import StageFusionPass, resolved_stages, with_stages
-from qdialect.quant_math import BinaryQuantization, QuantParams
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
         lhs,
         rhs,
         element=after.element,
-        **attributes_of(quantization),
+        **binary_attributes(quantization),
         arithmetic=stage.arithmetic,
         rounding=stage.rounding,
         multiplier=stage.multiplier,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect._mlir import func, ir, walk
-from qdialect.context import location_of
-from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ConstraintError
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import func, ir, walk
+from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import interface_with_parameters, is_quantized, storage_type
 from qdialect.passes.registry import register
 from qdialect.passes.tosa import Conversion, UnsupportedError, convert
-from qdialect.passes.tosa.scales import give_scales
+from qdialect.passes.tosa.rescale import give_scales
+from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 
 @register

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.outlined import inline_outlined
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.registry import register

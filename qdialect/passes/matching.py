@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import QuantParams, same_scale
 from qdialect.dialect import AnyContraction, ConvTranspose2DOp, MatMulOp, QnnOp, build
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
-from qdialect.quant_math import QuantParams, same_scale
+from qdialect.ir._mlir import ir
 
 Op = TypeVar("Op", bound=QnnOp)
 

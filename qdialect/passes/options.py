@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin
 
-from qdialect.diagnostics import PipelineError
+from qdialect.support.diagnostics import PipelineError
 
 Scalar = bool | int | float | str
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _KINDS = {int: "an integer", float: "a number", bool: "true or false"}
 
@@ -54,7 +54,7 @@ def value_of(text: str, kind: Any) -> Any:
     if kind is str:
         return text
     try:
-        return _TRUTH[text.lower()] if kind is bool else kind(text)
+        return TRUTH[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError) as error:
         raise PipelineError(f"must be {_KINDS[kind]}, but got '{text}'") from error
 

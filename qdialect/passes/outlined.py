@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 
 EXTERNAL = "qnn.external"
 """Name of the op that an outlined function holds; ``qnn.region`` for several."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, get_type_hints
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import PipelineError
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes import options as option_text
+from qdialect.support.diagnostics import PipelineError
 
 
 @dataclass(frozen=True)

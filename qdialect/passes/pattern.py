@@ -11,15 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from qdialect._mlir import ir, walk
-from qdialect.context import location_of
-from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.late_dataclass import dataclass
-from qdialect.locations import joined, names_of
+from qdialect.ir._mlir import ir, walk
+from qdialect.ir.context import location_of
+from qdialect.ir.locations import joined, names_of
 from qdialect.passes.pass_base import Pass
+from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 M = TypeVar("M")
 

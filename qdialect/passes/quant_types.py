@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect._mlir import ir, quant
+from qdialect.arithmetic import QuantParams
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.quant_math import QuantParams
+from qdialect.ir._mlir import ir, quant
 
 # What float32, the type that quantized values express, holds without loss.
 _MIN_SCALE = 2.0**-126

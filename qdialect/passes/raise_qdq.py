@@ -8,25 +8,32 @@ becomes an integer `add` or `mul` only where an integer arithmetic gives the res
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, Multiplier, QuantParams, Rounding, elementwise
 from qdialect.dialect import AddOp, DequantizeOp, MulOp, QuantizeOp, build
-from qdialect.dialect.attribute_kinds import is_scale
-from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.constants import constant_value
+from qdialect.dialect.elementwise_ops import binary_attributes
+from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import element_of, range_of
-from qdialect.late_dataclass import dataclass
-from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import Array, evaluated, every_value_of, is_eight_bit, uniform_value
-from qdialect.quant_math import AddArithmetic, BinaryQuantization, Multiplier, QuantParams, Rounding, elementwise
+from qdialect.passes.tabulate import (
+    Array,
+    LutMatch,
+    LutPattern,
+    evaluated,
+    every_value_of,
+    is_eight_bit,
+    tabulated,
+    uniform_value,
+)
 
 _FLOAT_OPS = frozenset(
     [
@@ -69,7 +76,7 @@ class _Binary:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the op."""
-        return {**attributes_of(self.quantization), **self.how}
+        return {**binary_attributes(self.quantization), **self.how}
 
 
 class RaiseToBinary(Pattern[_Binary]):

@@ -9,14 +9,15 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, real_multiplier, requantize, requantize_parameters
 from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import (
     UPSTREAM_OPS,
     ElementwiseGraph,
@@ -25,16 +26,21 @@ from qdialect.passes.elementwise import (
     thresholds_of_graph,
     used_outside,
 )
-from qdialect.passes.elementwise.domain import numbers_of
-from qdialect.passes.elementwise.eight_bit import Stored, following_result, is_reinterpreted, stored_as, widened
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
 from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
-from qdialect.passes.elementwise.sources import Sources
+from qdialect.passes.elementwise.sources import (
+    Sources,
+    Stored,
+    following_result,
+    is_reinterpreted,
+    numbers_of,
+    stored_as,
+    widened,
+)
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
-from qdialect.quant_math import Multiplier, real_multiplier, requantize, requantize_parameters
 
 Bounds = tuple[int, int]
 

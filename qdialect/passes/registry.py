@@ -1,7 +1,8 @@
 """All passes by name.
 
 A pass registers itself when its module is imported.  `lookup` finds that module by the name of the pass (``qnn-fold-x``
-is in ``fold_x.py`` of one of the packages), so that using one pass imports no other.
+is in ``passes/fold_x.py``; a phase of the lowering has its passes in its own folder), so that using one pass imports no
+other.
 """
 
 from __future__ import annotations
@@ -16,14 +17,26 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TypeVar
 
-from qdialect.diagnostics import PipelineError
-from qdialect.late_imports import LATE_IMPORTS
 from qdialect.passes import options
 from qdialect.passes.pass_base import Pass
+from qdialect.support.diagnostics import PipelineError
+from qdialect.support.late_imports import LATE_IMPORTS
 
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
-_PACKAGES = ("qdialect.passes", "qdialect.lowering.passes")
+_PACKAGE = "qdialect.passes"
+_LOWERING = {
+    name: f"qdialect.lowering.{folder}.{name}"
+    for name, folder in {
+        "pair_channels": "qnn_to_linalg",
+        "to_linalg": "qnn_to_linalg",
+        "to_vector": "linalg_to_vector",
+        "to_threads": "threads",
+        "to_x86": "vector_to_x86",
+        "to_llvm": "x86_to_llvm",
+    }.items()
+}
+"""Modules of the passes that are steps of the lowering."""
 _FUSIONS = "fuse_"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -75,19 +88,19 @@ def fusions() -> Mapping[str, type[Pass]]:
 @cache
 def _import_all(beginning: str = "") -> None:
     """Import the modules of all passes whose names begin so; once, for every compilation asks for them."""
+    names = [f"{_PACKAGE}.{module.name}" for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__)]
     with LATE_IMPORTS:
-        for package in _PACKAGES:
-            for module in pkgutil.iter_modules(import_module(package).__path__):
-                if module.name.startswith(beginning):
-                    import_module(f"{package}.{module.name}")
+        for name in (*names, *_LOWERING.values()):
+            if name.rpartition(".")[2].startswith(beginning):
+                import_module(name)
 
 
 def _import_module_of(name: str) -> None:
     module = name.removeprefix("qnn-").replace("-", "_")
+    found = _LOWERING.get(module, f"{_PACKAGE}.{module}")
     with LATE_IMPORTS:
-        for package in _PACKAGES:
-            if find_spec(f"{package}.{module}"):
-                import_module(f"{package}.{module}")
+        if find_spec(found):
+            import_module(found)
 
 
 def _check_defaults(pass_class: type[Pass]) -> None:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect._mlir import ir
-from qdialect.dialect import (
-    UNARY_OPS,
-    AnyContraction,
-    AnyFused,
-    ClipOp,
-    LutOp,
-    QnnOp,
-    RequantizeOp,
-    ReshapeOp,
-    build,
-)
+from qdialect.dialect import UNARY_OPS, AnyContraction, AnyFused, ClipOp, LutOp, QnnOp, RequantizeOp, ReshapeOp, build
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter

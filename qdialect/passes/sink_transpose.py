@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -32,15 +32,14 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.type_constraints import element_of
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.type_constraints import NARROW_ELEMENTS, element_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
-_NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class HoistAboveDequantize(Pattern[DequantizeOp]):
         if dequantize is None:
             return None
         element = element_of(dequantize.input.type)
-        if element not in _NARROW:
+        if element not in NARROW_ELEMENTS:
             # Accumulators belong to the contraction before them.
             return MatchFailure(f"must move values of 8 or 16 bits, but got {element}")
         if isinstance(op, ReshapeOp) and max(len(dequantize.scales), len(dequantize.zero_points)) > 1:

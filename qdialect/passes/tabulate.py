@@ -1,28 +1,31 @@
-"""Tables of subgraphs between 8-bit tensors, found by evaluating them for every quantized value."""
+"""Tabulates subgraphs between 8-bit tensors by evaluating them for every quantized value, for patterns that end in a table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.dialect import OPS, ClipOp, LutOp, RequantizeOp, UnaryOp
+from qdialect.arithmetic import QuantParams, Table, table_values
+from qdialect.dialect import OPS, ClipOp, LutOp, QnnOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
-from qdialect.quant_math import Table, table_values
+from qdialect.passes.pattern import Pattern, Rewriter
 from qdialect.reference import interpreter
+
+# Tables of subgraphs between 8-bit tensors, found by evaluating them for every quantized value.
 
 Array = NDArray[Any]
 
 BINARY_NAMES = tuple(op_class.OPERATION_NAME for op_class in OPS if issubclass(op_class, BinaryOp))
 """Names of the functions of two 8-bit tensors."""
 
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 
 
@@ -93,6 +96,42 @@ def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
     uniform, op = uniform_value(value), producer(value)
     if uniform is None and op is not None:
         operands = [results[operand] for operand in op.operation.operands]
-        uniform = _EVALUATORS[op.operation.name](op, operands).astype(_DTYPES[element_of(value.type)])
+        uniform = _EVALUATORS[op.operation.name](op, operands).astype(NUMPY_DTYPES[element_of(value.type)])
     assert uniform is not None
     results[value] = uniform
+
+
+# What the patterns that end in a table share.
+
+
+@dataclass(frozen=True)
+class LutMatch:
+    """A table of `source`, and what its indices and entries mean."""
+
+    source: ir.Value
+    table: Table
+    input: QuantParams
+    output: QuantParams
+
+
+class LutPattern(Pattern[LutMatch]):
+    """A pattern whose root becomes a `qnn.lut`."""
+
+    def rewrite(self, op: QnnOp, match: LutMatch, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            lut = build(
+                LutOp,
+                match.source,
+                element=element_of(op.operation.results[0].type),
+                table=match.table,
+                input_scale=match.input.scale,
+                input_zero_point=match.input.zero_point,
+                output_scale=match.output.scale,
+                output_zero_point=match.output.zero_point,
+            )
+        rewriter.replace(op, lut.output)
+
+
+def tabulated(op: QnnOp, source: ir.Value, before: QuantParams, after: QuantParams) -> LutMatch:
+    """The match for the result of `op` as a function of `source`."""
+    return LutMatch(source, table_of(op.operation.results[0], source), before, after)

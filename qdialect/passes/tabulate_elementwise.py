@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import QuantParams, Table, clamp_of_table, table_values
 from qdialect.dialect import QnnOp
 from qdialect.dialect.type_constraints import dtype_of
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
-from qdialect.passes.elementwise.eight_bit import is_reinterpreted
-from qdialect.passes.lut_pattern import LutMatch, LutPattern
+from qdialect.passes.elementwise.sources import is_reinterpreted
 from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import is_eight_bit
-from qdialect.quant_math import QuantParams, Table, clamp_of_table, table_values
+from qdialect.passes.tabulate import LutMatch, LutPattern, is_eight_bit
 
 _UNKNOWN: QuantParams = QuantParams(1.0, 0)
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.diagnostics import PipelineError
+from qdialect.arithmetic import QuantParams
+from qdialect.arithmetic.choices import LeakyMode
 from qdialect.dialect import UNARY_OPS, LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
-from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit, uniform_value
-from qdialect.quant_math import QuantParams
-from qdialect.quant_math.choices import LeakyMode
+from qdialect.passes.tabulate import BINARY_NAMES, LutMatch, LutPattern, is_eight_bit, tabulated, uniform_value
+from qdialect.support.diagnostics import PipelineError
 
 KEEP = "keep"
 """The value of `leaky-relu` that leaves each op its own mode."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.quant_types import cast, note, quantized, quantized_type, storage_of
 from qdialect.passes.registry import register

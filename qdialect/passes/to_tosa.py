@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from qdialect._mlir import func, ir
-from qdialect.context import location_of
-from qdialect.diagnostics import Diagnostic, PassError, Severity
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import location_of
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.outlined import inline_outlined
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.registry import register
 from qdialect.passes.tosa_export import export_function
+from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 
 @register

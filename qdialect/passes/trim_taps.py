@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.late_dataclass import dataclass
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register

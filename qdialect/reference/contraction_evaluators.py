@@ -1,22 +1,138 @@
-"""Evaluators of convolution and matrix product: the accumulators of an op, alone or fused."""
+"""Evaluates convolutions and matrix products: separate, fused, of 16 bits, and with scales known at run time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import IntArray, QuantizedArray
+from qdialect.arithmetic.activations import ACTIVATIONS
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.arithmetic.requantization import i16_requantize
 from qdialect.dialect import (
+    CONTRACTION_CLASSES,
     AnyContraction,
     AnyFused,
     Conv2DOp,
     ConvTranspose2DOp,
     DenseOp,
+    DynamicConv2DOp,
+    DynamicDenseOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
     FusedMatMulOp,
+    I16Conv2DOp,
+    I16DenseOp,
+    I16MatmulOp,
+    I16RequantizeOp,
     MatMulOp,
 )
-from qdialect.quant_math.convolution import conv2d_accumulate
-from qdialect.reference.dense import dense_accumulate, matmul_accumulate
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.reference import stages
 from qdialect.reference.evaluators import Array, Arrays, evaluates
-from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
+from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, StageInputs
+
+# Exact products of matrices of 8-bit quantized values into int32 accumulators.
+
+
+def dense_accumulate(
+    data: NDArray[np.integer[Any]],
+    weight: NDArray[np.integer[Any]],
+    input_zero_point: int,
+    weight_zero_points: Sequence[int],
+    bias: NDArray[np.int32] | None = None,
+) -> NDArray[np.int32]:
+    """acc[..., o] = bias[o] + sum over k of (data[..., k] - z_x) * (weight[o, k] - z_w[o]).
+
+    `data` is [..., K], `weight` [O, K], `weight_zero_points` has one or O entries, `bias` is int32[O]; the result is
+    int32[..., O], wrapping modulo 2^32.  Sums are exact in float64.
+    """
+    points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
+    zero_points = np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1)
+    matrix = (weight.astype(np.int32) - zero_points).astype(np.float64)
+    acc = (points @ matrix.T).astype(np.int64)
+    return (acc if bias is None else acc + bias).astype(np.int32)
+
+
+def matmul_accumulate(
+    data: NDArray[np.integer[Any]],
+    weight: NDArray[np.integer[Any]],
+    input_zero_point: int,
+    weight_zero_points: Sequence[int],
+    bias: NDArray[np.int32] | None = None,
+) -> NDArray[np.int32]:
+    """acc[..., m, n] = bias[n] + sum over k of (data[..., m, k] - z_x) * (weight[..., k, n] - z_w[n]).
+
+    `data` is [..., M, K], `weight` [..., K, N], their leading dimensions broadcast; `weight_zero_points` has one or N
+    entries, `bias` is int32[N]; the result wraps modulo 2^32.  Sums are exact in float64.
+    """
+    points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
+    matrix = (weight.astype(np.int32) - np.asarray(weight_zero_points, dtype=np.int32)).astype(np.float64)
+    acc = (points @ matrix).astype(np.int64)
+    return (acc if bias is None else acc + bias).astype(np.int32)
+
+
+# Exact transposed 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights.
+
+
+def conv_transpose2d_accumulate(
+    data: QuantizedArray,
+    weight: QuantizedArray,
+    input_zero_point: int,
+    weight_zero_points: Sequence[int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int],
+    output_padding: tuple[int, int],
+    dilation: tuple[int, int],
+    groups: int,
+    bias: NDArray[np.int32] | None = None,
+) -> NDArray[np.int32]:
+    """acc[n, y, x, o] = bias[o] + sum of (data[n, v, u, c] - z_x) * (weight[o, i, j, c] - z_w[o]).
+
+    The sum is over all v, u, i, j with v*s + i*d - top = y and u*s + j*d - left = x: the gradient of a convolution with
+    respect to its data.
+
+    Args:
+        data: 8-bit quantized values [N, H, W, C].
+        weight: 8-bit quantized values [O, KH, KW, C / groups].
+        input_zero_point: z_x.
+        weight_zero_points: one or O entries.
+        strides: (y, x), elements of the result from one element of the data to the next.
+        padding: (top, left, bottom, right), cut off the result.
+        output_padding: (y, x), added at the bottom and the right.
+        dilation: (y, x), elements of the result from one tap to the next.
+        groups: divides C and O; output channels of a group are adjacent.
+        bias: int32[O].
+
+    Returns:
+        int32[N, OH, OW, O], wrapping modulo 2^32.  Sums are taken in float64, which is exact.
+    """
+    channels, kernel_h, kernel_w, depth = weight.shape
+    batch, height, width, _ = data.shape
+    zero_points = np.asarray(weight_zero_points, dtype=np.int32).reshape(-1, 1, 1, 1)
+    taps = (weight.astype(np.int32) - zero_points).astype(np.float64)
+    taps = taps.reshape(groups, channels // groups, kernel_h, kernel_w, depth)
+    points = (data.astype(np.int32) - input_zero_point).astype(np.float64)
+    points = points.reshape(-1, groups, depth).transpose(1, 0, 2)
+    rows = (height - 1) * strides[0] + (kernel_h - 1) * dilation[0] + 1 + output_padding[0]
+    columns = (width - 1) * strides[1] + (kernel_w - 1) * dilation[1] + 1 + output_padding[1]
+    total = np.zeros((batch, rows, columns, channels))
+    for i in range(kernel_h):
+        for j in range(kernel_w):
+            product = points @ taps[:, :, i, j, :].transpose(0, 2, 1)
+            spread = product.transpose(1, 0, 2).reshape(batch, height, width, channels)
+            y, x = i * dilation[0], j * dilation[1]
+            y_end, x_end = y + (height - 1) * strides[0] + 1, x + (width - 1) * strides[1] + 1
+            total[:, y : y_end : strides[0], x : x_end : strides[1], :] += spread
+    top, left, bottom, right = padding
+    acc = total[:, top : rows - bottom, left : columns - right].astype(np.int64)
+    return (acc if bias is None else acc + bias).astype(np.int32)
+
+
+# Evaluators of convolution and matrix product: the accumulators of an op, alone or fused.
 
 
 @evaluates(Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp)
@@ -37,3 +153,99 @@ def accumulators(op: AnyContraction | AnyFused, data: Array, weight: Array, bias
         return conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, bias)
     extra = (op.output_padding[0], op.output_padding[1])
     return conv_transpose2d_accumulate(data, weight, *zero_points, strides, padding, extra, dilation, op.groups, bias)
+
+
+# Evaluators of the fused ops: accumulators, and the stages of the epilogue one after the other.
+
+# Imported for the evaluators that its modules register.
+_REGISTERED = stages
+
+
+@evaluates(*CONTRACTION_CLASSES)
+def _fused(op: AnyFused, operands: Arrays) -> Array:
+    data, weight, bias, *rest = operands
+    # A bias of integers belongs to the accumulators, one of f32 does not.
+    values = accumulators(op, data, weight, bias if bias.dtype == np.int32 else None)
+    residual = rest[0] if rest else None
+    for placed in op.stages():
+        inputs = StageInputs(op, placed.before, bias, residual)
+        values = STAGE_EVALUATORS[type(placed.stage)](placed.stage, values, inputs)
+    return values.astype(dtype_of(op.operation.results[0].type))
+
+
+# Evaluators of products whose scale and zero point are known at run time, every operation rounded to float32.
+
+
+@evaluates(DynamicDenseOp)
+def _dynamic_dense(op: DynamicDenseOp, operands: Arrays) -> Array:
+    data, weight, _, zero_point, *_ = operands
+    rows = data.shape[:-1]
+    points = np.broadcast_to(zero_point.reshape(-1) if zero_point.size == 1 else zero_point, (*rows, 1))
+    acc = dense_accumulate(data.astype(np.int32) - points, weight, 0, op.weight_zero_points)
+    return _f32_values(op, acc, operands)
+
+
+@evaluates(DynamicConv2DOp)
+def _dynamic_conv2d(op: DynamicConv2DOp, operands: Arrays) -> Array:
+    data, weight, _, zero_point, *_ = operands
+    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
+    top, left, bottom, right = op.padding
+    how = (op.weight_zero_points, strides, (top, left, bottom, right), dilation, op.groups)
+    acc = conv2d_accumulate(data, weight, int(zero_point.reshape(())), *how)
+    return _f32_values(op, acc, operands)
+
+
+def _f32_values(op: DynamicConv2DOp | DynamicDenseOp, acc: Array, operands: Arrays) -> Array:
+    _, _, scale, _, *bias = operands
+    scales = scale.reshape(()) if scale.size == 1 else scale
+    with np.errstate(all="ignore"):
+        values, weight_scales = acc.astype(np.float32), np.array(op.weight_scales, dtype=np.float32)
+        values = values * weight_scales * scales if op.scale_last else values * (scales * weight_scales)
+        biased = values + bias[0] if bias else values
+        return ACTIVATIONS[op.activation].in_kernel(biased, alpha=op.alpha)
+
+
+# Evaluators of contractions of 16-bit activations, summed up in int64.
+
+
+@evaluates(I16Conv2DOp)
+def _i16_conv2d(op: I16Conv2DOp, operands: Arrays) -> Array:
+    data, weight, *bias = operands
+    top, left, bottom, right = op.padding
+    data = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    batch, height, width, channels = shape_of(op.output.type)
+    _, rows, columns, depth = weight.shape
+    groups, strides, dilation = op.groups, op.strides, op.dilation
+    total = np.zeros((groups, batch * height * width, channels // groups), dtype=np.int64)
+    taps = weight.reshape(groups, channels // groups, rows, columns, depth).astype(np.int64)
+    for i, j in np.ndindex(rows, columns):
+        y, x = i * dilation[0], j * dilation[1]
+        window = data[:, y : y + (height - 1) * strides[0] + 1 : strides[0]]
+        window = window[:, :, x : x + (width - 1) * strides[1] + 1 : strides[1]].astype(np.int64)
+        by_group = window.reshape(-1, groups, depth).transpose(1, 0, 2)
+        total += by_group @ taps[:, :, i, j].transpose(0, 2, 1)
+    return _i16_biased(total.transpose(1, 0, 2).reshape(batch, height, width, channels), bias)
+
+
+@evaluates(I16DenseOp)
+def _i16_dense(_: I16DenseOp, operands: Arrays) -> Array:
+    data, weight, *bias = operands
+    return _i16_biased(data.astype(np.int64) @ weight.astype(np.int64).T, bias)
+
+
+@evaluates(I16MatmulOp)
+def _i16_matmul(_: I16MatmulOp, operands: Arrays) -> Array:
+    data, weight = operands
+    return data.astype(np.int64) @ weight.astype(np.int64)
+
+
+@evaluates(I16RequantizeOp)
+def _i16_requantize(op: I16RequantizeOp, operands: Arrays) -> Array:
+    scales = op.input_scale, op.weight_scales, op.output_scale
+    bounds = op.output_min, op.output_max
+    return i16_requantize(operands[0].astype(np.int64), *scales, *bounds, op.rounding, op.multiplier)
+
+
+def _i16_biased(total: IntArray, bias: Arrays) -> IntArray:
+    """The interpreter's conversion to the result's type keeps the low bits."""
+    return total + bias[0].astype(np.int64) if bias else total

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import QnnOp
-from qdialect.registry import Registry
+from qdialect.support.registry import Registry
 
 Array = NDArray[Any]
 Arrays = Sequence[Array]

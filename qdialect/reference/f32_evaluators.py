@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from qdialect.arithmetic.float32.machine import multiply_add, row_sum
 from qdialect.dialect import (
     F32Conv2DOp,
     F32ExtremeOp,
@@ -17,8 +18,6 @@ from qdialect.dialect import (
     F32SumOp,
 )
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.quant_math.float32.numpy_machine import multiply_add
-from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 

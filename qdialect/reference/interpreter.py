@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.context import location_of
-from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.limits import exceeded_limit
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import location_of
 from qdialect.reference import evaluators
+from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
+from qdialect.support.limits import exceeded_limit
 
 _CALL = "func.call"
 

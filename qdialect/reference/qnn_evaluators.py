@@ -1,10 +1,40 @@
-"""Evaluators of the separate `qnn` ops: each takes the op's attributes to the kernel that says what it means."""
+"""Evaluates the separate `qnn` ops: each takes the op's attributes to the arithmetic that says what it means."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
 
-from qdialect._mlir import ir
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import (
+    AddArithmetic,
+    Division,
+    FloatRounding,
+    IntArray,
+    Multiplier,
+    QuantizedArray,
+    QuantParams,
+    Rounding,
+    Scaling,
+    Table,
+    activations,
+    dequantize_array,
+    doubling_high_multiply,
+    elementwise,
+    folded_count_multiplier,
+    multiply_by_quantized_multiplier,
+    quantize_array,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+    rounding_shift_right,
+    softmax_tables,
+)
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.arithmetic.convolution import output_size
+from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -30,24 +60,177 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
-from qdialect.quant_math import (
-    AddArithmetic,
-    Division,
-    FloatRounding,
-    QuantParams,
-    Scaling,
-    Table,
-    dequantize_array,
-    elementwise,
-    quantize_array,
-    real_multiplier,
-    requantize,
-    requantize_parameters,
-    softmax_tables,
-)
-from qdialect.quant_math.choices import SoftmaxArithmetic
-from qdialect.reference import data_movement, pool, softmax
+from qdialect.ir._mlir import ir
+from qdialect.reference import movement
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays, evaluates, last_axis
+
+# Pooling windows and means over quantized values, NHWC.
+
+_Padding = tuple[int, int, int, int]
+
+
+def avg_pool2d(
+    data: QuantizedArray,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    padding: _Padding,
+    division: Division,
+    lo: int,
+    hi: int,
+    *,
+    count_include_pad: bool = False,
+    zero_point: int = 0,
+) -> IntArray:
+    """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
+
+    Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
+    bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
+
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their
+    zero point, by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and
+    q = floor((2^30 + 1) * 2^k / n).  As 2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is
+    t / n * (1 + d) with 0 < d <= 2^-30.  That moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing
+    else: other sums are 1 / 2n from a tie.
+    """
+    center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
+    fill = zero_point if count_include_pad else 0
+    total = _windows(data.astype(np.int64), kernel, strides, padding, fill).sum(axis=0)
+    inside = np.ones((1, *data.shape[1:3], 1), dtype=np.int64)
+    count = _windows(inside, kernel, strides, padding, 1 if count_include_pad else 0).sum(axis=0)
+    total -= center * count
+    nudge = 0 if division is Division.TRUNCATE else count // 2
+    magnitude = (np.abs(total) + nudge) // count
+    return np.clip(np.sign(total) * magnitude + center, lo, hi)
+
+
+def max_pool2d(
+    data: QuantizedArray,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    padding: _Padding,
+    lo: int,
+    hi: int,
+) -> IntArray:
+    """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
+    smallest = int(np.iinfo(np.int64).min)
+    return np.clip(_windows(data.astype(np.int64), kernel, strides, padding, smallest).max(axis=0), lo, hi)
+
+
+def _windows(
+    data: IntArray, kernel: tuple[int, int], strides: tuple[int, int], padding: _Padding, pad_value: int
+) -> IntArray:
+    """[KH * KW, N, OH, OW, C]: for each kernel position, the elements it meets."""
+    top, left, bottom, right = padding
+    out_h = output_size(data.shape[1], kernel[0], strides[0], top + bottom, 1)
+    out_w = output_size(data.shape[2], kernel[1], strides[1], left + right, 1)
+    padded = np.pad(data, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
+    rows, columns = (out_h - 1) * strides[0] + 1, (out_w - 1) * strides[1] + 1
+    return np.stack(
+        [
+            padded[:, y : y + rows : strides[0], x : x + columns : strides[1]]
+            for y in range(kernel[0])
+            for x in range(kernel[1])
+        ]
+    )
+
+
+def mean(
+    data: QuantizedArray,
+    axes: Sequence[int],
+    keep_dims: bool,
+    input_scale: float,
+    input_zero_point: int,
+    output_scale: float,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
+
+    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float rounding modes round that
+    multiplier.  Fixed-point rounding modes start from the quantized (q, e) of s_x / s_y and divide q by n, see
+    `folded_count_multiplier`; with `fixed32_double` and `f64` this is TFLite's reference MEAN.
+    """
+    axis = tuple(axes)
+    total = (data.astype(np.int64) - input_zero_point).sum(axis=axis, keepdims=keep_dims)
+    count = math.prod(data.shape[a] for a in axis)
+    f32 = real_multiplier(input_scale, [1.0], output_scale, multiplier)
+    if not rounding.is_fixed:
+        return requantize(total, requantize_parameters(rounding, f32 / count), output_zero_point, lo, hi, rounding)
+    q, e = folded_count_multiplier(float(f32[0]), count)
+    return np.clip(multiply_by_quantized_multiplier(total, q, e, rounding) + output_zero_point, lo, hi)
+
+
+# Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32.
+
+
+def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
+    """TFLite SOFTMAX (reference softmax.h): int64 in the dtype's range, of scale 1/256 and the minimum as zero point.
+
+    y = round(e_i * (1 / sum of e)) in Q0.8 plus the minimum, saturated.  Exact for rows whose sum stays below
+    4096 times the largest exponential, the kernel's own limit.
+    """
+    info = np.iinfo(data.dtype.name)
+    values = data.astype(np.int64)
+    distance = values.max(axis=axis, keepdims=True) - values
+    total = tables.addends.astype(np.int64)[distance].sum(axis=axis, keepdims=True)
+    scale, bits_over_unit = reciprocal(total)
+    product = doubling_high_multiply(scale, tables.exponentials[distance])
+    unsaturated = rounding_shift_right(product, bits_over_unit + 31 - 8)
+    return np.clip(unsaturated + info.min, info.min, info.max)
+
+
+def softmax_float(
+    data: QuantizedArray,
+    axis: int,
+    input_scale: float,
+    beta: float,
+    output_scale: float,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
+) -> IntArray:
+    """half_even(e_i / sum / s_y) + z_y in float32, clamped to [lo, hi], int64.
+
+    e_i = exp(float32(-d) * float32(float32(s_x) * float32(beta))) with the distance d from the row's maximum.  The sum
+    runs along `axis` in order, in float32: the order is part of the definition.
+    """
+    values = data.astype(np.int64)
+    distance = values.max(axis=axis, keepdims=True) - values
+    exponentials = activations.exp(-distance.astype(np.float32) * (np.float32(input_scale) * np.float32(beta)))
+    total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
+    with np.errstate(over="ignore"):
+        scaled = exponentials / total / np.float32(output_scale)
+    return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)
+
+
+def softmax_ort(
+    data: QuantizedArray,
+    axis: int,
+    entries: NDArray[np.float32],
+    factor: np.float32,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
+) -> IntArray:
+    """half_even(e_i * factor / sum) + z_y in float32, clamped to [lo, hi], int64 (ONNX Runtime's QLinearSoftmax).
+
+    The sum runs along `axis` in order.  A product beyond float32 is `ort_beyond`; that can be where ``extent * s_y`` is
+    below e^-5, as it is in rows of one element.
+    """
+    values = data.astype(np.int64)
+    terms = entries[values.max(axis=axis, keepdims=True) - values]
+    total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
+    with np.errstate(over="ignore"):
+        products = terms * factor
+        scaled = np.rint(products / total).astype(np.float64) + output_zero_point
+    shares = np.where(np.isinf(products), ort_beyond(output_zero_point, lo, hi), scaled)
+    return np.clip(shares, lo, hi).astype(np.int64)
+
+
+# Evaluators of the separate `qnn` ops: each takes the op's attributes to the kernel that says what it means.
 
 
 @evaluates(ConstantOp)
@@ -109,13 +292,13 @@ def _concat(op: ConcatOp, operands: Arrays) -> Array:
 
 @evaluates(MaxPool2DOp)
 def _max_pool2d(op: MaxPool2DOp, operands: Arrays) -> Array:
-    return pool.max_pool2d(operands[0], *_window(op), op.output_min, op.output_max)
+    return max_pool2d(operands[0], *_window(op), op.output_min, op.output_max)
 
 
 @evaluates(AvgPool2DOp)
 def _avg_pool2d(op: AvgPool2DOp, operands: Arrays) -> Array:
     division = Division(op.division)
-    return pool.avg_pool2d(
+    return avg_pool2d(
         operands[0],
         *_window(op),
         division,
@@ -133,7 +316,7 @@ def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, 
 
 @evaluates(MeanOp)
 def _mean(op: MeanOp, operands: Arrays) -> Array:
-    return pool.mean(
+    return mean(
         operands[0],
         op.axes,
         op.keep_dims,
@@ -150,42 +333,42 @@ def _mean(op: MeanOp, operands: Arrays) -> Array:
 @evaluates(SoftmaxOp)
 def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
-        return softmax.softmax_fixed(operands[0], op.axis, softmax_tables.softmax_tables(op.input_scale, op.beta))
+        return softmax_fixed(operands[0], op.axis, softmax_tables.softmax_tables(op.input_scale, op.beta))
     output = (op.output_zero_point, *range_of(op.output.type))
     if op.arithmetic is SoftmaxArithmetic.ORT_TABLE:
         entries = softmax_tables.ort_entries(op.input_scale, op.beta, operands[0].shape[op.axis])
-        return softmax.softmax_ort(operands[0], op.axis, entries, softmax_tables.ort_factor(op.output_scale), *output)
-    return softmax.softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
+        return softmax_ort(operands[0], op.axis, entries, softmax_tables.ort_factor(op.output_scale), *output)
+    return softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
 
 
 @evaluates(PadOp)
 def _pad(op: PadOp, operands: Arrays) -> Array:
-    return data_movement.pad(operands[0], op.low, op.high, op.value)
+    return movement.pad(operands[0], op.low, op.high, op.value)
 
 
 @evaluates(ReshapeOp)
 def _reshape(op: ReshapeOp, operands: Arrays) -> Array:
-    return data_movement.reshape(operands[0], op.shape)
+    return movement.reshape(operands[0], op.shape)
 
 
 @evaluates(SliceOp)
 def _slice(op: SliceOp, operands: Arrays) -> Array:
-    return data_movement.slice_of(operands[0], op.begin, op.size, op.strides)
+    return movement.slice_of(operands[0], op.begin, op.size, op.strides)
 
 
 @evaluates(GatherOp)
 def _gather(op: GatherOp, operands: Arrays) -> Array:
-    return data_movement.gather(operands[0], op.axis, op.indices)
+    return movement.gather(operands[0], op.axis, op.indices)
 
 
 @evaluates(BroadcastOp)
 def _broadcast(op: BroadcastOp, operands: Arrays) -> Array:
-    return data_movement.broadcast(operands[0], op.shape)
+    return movement.broadcast(operands[0], op.shape)
 
 
 @evaluates(TransposeOp)
 def _transpose(op: TransposeOp, operands: Arrays) -> Array:
-    return data_movement.transpose(operands[0], op.permutation)
+    return movement.transpose(operands[0], op.permutation)
 
 
 def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:

@@ -6,11 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
-from qdialect.dialect.recurrent_ops import LstmOp
-from qdialect.dialect.type_constraints import shape_of
-from qdialect.quant_math.float32.numpy_machine import multiply_add
-from qdialect.quant_math.recurrence import (
+from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.arithmetic.recurrence import (
     gate_function,
     gru_hidden,
     lstm_cell,
@@ -20,6 +17,9 @@ from qdialect.quant_math.recurrence import (
     state_product,
     state_scale,
 )
+from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.dialect.recurrent_ops import LstmOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 Step = Callable[[Array, Array], Array]

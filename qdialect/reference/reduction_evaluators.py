@@ -1,22 +1,107 @@
-"""Evaluators of the reductions over axes."""
+"""Evaluates reductions over axes, of plain integers too, running sums and the largest elements."""
 
 from __future__ import annotations
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect.arithmetic import (
+    IntArray,
+    Multiplier,
+    QuantizedArray,
+    QuantParams,
+    Rounding,
+    doubling_high_multiply,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+    rounding_shift_right,
+)
+from qdialect.arithmetic.fixed_point_functions import inverse_root
+from qdialect.dialect import (
+    ArgMaxOp,
+    ArgMinOp,
+    CumSumOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    L2NormalizeOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    SumOp,
+    TopKOp,
+)
 from qdialect.dialect.type_constraints import range_of
-from qdialect.quant_math import QuantParams
-from qdialect.reference import reductions
-from qdialect.reference.evaluators import Array, Arrays, evaluates
+from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
+
+# Reductions over axes other than means.
+
+
+def arg_max(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
+    """Index along `axis` of the largest value, int64; of equal ones the first, or the last with `last`.
+
+    TFLite ARG_MAX takes the first, ONNX ArgMax the one that `select_last_index` names.
+    """
+    if not last:
+        return np.argmax(values, axis=axis, keepdims=keep_dims)
+    return values.shape[axis] - 1 - np.argmax(np.flip(values, axis), axis=axis, keepdims=keep_dims)
+
+
+def arg_min(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
+    """`arg_max` of the quantized values in reverse order."""
+    return arg_max(-values.astype(np.int64), axis, keep_dims, last)
+
+
+def sum_over(
+    values: QuantizedArray,
+    axes: Sequence[int],
+    keep_dims: bool,
+    source: QuantParams,
+    output: QuantParams,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """requantize(sum of (x - z_x) over `axes`) with M = s_x / s_y, clamped to [lo, hi], int64.
+
+    With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned quantized values.
+    """
+    total = (values.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
+    params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
+    return requantize(total, params, output.zero_point, lo, hi, rounding)
+
+
+def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
+    """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
+
+    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and
+    is part of the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
+    """
+    info = np.iinfo(values.dtype.name)
+    offsets = values.astype(np.int64) - zero_point
+    totals = (offsets**2).sum(axis=-1, keepdims=True)
+    roots = [inverse_root(int(total)) for total in totals.ravel()]
+    q, shift = (np.array(part, dtype=np.int64).reshape(totals.shape) for part in zip(*roots, strict=True))
+    is_signed = info.min < 0
+    left, right = (np.maximum(7 - shift, 0), np.maximum(shift - 7, 0)) if is_signed else (7, shift)
+    scaled = rounding_shift_right(doubling_high_multiply(offsets << left, q), right)
+    return np.clip(scaled + (0 if is_signed else 128), info.min, info.max)
+
+
+# Evaluators of the reductions over axes.
 
 
 @evaluates(ArgMaxOp)
 def _arg_max(op: ArgMaxOp, operands: Arrays) -> Array:
-    return reductions.arg_max(operands[0], op.axis, op.keep_dims, op.last)
+    return arg_max(operands[0], op.axis, op.keep_dims, op.last)
 
 
 @evaluates(ArgMinOp)
 def _arg_min(op: ArgMinOp, operands: Arrays) -> Array:
-    return reductions.arg_min(operands[0], op.axis, op.keep_dims, op.last)
+    return arg_min(operands[0], op.axis, op.keep_dims, op.last)
 
 
 @evaluates(SumOp)
@@ -26,7 +111,7 @@ def _sum(op: SumOp, operands: Arrays) -> Array:
         QuantParams(op.output_scale, op.output_zero_point),
     )
     bounds = range_of(op.output.type)
-    return reductions.sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
+    return sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
 
 
 @evaluates(ReduceMaxOp)
@@ -41,4 +126,49 @@ def _reduce_min(op: ReduceMinOp, operands: Arrays) -> Array:
 
 @evaluates(L2NormalizeOp)
 def _l2_normalize(op: L2NormalizeOp, operands: Arrays) -> Array:
-    return reductions.l2_normalize(operands[0], op.input_zero_point)
+    return l2_normalize(operands[0], op.input_zero_point)
+
+
+# Evaluators of the reductions of plain integers.
+
+
+@evaluates(IntSumOp)
+def _integer_sum(op: IntSumOp, operands: Arrays) -> Array:
+    return np.add.reduce(operands[0], axis=op.axes, keepdims=op.keep_dims, dtype=operands[0].dtype)
+
+
+@evaluates(IntProdOp)
+def _integer_product(op: IntProdOp, operands: Arrays) -> Array:
+    return np.multiply.reduce(operands[0], axis=op.axes, keepdims=op.keep_dims, dtype=operands[0].dtype)
+
+
+@evaluates(IntMaxOp)
+def _integer_max(op: IntMaxOp, operands: Arrays) -> Array:
+    return operands[0].max(axis=op.axes, keepdims=op.keep_dims)
+
+
+@evaluates(IntMinOp)
+def _integer_min(op: IntMinOp, operands: Arrays) -> Array:
+    return operands[0].min(axis=op.axes, keepdims=op.keep_dims)
+
+
+# Evaluators of running sums and of the largest elements.
+
+
+@evaluates(CumSumOp)
+def _cumsum(op: CumSumOp, operands: Arrays) -> Array:
+    def sums(rows: Array) -> Array:
+        rows = rows[..., ::-1] if op.reverse else rows
+        with np.errstate(all="ignore"):
+            total: Array = np.add.accumulate(rows, axis=-1, dtype=rows.dtype)
+        if op.exclusive:
+            total = np.concatenate([np.zeros_like(total[..., :1]), total[..., :-1]], axis=-1)
+        return total[..., ::-1] if op.reverse else total
+
+    return last_axis(operands[0], op.axis, sums)
+
+
+@evaluates(TopKOp)
+def _top_k(op: TopKOp, operands: Arrays) -> Array:
+    # The complement turns the order around and, unlike the negative, overflows nowhere.
+    return last_axis(operands[0], op.axis, lambda rows: np.argsort(~rows, axis=-1, kind="stable")[..., : op.count])

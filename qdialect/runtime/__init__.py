@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from qdialect.late_imports import LATE_IMPORTS
 from qdialect.runtime.base import Executable, Region
+from qdialect.support.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.runtime.compiler import compile_module

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import InputError
-from qdialect.files import write_files
-from qdialect.interface import KernelCall, Port
-from qdialect.late_dataclass import dataclass
-from qdialect.runtime.result_forms import NUMPY, converter
-from qdialect.runtime.tuning_report import TuningReport
+from qdialect.support.diagnostics import InputError
+from qdialect.support.files import write_files
+from qdialect.support.interface import KernelCall, Port
+
+# The forms in which an executable returns results.
+
+NUMPY, _TORCH = "numpy", "torch"
+
+
+def converter(form: str) -> Callable[[NDArray[Any]], Any]:
+    """What makes a result in another form than `NUMPY` of an array, over the same memory.
+
+    Raises `InputError` for a form that is not there.
+    """
+    if form != _TORCH:
+        raise InputError(f"returns must be {NUMPY} or {_TORCH}, but got '{form}'")
+    try:
+        return import_module("torch").from_numpy
+    except ImportError as error:
+        raise InputError(f"returns='torch' needs PyTorch, which cannot be imported: {error}") from error
+
 
 Array = NDArray[Any]
 
@@ -227,3 +243,61 @@ def described(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
     """``uint8[4, 64]``, with ``?`` for an open extent; a name does not tell byte orders apart."""
     extents = ", ".join("?" if extent < 0 else str(extent) for extent in shape)
     return f"{dtype.name if dtype.isnative else dtype.str}[{extents}]"
+
+
+# What was tried of each kernel of a network, and what it won.
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A variant of a kernel, and the seconds that all calls of the kernel took with it: the median of several runs."""
+
+    variant: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TunedKernel:
+    """A kernel that was measured in several variants."""
+
+    kernel: str
+    """What it computes, as `qdialect.support.interface.Tunable` has it."""
+    trials: tuple[Trial, ...]
+    """What the cost model chose comes first."""
+    chosen: str
+    """The variant of one of `trials`."""
+    gain: float
+    """The share of the time of the model's choice that the chosen one saves; 0 where that is the chosen one."""
+    was_kept: bool
+    """Whether all of this was measured before, and came from the cache."""
+
+    @property
+    def seconds(self) -> float:
+        """What the model's choice takes."""
+        return self.trials[0].seconds
+
+
+@dataclass(frozen=True)
+class TuningReport:
+    """All kernels of a network of which there are variants."""
+
+    target: str
+    kernels: tuple[TunedKernel, ...]
+
+    @property
+    def gain(self) -> float:
+        """The share of the time of these kernels that was won."""
+        total = sum(one.seconds for one in self.kernels)
+        return sum(one.seconds * one.gain for one in self.kernels) / total if total else 0.0
+
+    @property
+    def changed(self) -> tuple[TunedKernel, ...]:
+        """The kernels that are not as the cost model chose."""
+        return tuple(one for one in self.kernels if one.gain)
+
+
+def joined(reports: Iterable[TuningReport | None]) -> TuningReport | None:
+    """The report of several networks together, each kernel once; None where none was tuned."""
+    found = [report for report in reports if report is not None]
+    kernels = {one.kernel: one for report in reversed(found) for one in reversed(report.kernels)}
+    return TuningReport(found[0].target, tuple(reversed(kernels.values()))) if found else None

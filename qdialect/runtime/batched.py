@@ -13,12 +13,12 @@ from functools import partial
 from typing import Protocol
 
 from qdialect.aot.network import Batch
-from qdialect.diagnostics import InputError
-from qdialect.interface import Port
 from qdialect.runtime.base import Array, Executable, check_count, described, empty
 from qdialect.runtime.call_arrays import CallArrays
+from qdialect.runtime.memory import WorkspacePool
 from qdialect.runtime.native import Binding, compiled_region
-from qdialect.runtime.workspace_pool import WorkspacePool
+from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import Port
 
 _KNOWN_SIZES = 64
 """So many sizes of batches are known at a time; knowing one again takes microseconds."""

@@ -1,25 +1,40 @@
-"""From a `qnn` module to an `CompiledExecutable`."""
+"""From a `qnn` module to a `CompiledExecutable`: a network that was compiled in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from ctypes import addressof
+from dataclasses import dataclass, field
 from functools import cache
+from io import BytesIO
+from pathlib import Path
 from types import MappingProxyType
 
-from qdialect import target as targets
-from qdialect._mlir import dialect_module, ir, load_few_classes
-from qdialect.context import load_dialects, make_context, verify
-from qdialect.diagnostics import CompileError
-from qdialect.late_imports import LATE_IMPORTS
-from qdialect.lowering.lowered import phase_of
-from qdialect.lowering.pipeline import Phase, lower, lower_further, target_of, threads_of
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import targets
+from qdialect.aot.network import Batch, name_of_file
+from qdialect.ir._mlir import dialect_module, ir, load_few_classes
+from qdialect.ir.context import load_dialects, make_context, verify
+from qdialect.lowering.ir.functions import MAIN
+from qdialect.lowering.ir.lowered import CONSTANTS, phase_of, target_name_of
+from qdialect.lowering.pipeline.kernel_groups import add_table, taken_groups
+from qdialect.lowering.pipeline.phases import Lowered, Phase, lower, lower_further, lower_kernels, target_of, threads_of
 from qdialect.lowering.threads import MIN_CYCLES
-from qdialect.runtime import memory, openmp, saving, workspace_pool
-from qdialect.runtime.executable import CompiledExecutable
-from qdialect.runtime.external_bindings import External
-from qdialect.runtime.kernel_code import compiled_kernels
-from qdialect.target import Target
-from qdialect.threads import checked
+from qdialect.lowering.x86_to_llvm.code_attributes import is_left_as_it_is, keep_to_target
+from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.runtime import memory, openmp
+from qdialect.runtime.external_calls import External, ExternalBindings
+from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region
+from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.threads import checked
+from qdialect.targets import Target
+
+# From a `qnn` module to an `CompiledExecutable`.
 
 _MET_IN_LOWERING = ("bufferization", "tensor", "ub")
 """Dialects that nothing here imports: the bindings do, where they meet an op."""
@@ -55,7 +70,7 @@ def compile_module(
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
-    `target` says which instructions may be used, as `qdialect.target.resolve` takes it: ``host`` is the best kind of
+    `target` says which instructions may be used, as `qdialect.targets.resolve` takes it: ``host`` is the best kind of
     code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
     OpenMP runtime, its kernels of at least `min_cycles` each, with the same result for every number. As many calls as
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
@@ -67,12 +82,12 @@ def compile_module(
     a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`
     lacks a function; `LoadError` for a library that cannot be loaded.
     """
-    workspace_pool.checked(workspaces)
+    memory.checked(workspaces)
     chosen, wanted = prepared(module, target, threads, is_verified)
     early = max(phase_of(module), Phase.VECTOR, key=lambda phase: phase.number)
     found = lower(module, chosen, early, threads=wanted, clocked=clocked, min_cycles=min_cycles)
     # What a file would be made of: at phase `llvm` a module has ten times as many ops.
-    kept = saving.kept(found.module)
+    kept = kept_for_saving(found.module)
     kernels = compiled_kernels(found.module, chosen) if early is Phase.VECTOR else None
     lowered = lower_further(found, chosen)
     return CompiledExecutable(lowered, allocate, workspaces, externals, kept=kept, empties=True, kernels=kernels)
@@ -99,3 +114,192 @@ def _load_dialects() -> None:
         context = make_context()
         load_dialects(context, ("linalg", "llvm"))
         load_few_classes(context)
+
+
+# A network that was compiled in this process.
+
+_ENTRY = "main"
+
+
+class CompiledExecutable(NativeExecutable):
+    """A network as machine code of this process, with its constants and workspaces."""
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        allocate: memory.Allocate = memory.allocate,
+        workspaces: int | None = None,
+        externals: Mapping[str, External] = MappingProxyType({}),
+        *,
+        kept: bytes | None = None,
+        empties: bool = False,
+        kernels: KernelCode | None = None,
+    ) -> None:
+        """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the workspaces.
+
+        `externals` compute the functions that go to a target. `kept` is the module as `saving.kept` gives it, at this
+        phase or an earlier one, and `kernels` are those that were compiled before the rest. Who has no use for the
+        module any more lets it be emptied, as `CompiledCode` does. Raises `CompileError` where the machine does not
+        have the memory, and where a function of a target is not there.
+        """
+        limit = memory.checked(workspaces)
+        self.inputs = lowered.inputs
+        self.outputs = lowered.outputs
+        self.kernels = lowered.kernels
+        self.calls = lowered.calls
+        self.threads = lowered.threads
+        self.constants_bytes = lowered.constants.size
+        self.working_memory = lowered.arena_bytes
+        self.regions = (compiled_region(self),)
+        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
+        """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
+        self._kept = kept_for_saving(lowered.module) if kept is None else kept
+        self._constants = constants_of(lowered, allocate)
+        clock = [self.ticks] if lowered.clocked else []
+        code = CompiledCode(lowered, self._constants, allocate, clock, externals, empties=empties, kernels=kernels)
+        self._takes_python = code.takes_python
+        self._prepare(code, limit)
+
+    def library(self, name: str) -> bytes:
+        if self._takes_python:
+            raise CompileError("network must not call Python functions to be saved, but externals has one")
+        return library([(self._kept, self._constants[: self.constants_bytes])], name)
+
+
+class CompiledCode(NetworkCode):
+    """The code that the JIT compiler made, and its constants."""
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        constants: memory.Block,
+        allocate: memory.Allocate = memory.allocate,
+        clock: Sequence[NDArray[np.int64]] = (),
+        externals: Mapping[str, External] = MappingProxyType({}),
+        *,
+        empties: bool = False,
+        kernels: KernelCode | None = None,
+    ) -> None:
+        """With `empties` the module of `lowered` has no ops from now on.
+
+        LLVM has its own form of them, from which it makes machine code at the first `bind`: both of them and the code
+        generator's would lie in memory together.
+        """
+        self._constants, self._clock = constants, clock
+        self._arena_bytes, self._allocate = lowered.arena_bytes, allocate
+        self._is_divided = is_divided(lowered.module)
+        keep_to_target(lowered.module, targets.resolve(target_name_of(lowered.module) or targets.GENERIC))
+        self._externals = ExternalBindings(lowered.external_functions(), externals)
+        self._externals.set_records([constants.ctypes.data + start for start, _ in lowered.externals])
+        runtime = openmp.addresses() if lowered.threads > 1 else {}
+        self._kernels = kernels or KernelCode()
+        symbols = {**runtime, **self._externals.symbols, **self._kernels.addresses}
+        self._machine_code = MachineCode(lowered.module, symbols)
+        if empties:
+            empty(lowered.module)
+
+    @property
+    def takes_python(self) -> bool:
+        """Whether a Python function computes a part of it."""
+        return self._externals.takes_python
+
+    def workspace(self) -> memory.Block:
+        return allocated("working memory", self._arena_bytes, self._allocate)
+
+    def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
+        blocks = [self._constants, workspace, *self._clock]
+        values = [*starts, *(block.ctypes.data for block in blocks)]
+        if self._is_divided:
+            values.append(addressof(TEAM_LIMIT))
+        bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, self._kernels, *keep))
+        return self._externals.checked(bound, workspace.ctypes.data)
+
+
+def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:
+    """The constants of a network as its code reads them; raises `CompileError` where there is no memory for them."""
+    constants = allocated("constants", lowered.constants.size, allocate)
+    constants[: lowered.constants.size] = lowered.constants
+    return constants
+
+
+# Machine code of kernels that are compiled before the rest of their network, a few at a time.
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """Kernels, by the names that the network calls them by."""
+
+    groups: list[MachineCode] = field(default_factory=list)
+    addresses: dict[str, int] = field(default_factory=dict)
+
+    def add(self, group: ir.Module, target: Target) -> None:
+        """Compile a group at phase `vector`, which is used up."""
+        lower_kernels(group, target)
+        keep_to_target(group, target)
+        names = add_table(group)
+        code = MachineCode(group)
+        empty(group)
+        table = np.zeros(len(names), np.uint64)
+        code.bind(MAIN, [table.ctypes.data]).call()
+        self.groups.append(code)
+        self.addresses.update(zip(names, map(int, table), strict=True))
+
+
+def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
+    """Compile kernels of a module at phase `vector`; of each that is compiled here the module keeps the declaration.
+
+    Where LLVM optimizes, functions stay together: it looks at what `main` passes to them.
+    """
+    found = KernelCode()
+    if is_left_as_it_is(module):
+        for group in taken_groups(module):
+            found.add(group, target)
+    return found
+
+
+def empty(module: ir.Module) -> None:
+    """Erase all ops of a module of which LLVM has its own form."""
+    for op in list(module.body.operations):
+        op.operation.erase()
+
+
+# A compiled network as a file, made from what an executable keeps of it.
+
+
+def kept_for_saving(module: ir.Module) -> bytes:
+    """A module from phase `vector` on without its constants, in the form that takes the least memory."""
+    attributes, content = module.operation.attributes, BytesIO()
+    if CONSTANTS not in attributes:
+        module.operation.write_bytecode(content)
+        return content.getvalue()
+    constants = attributes[CONSTANTS]
+    del attributes[CONSTANTS]
+    module.operation.write_bytecode(content)
+    attributes[CONSTANTS] = constants
+    return content.getvalue()
+
+
+def library(parts: Sequence[tuple[bytes, NDArray[np.uint8]]], name: str, batch: Batch | None = None) -> bytes:
+    """The network of modules that were `kept_for_saving`, each with its constants, as a shared library for a file of this name.
+
+    There is one module or, with `batch`, one for each of its sizes.
+    """
+    with LATE_IMPORTS:
+        from qdialect.aot.artifact import artifact_of
+        from qdialect.aot.linking import c_compiler
+
+    # Minutes of compilation are not to end in this error.
+    c_compiler()
+    # The library is made of one context.
+    context = make_context()
+    modules = [_with_constants(ir.Module.parse(content, context), constants) for content, constants in parts]
+    target = targets.resolve(target_name_of(modules[0]) or targets.GENERIC)
+    versions = [lower(module, target, threads=threads_of(module, 1)) for module in modules]
+    return artifact_of(name_of_file(Path(name)), [target], versions, batch).library(name)
+
+
+def _with_constants(module: ir.Module, constants: NDArray[np.uint8]) -> ir.Module:
+    if constants.size:
+        with module.context:
+            module.operation.attributes[CONSTANTS] = ir.DenseElementsAttr.get(constants.view(np.int8))
+    return module

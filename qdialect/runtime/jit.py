@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from qdialect._mlir import ExecutionEngine, ir, llvm
-from qdialect.context import captured_diagnostics
-from qdialect.diagnostics import CompileError
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.code_attributes import optimization_level
-from qdialect.runtime.bound_call import BoundCall, packed_call
+from qdialect.ir._mlir import ExecutionEngine, ir, llvm
+from qdialect.ir.context import captured_diagnostics
+from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
+from qdialect.runtime.native import BoundCall, packed_call
+from qdialect.support.diagnostics import CompileError
 
 _WORD = 64
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 import struct
 from collections import OrderedDict
+from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from qdialect.aot import record
-from qdialect.aot.network import Network, Version, target_titles
-from qdialect.aot.seal import is_damaged
-from qdialect.diagnostics import LoadError
-from qdialect.files import is_regular
-from qdialect.late_dataclass import dataclass
+from qdialect.aot.network import DESCRIPTION, Network, Version, target_titles
+from qdialect.aot.record import is_damaged
 from qdialect.runtime import openmp
-from qdialect.runtime.call_lock import CallLock
-from qdialect.runtime.kept_file import KeptFile
-from qdialect.runtime.shared_object import SharedObject
+from qdialect.runtime.memory import CallLock
+from qdialect.support.diagnostics import LoadError
+from qdialect.support.files import is_regular
 
-_DESCRIPTION = "qdialect_network_of_file"
 _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
@@ -166,7 +165,7 @@ def _check(content: bytes, title: str) -> None:
 
 def _network(code: SharedObject, limit: int) -> Network:
     """What the library says of itself, in less than `limit` bytes."""
-    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(_DESCRIPTION))() or 0
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(DESCRIPTION))() or 0
     size = record.size_of(ctypes.string_at(address, record.START_SIZE))
     if size > limit:
         raise LoadError(f"description of the network is damaged: it must be in the file, but has {size} bytes")
@@ -179,3 +178,75 @@ def _version(code: SharedObject, network: Network) -> Version:
     if index < 0:
         raise LoadError(f"this CPU can execute none of its versions: {target_titles(network.versions)}")
     return network.versions[index]
+
+
+# Shared libraries in this process, which go when nobody holds them.
+
+
+class SharedObject:
+    """A shared library as the system's loader knows it, unmapped with this object: who calls its code must hold it."""
+
+    def __init__(self, path: str) -> None:
+        """Load the absolute `path`, whatever was loaded by that path before.
+
+        Raises `OSError` where the loader refuses the file.
+        """
+        folder, _, name = path.rpartition("/")
+        # The loader knows libraries by their paths.
+        paths = (f"{folder}/{'./' * dots}{name}" for dots in count())
+        own = next(one for one in paths if one not in _PATHS)
+        self._library = ctypes.CDLL(own)
+        _PATHS.add(own)
+        self._unmap = finalize(self, _unmapped, self._library._handle, own)
+        # Threads may still call its code when the interpreter ends.
+        self._unmap.atexit = False
+
+    def address(self, symbol: str) -> int:
+        """Where `symbol` is; raises `AttributeError` where it is not exported."""
+        return ctypes.cast(self._library[symbol], ctypes.c_void_p).value or 0
+
+    def stay(self) -> None:
+        """Leave the library mapped until the process ends."""
+        self._unmap.detach()
+
+
+def _unmapped(handle: int, path: str) -> None:
+    _ctypes.dlclose(handle)
+    _PATHS.discard(path)
+
+
+_PATHS: set[str] = set()
+"""Of what is loaded."""
+
+
+# Content as a file of this process alone.
+
+
+class KeptFile:
+    """A file without a name: nobody else can write to it, and it goes with this object.
+
+    Threads and forked processes may read it.
+    """
+
+    def __init__(self, name: str, content: bytes) -> None:
+        """`name` is what the system's tools show; raises `OSError` where there is no memory."""
+        self._descriptor = os.memfd_create(name)
+        finalize(self, os.close, self._descriptor)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    @property
+    def path(self) -> str:
+        """A path of it in this process."""
+        return f"/proc/self/fd/{self._descriptor}"
+
+    def content(self) -> bytes:
+        """All of it; raises `LoadError` where it cannot be read."""
+        found = bytearray()
+        try:
+            while part := os.pread(self._descriptor, os.fstat(self._descriptor).st_size, len(found)):
+                found += part
+        except OSError as error:
+            raise LoadError(f"cannot read a loaded network again: {error.strerror}") from error
+        return bytes(found)

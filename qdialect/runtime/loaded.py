@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.aot.network import Batch
-from qdialect.runtime import memory, workspace_pool
+from qdialect.runtime import memory
 from qdialect.runtime.base import Executable
 from qdialect.runtime.batched import BatchCode, BatchedExecutable
-from qdialect.runtime.bound_call import BoundCall, run_call
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, library_at, library_of
-from qdialect.runtime.native import NativeExecutable, NetworkCode, allocated, compiled_region
-from qdialect.runtime.team_limit import TEAM_LIMIT
+from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, run_call
+from qdialect.runtime.openmp import TEAM_LIMIT
 
 
 class LoadedExecutable(NativeExecutable):
@@ -52,13 +51,13 @@ class LoadedBatchedExecutable(BatchedExecutable):
 
 def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
     """The network of the file at `path`; raises `LoadError` as `qdialect.load` says."""
-    limit = workspace_pool.checked(workspaces)
+    limit = memory.checked(workspaces)
     return _executable(library_at(path), limit)
 
 
 def load_content(content: bytes, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
     """The network of a library that is no file; raises `LoadError` as `load` does."""
-    limit = workspace_pool.checked(workspaces)
+    limit = memory.checked(workspaces)
     return _executable(library_of(content), limit)
 
 

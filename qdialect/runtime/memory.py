@@ -1,13 +1,23 @@
-"""Where a compiled network's own memory comes from."""
+"""What calls of an executable work with: where its memory comes from, for how many at a time, and the lock of one."""
 
 from __future__ import annotations
 
 import contextlib
 import mmap
+import os
+from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import RLock, get_ident
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet, ref
 
 import numpy as np
 from numpy.typing import NDArray
+
+from qdialect.support.diagnostics import CompileError
+
+# Where a compiled network's own memory comes from.
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -43,3 +53,191 @@ def _mapped(size: int) -> Block:
         with contextlib.suppress(OSError):
             block.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(block, dtype=np.uint8)
+
+
+# What calls of one executable work with: as many at the same time as there are, and no lock around any of them.
+
+MAX = 4096
+"""Workspaces of one executable at most."""
+
+# A waiting thread looks again after so many seconds: an exception of a signal handler may come between the return of a
+# workspace and the word about it.
+_PATIENCE = 0.05
+
+
+class Workspace(Protocol):
+    """Memory of a call; `is_spare` says that it goes when it is returned."""
+
+    is_spare: bool
+
+
+W = TypeVar("W", bound=Workspace)
+
+
+def checked(workspaces: object) -> int:
+    """`workspaces` as a count, by default one for each CPU of this process; raises `CompileError` for other values."""
+    if workspaces is None:
+        return len(os.sched_getaffinity(0))
+    if not isinstance(workspaces, int) or isinstance(workspaces, bool) or not 1 <= workspaces <= MAX:
+        raise CompileError(f"workspaces must be an integer from 1 to {MAX}, but got {workspaces!r}")
+    return workspaces
+
+
+class WorkspacePool(Generic[W]):
+    """At most `limit` workspaces that `make` makes when they are first needed; the last returned is taken first.
+
+    `take` waits while all are taken. A signal handler that interrupts a call of its own thread would wait for ever: it
+    gets a workspace beyond the limit, which goes when it is returned. A forked process has all workspaces, whatever
+    other threads were doing. A workspace that is lost, because a signal handler raised an exception before it was
+    returned, lets a new one be made.
+    """
+
+    def __init__(self, make: Callable[[], W], limit: int) -> None:
+        self.limit = limit
+        self._make = make
+        # Appending to a list and taking from it are atomic, and so may be interrupted anywhere.
+        self._idle: list[W] = []
+        self._made: set[ref[W]] = set()
+        self._callers: list[int] = []
+        self._begin(limit)
+        _ALL.add(self)
+
+    def _begin(self, unmade: int) -> None:
+        self._unmade = [None] * unmade
+        self._waiting: deque[SimpleQueue[W]] = deque()
+
+    def take(self) -> W:
+        """A workspace for this thread alone; what `make` raises is raised.
+
+        `give_back` follows in any case, with None where an exception comes first.
+        """
+        self._callers.append(get_ident())
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._take_another()
+
+    def give_back(self, workspace: W | None) -> None:
+        """Return what `take` gave."""
+        try:
+            self._return(workspace)
+        finally:
+            # Until the workspace is back, a signal handler of this thread would wait for it.
+            caller = get_ident()
+            if caller in self._callers:
+                self._callers.remove(caller)
+
+    def _return(self, workspace: W | None) -> None:
+        if workspace is None or workspace.is_spare:
+            return
+        if not self._waiting:
+            self._idle.append(workspace)
+            return
+        self._hand_over(workspace)
+
+    def _hand_over(self, workspace: W) -> None:
+        try:
+            # The one that waits longest gets it, and not the one that happens to be faster.
+            self._waiting.popleft().put(workspace)
+        except IndexError:
+            self._idle.append(workspace)
+
+    def begin_anew(self) -> None:
+        """In a forked process: forget what threads have that are no more."""
+        self._callers = [thread for thread in self._callers if thread == get_ident()]
+        self._begin(max(self.limit - len(self._idle), 0))
+
+    def _take_another(self) -> W:
+        if self._callers.count(get_ident()) > 1:
+            return self._free() or self._spare()
+        handed: SimpleQueue[W] = SimpleQueue()
+        self._waiting.append(handed)
+        try:
+            while True:
+                found = self._free()
+                if found is not None:
+                    return found
+                with contextlib.suppress(Empty):
+                    return handed.get(timeout=_PATIENCE)
+        finally:
+            self._stop_waiting(handed)
+
+    def _stop_waiting(self, handed: SimpleQueue[W]) -> None:
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(handed)
+        # A workspace may have come beside the one that was found.
+        with contextlib.suppress(Empty):
+            self._idle.append(handed.get_nowait())
+
+    def _free(self) -> W | None:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        try:
+            self._unmade.pop()
+        except IndexError:
+            return None
+        return self._new()
+
+    def _new(self) -> W:
+        """A workspace of the pool; when it is no more, another one may be made."""
+        made, unmade = self._made, self._unmade
+        try:
+            found = self._make()
+        except BaseException:
+            unmade.append(None)
+            raise
+
+        def lost(gone: ref[W]) -> None:
+            made.discard(gone)
+            unmade.append(None)
+
+        made.add(ref(found, lost))
+        return found
+
+    def _spare(self) -> W:
+        made = self._make()
+        made.is_spare = True
+        return made
+
+
+_ALL: WeakSet[WorkspacePool[Any]] = WeakSet()
+
+
+def _begin_all_anew() -> None:
+    for pool in list(_ALL):
+        pool.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_all_anew)
+
+
+# The lock of the working memory of an executable, which one call at a time uses.
+
+
+class CallLock:
+    """A lock that a signal handler may take while its own thread has it, and that is free in a forked process.
+
+    The other threads of a process do not survive a fork, so that a lock of theirs would never be released.
+    """
+
+    __slots__ = ("__weakref__", "lock")
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        """To be held for each call; read it anew for every one."""
+        _LOCKS.add(self)
+
+    def begin_anew(self) -> None:
+        """Forget who holds the lock."""
+        self.lock = RLock()
+
+
+_LOCKS: WeakSet[CallLock] = WeakSet()
+
+
+def _forget_holders() -> None:
+    for lock in list(_LOCKS):
+        lock.begin_anew()
+
+
+os.register_at_fork(after_in_child=_forget_holders)

@@ -6,8 +6,8 @@ import ctypes
 import os
 from functools import cache
 
-from qdialect.diagnostics import CompileError
-from qdialect.threads import SYMBOLS
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.threads import MAX, SYMBOLS
 
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""
@@ -62,3 +62,18 @@ def _library() -> tuple[str, ctypes.CDLL]:
         f"more than one thread needs an OpenMP runtime, but none of {', '.join(NAMES)} is installed: install libgomp1 "
         f"(Debian, Ubuntu), libgomp (Fedora) or libomp, or set {VARIABLE} to the path of one"
     )
+
+
+# How many threads of the OpenMP runtime calls may ask for in this process.
+
+TEAM_LIMIT = ctypes.c_int32(MAX)
+"""How many threads compiled code asks for at most; it is read at every call."""
+
+
+def _compute_alone() -> None:
+    # Threads do not survive a fork, and libgomp waits for them for ever. What else uses the runtime is not asked: its
+    # own settings stay as they are.
+    TEAM_LIMIT.value = 1
+
+
+os.register_at_fork(after_in_child=_compute_alone)

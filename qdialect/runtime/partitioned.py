@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
-from qdialect.interface import Port
-from qdialect.late_dataclass import dataclass
-from qdialect.runtime.array_likes import as_array
 from qdialect.runtime.base import (
     Array,
     Bound,
@@ -20,8 +17,11 @@ from qdialect.runtime.base import (
     check_count,
     check_writable,
     empty,
+    joined,
 )
-from qdialect.runtime.tuning_report import joined
+from qdialect.runtime.call_arrays import as_array
+from qdialect.support.diagnostics import CompileError, Diagnostic, InputError, Severity
+from qdialect.support.interface import Port
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -186,3 +186,23 @@ def _last_reads(regions: Sequence[Region], kept: Sequence[str]) -> list[tuple[st
         found.append(tuple(name for name in dict.fromkeys((*region.inputs, *region.outputs)) if name not in seen))
         seen.update(region.inputs, region.outputs)
     return found[::-1]
+
+
+# How long each region of a partitioned network takes.
+
+_WARM_UP_CALLS = 3
+_MIN_CALLS = 5
+
+
+def region_times(executable: PartitionedExecutable, inputs: Sequence[Array], seconds: float = 0.5) -> tuple[float, ...]:
+    """The median seconds of each region, in order, over calls for so many `seconds`.
+
+    Raises `InputError` where `inputs` do not fit.
+    """
+    for _ in range(_WARM_UP_CALLS):
+        executable.times(inputs)
+    found: list[list[float]] = []
+    end = time.perf_counter() + seconds
+    while len(found) < _MIN_CALLS or time.perf_counter() < end:
+        found.append(executable.times(inputs))
+    return tuple(float(one) for one in np.median(found, axis=0))

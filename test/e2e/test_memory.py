@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import qdialect
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.dialect.constants import constants_of
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime import compile_module
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.runtime.comparison import random_inputs
 
 # The arena as a multiple of what lives at once; packed weights, and all constants, as multiples of the model's. Beyond
 # 1.1 are arenas with borders around small images; beyond 1.15 weights with rows of 3 or 5 taps that are packed as 4 and
@@ -52,7 +52,7 @@ def model_constants(module: ir.Module) -> int:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
     module = qdialect.read_model(require_model(name))
-    lowered = lower(module, target.TARGETS["avx512vbmi"], Phase.LINALG)
+    lowered = lower(module, targets.TARGETS["avx512vbmi"], Phase.LINALG)
     max_arena, max_weights, max_constants = NETWORKS[name]
     assert lowered.live_bytes <= lowered.arena_bytes <= max_arena * lowered.live_bytes
     assert model_weights(module) <= lowered.weights_bytes <= max_weights * model_weights(module)
@@ -63,7 +63,7 @@ def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Pa
 def test_generated_code_calls_nothing_but_itself(require_model: Callable[[str], Path], name: str) -> None:
     """So it cannot allocate either: a function of somebody else's would be declared."""
     module = qdialect.read_model(require_model("tflite/kws_ref_model.tflite"))
-    lowered = lower(module, target.resolve(name))
+    lowered = lower(module, targets.resolve(name))
     found = [op.operation for op in lowered.module.body.operations]
     functions = [op for op in found if op.name == "llvm.func"]
     assert functions

@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect import target
+from qdialect import targets
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.comparison import differing
-from qdialect.runtime.layers import with_layers
+from qdialect.runtime.phase_comparison import with_layers
 
 Array = NDArray[Any]
 Reference = Callable[..., Mapping[str, Array]]
@@ -134,7 +134,7 @@ def test_compiling_takes_less_than_a_gigabyte(require_model: Callable[[str], Pat
 @pytest.mark.parametrize("name", ["amxint8", "avx512vbmi"])
 def test_r7_r8_between_kernels_there_are_bytes_alone(require_model: Callable[[str], Path], name: str) -> None:
     """No buffer of i16, none of i32 but a softmax's and a block of tiles' sums, no padded copy, no image of sums."""
-    chosen = target.resolve(name)
+    chosen = targets.resolve(name)
     lowered = lower(import_tflite(require_model(MOBILENET)), chosen, Phase.LINALG)
     text = str(lowered.module)
     main = text[text.index("@main(") :]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.lowering.qnn_to_linalg import main_function
-from qdialect.model_files import ImportOptions, read_model
-from qdialect.pipeline import PassManager
-from qdialect.report import report
-from qdialect.target import GENERIC
+from qdialect.driver.report import report
+from qdialect.frontends.model_files import ImportOptions, read_model
+from qdialect.ir._mlir import ir
+from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
+from qdialect.passes.pipeline import PassManager
+from qdialect.targets import GENERIC
 
 # Kernels that fill the padding around an image.
 HALO = "halo"

@@ -16,8 +16,8 @@ from graphs import random_inputs
 from phase_networks import CONVOLUTION
 
 import qdialect
-from qdialect._mlir import ir
-from qdialect.aot.c_header import external_header
+from qdialect.aot.headers import external_header
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 NPU = EXAMPLES / "npu"

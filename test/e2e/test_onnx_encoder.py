@@ -11,7 +11,7 @@ from onnx_graphs import ModelBuilder, Quantization
 
 import qdialect
 from qdialect.frontends.onnx import import_onnx
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

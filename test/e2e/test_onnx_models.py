@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.frontends.onnx import import_onnx
-from qdialect.pipeline import PassManager
+from qdialect.ir._mlir import ir
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

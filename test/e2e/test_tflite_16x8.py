@@ -5,7 +5,7 @@ import pytest
 from litert import reference
 from networks_16x8 import classifier
 
-from qdialect import target
+from qdialect import targets
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
@@ -20,7 +20,7 @@ def test_a_network_equals_the_reference_kernels(seed: int) -> None:
     assert np.unique(wanted).size > 3
     module = import_tflite(content)
     np.testing.assert_array_equal(interpreter.run(module, [image])[0], wanted)
-    for name in dict.fromkeys((target.host().name, "generic")):
+    for name in dict.fromkeys((targets.host().name, "generic")):
         np.testing.assert_array_equal(compile_module(module, target=name)(image), wanted)
     np.testing.assert_array_equal(compile_module(module, threads=2)(image), wanted)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Reference = Callable[..., Mapping[str, NDArray[Any]]]

@@ -12,12 +12,12 @@ from tolerances import FLOATS, tolerance_of
 from torch_models import NETWORKS, QUANTIZERS, Array, network
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp
+from qdialect.driver.torch_backend import compile_captured
 from qdialect.frontends.torch import import_torch
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer
 from qdialect.reference.interpreter import run
-from qdialect.torch_backend import compile_captured
 
 # Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
 # without one, what float32 loses in a sum of a hundred numbers.

@@ -9,18 +9,17 @@ from strategy_networks import Network, drawn, literal
 from tile_networks import in_tiles
 from vector_programs import module_of
 
-from qdialect._mlir import ir
-from qdialect.aot.disassembly import disassembly
-from qdialect.context import parse
-from qdialect.lowering.code_attributes import name_target
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.instructions.tiles import TDPBUSD, AmxRegisters, Shape, TileMemory
+from qdialect.aot.object_file import disassembly, object_code
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, Shape, TileMemory
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.x86_to_llvm.code_attributes import name_target
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.reference.interpreter import run
-from qdialect.runtime.object_code import object_code
-from qdialect.target import resolve
+from qdialect.targets import resolve
 from tools.emulator.machine import Ran, UndefinedInstructionError, call, problem
 
 REASON = problem()

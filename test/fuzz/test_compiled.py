@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_networks import in_tiles, with_tiles
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 
-_HOST_KINDS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+_HOST_KINDS = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 # Cores whose code has forms of its own, and by vector ops the kinds that this CPU does not have.
 _TUNED = [f"{name},tune=znver4" for name in ("avx2", "sse4.1") if name in _HOST_KINDS]
-TARGETS = [*_HOST_KINDS, *_TUNED, *(f"{name},portable" for name in target.TARGETS if name not in _HOST_KINDS)]
+TARGETS = [*_HOST_KINDS, *_TUNED, *(f"{name},portable" for name in targets.TARGETS if name not in _HOST_KINDS)]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
 FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (9, 20))
@@ -99,7 +99,7 @@ def test_contractions_in_matrix_tiles_wherever_they_can_be(runner: GuardedRunner
         used.append(tiled)
 
     check()
-    assert any('tdpbusd"' in str(lower(parse(one), target.TARGETS["amxint8"], Phase.X86).module) for one in used)
+    assert any('tdpbusd"' in str(lower(parse(one), targets.TARGETS["amxint8"], Phase.X86).module) for one in used)
 
 
 def _check_drawn(runner: GuardedRunner, texts: st.SearchStrategy[str], examples: settings) -> None:

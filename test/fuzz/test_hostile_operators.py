@@ -14,15 +14,15 @@ import pytest
 from deadline import deadline
 from memory_bound import memory_at_most
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.diagnostics import QDialectError
-from qdialect.frontends.common import CONVERSION_FAILED
+from qdialect.frontends.building.checks import CONVERSION_FAILED
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.onnx import supported_operators as onnx_operators
 from qdialect.frontends.tflite import PROFILES, import_tflite
 from qdialect.frontends.tflite import supported_operators as tflite_operators
-from qdialect.pipeline import PassManager
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import QDialectError
 
 _MODELS = 12
 _MAX_MEMORY = 4 << 30

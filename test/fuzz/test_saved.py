@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qdialect
-from qdialect import target
-from qdialect.context import parse
+from qdialect import targets
+from qdialect.ir.context import parse
 from qdialect.runtime import compile_module
 
 KINDS = CONTRACTIONS | OTHERS | F32_VALUES
-TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+TARGETS = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
 FEW = settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else 2)
 

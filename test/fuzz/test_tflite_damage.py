@@ -8,14 +8,14 @@ import pytest
 from deadline import deadline
 from tflite_graphs import small_network
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 CONTEXT = make_context()
 # Larger values than this in a valid module would make running it slow, not wrong.

@@ -14,9 +14,9 @@ from memory_bound import memory_at_most
 from torch_archives import CONSTANTS, PROGRAM, WEIGHTS, Members, content_of, directory, good_content, members_of, packed
 from torch_models import network
 
-from qdialect.context import make_context
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.ir.context import make_context
+from qdialect.support.diagnostics import ImportModelError
 
 CONTEXT = make_context()
 # More than the budget of constants, of which parts may be held twice.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tosa_networks import network
 
-from qdialect.diagnostics import QDialectError
-from qdialect.frontends.common import CONVERSION_FAILED
+from qdialect.frontends.building.checks import CONVERSION_FAILED
 from qdialect.frontends.tosa import import_tosa
+from qdialect.support.diagnostics import QDialectError
 
 CHANGES = 60
 _NUMBERS = ("0", "1", "2", "-1", "3", "8", "127", "128", "-129", "62", "63", "2147483647")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vector_programs import HOST_TARGETS, assert_same_on_targets
 
-from qdialect.target import Target
+from qdialect.targets import Target
 
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
 # An example compiles a module for the generic target and for three others, which together are all of them.

@@ -18,7 +18,7 @@ from pathlib import Path
 from lit.LitConfig import LitConfig
 from lit.TestingConfig import TestingConfig
 
-from qdialect.models import find
+from qdialect.bench.models import find
 
 config: TestingConfig = globals()["config"]
 lit_config: LitConfig = globals()["lit_config"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math import Rounding
+from qdialect.arithmetic import Rounding
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import quantized_range
-from qdialect.quant_math.convolution import conv2d_accumulate
-from qdialect.reference.dense import dense_accumulate
-from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
+from qdialect.arithmetic import quantized_range
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.reference.contraction_evaluators import conv_transpose2d_accumulate, dense_accumulate
 
 DTYPES = st.sampled_from(["int8", "uint8"])
 EITHER_END = st.sampled_from([0.0, 0.5, 1.0])

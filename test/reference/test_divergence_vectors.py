@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from reference.vector_rows import Row, document, row_id
 
-from qdialect.profiles import PROFILES
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     Multiplier,
     Rounding,
     multiply_by_quantized_multiplier,
@@ -17,6 +16,7 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
 )
+from qdialect.arithmetic.profiles import PROFILES
 
 _EVEN_LAST = "rne_then_zp (ORT,FBGEMM,XNNPACK fp32)"
 _EVEN_FIRST = "zp_then_rne (ONNX reference, oneDNN)"

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.quant_math.activations import ACTIVATIONS, Activation
+from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

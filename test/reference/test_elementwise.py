@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
     Multiplier,
@@ -19,8 +19,8 @@ from qdialect.quant_math import (
     quantize_multiplier,
     sum_factors,
 )
-from qdialect.quant_math.elementwise import add, concat, mul, rescale
-from qdialect.reference.data_movement import pad, reshape, transpose
+from qdialect.arithmetic.elementwise import add, concat, mul, rescale
+from qdialect.reference.movement import pad, reshape, transpose
 
 AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
 QUANTIZED = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(

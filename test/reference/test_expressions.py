@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qdialect.quant_math import activations, onnx_activations
-from qdialect.quant_math.expressions import Alpha, Expression, Input, Number, fold
+from qdialect.arithmetic import activations, onnx_activations
+from qdialect.arithmetic.expressions import Alpha, Expression, Input, Number, fold
 
 X, Y = Input(0), Input(1)
 VALUES = np.linspace(-4, 4, 33)

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     Rounding,
     doubling_high_multiply,
     multiply_by_quantized_multiplier,

@@ -10,21 +10,24 @@ import pytest
 from compiled_ops import tensor
 from graphs import graph
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import activations, float32, transcendental
+from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.float32.functions import (
+    ERF,
+    EXPM1,
+    EXPONENTIAL,
+    LOGARITHM,
+    NEAR,
+    OFFSET,
+    POWER_OF_TWO,
+    ROWS,
+    SHIFT,
+)
+from qdialect.arithmetic.float32.machine import ENTRIES, F32Array, multiply_add, row_sum
+from qdialect.arithmetic.float32.machine import NumpyMachine as NumpyMachine32
+from qdialect.arithmetic.transcendental import NumpyMachine
 from qdialect.dialect import F32MatmulOp, build
-from qdialect.quant_math import activations, float32, transcendental
-from qdialect.quant_math.expressions import Expression
-from qdialect.quant_math.float32.erf import ERF
-from qdialect.quant_math.float32.exp import EXPONENTIAL
-from qdialect.quant_math.float32.exp2 import POWER_OF_TWO
-from qdialect.quant_math.float32.expm1 import EXPM1
-from qdialect.quant_math.float32.log import LOGARITHM
-from qdialect.quant_math.float32.machine import ENTRIES
-from qdialect.quant_math.float32.numpy_machine import F32Array, multiply_add
-from qdialect.quant_math.float32.numpy_machine import NumpyMachine as NumpyMachine32
-from qdialect.quant_math.float32.row_sum import row_sum
-from qdialect.quant_math.float32.tanh import NEAR, OFFSET, ROWS, SHIFT
-from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from tools import float_tanh
 from tools.float_coefficients import approximations, derive

@@ -6,10 +6,10 @@ from math import exp, floor
 import numpy as np
 import pytest
 
-from qdialect.quant_math import Multiplier, real_functions
-from qdialect.quant_math.choices import I16Rounding
-from qdialect.quant_math.i16_requantize import i16_requantize, reduced_multiplier, reduced_multipliers
-from qdialect.quant_math.i16_tables import lines_of, sigmoid_lines, table_of
+from qdialect.arithmetic import Multiplier, real_functions
+from qdialect.arithmetic.choices import I16Rounding
+from qdialect.arithmetic.requantization import i16_requantize, reduced_multiplier, reduced_multipliers
+from qdialect.arithmetic.tflite_tables import lines_of, sigmoid_lines, table_of
 
 LOW, HIGH = -(2**15), 2**15 - 1
 TIES = np.array([-3, -2, -1, 0, 1, 2, 3, 5])

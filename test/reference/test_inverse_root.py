@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from qdialect.quant_math.inverse_root import inverse_root
+from qdialect.arithmetic.fixed_point_functions import inverse_root
 
 
 @pytest.mark.parametrize("value", [*range(2, 300), 65025 * 7, 2**28, 2**29 - 1, 2**29, 2**31 - 1])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect.quant_math import inverse_trigonometric
-from qdialect.quant_math.expressions import Expression
+from qdialect.arithmetic import activations
+from qdialect.arithmetic.expressions import Expression
 
 Array = NDArray[Any]
 
@@ -20,9 +20,9 @@ NUMBERS = np.concatenate(
 @pytest.mark.parametrize(
     ("function", "truth"),
     [
-        (inverse_trigonometric.acos, np.arccos),
-        (inverse_trigonometric.asin, np.arcsin),
-        (inverse_trigonometric.atan, np.arctan),
+        (activations.acos, np.arccos),
+        (activations.asin, np.arcsin),
+        (activations.atan, np.arctan),
     ],
 )
 def test_three_units_of_the_last_place(function: Expression, truth: Callable[[Array], Array]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from reference.vector_rows import Row, document, row_id
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     FloatRounding,
     Multiplier,
     NanPolicy,
@@ -21,8 +21,8 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
 )
-from qdialect.quant_math.convolution import conv2d_accumulate
-from qdialect.reference.dense import dense_accumulate
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.reference.contraction_evaluators import dense_accumulate
 
 # The standard's evaluator adds the zero point first, ONNX Runtime last; no row has an exact tie to tell them apart.
 ROUNDING_MODES = [Rounding.F32_RNE_ZP_FIRST, Rounding.F32_RNE_ZP_LAST]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     Division,
     Multiplier,
     Rounding,
@@ -18,7 +18,7 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
 )
-from qdialect.reference.pool import avg_pool2d, max_pool2d, mean
+from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, mean
 
 Window = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
 

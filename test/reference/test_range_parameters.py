@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdialect.quant_math.range_parameters import range_scale, range_zero_point
+from qdialect.arithmetic.quantization import range_scale, range_zero_point
 
 
 @pytest.mark.parametrize(

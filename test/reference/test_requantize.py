@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     FixedMultiplier,
     FloatMultiplier,
     Multiplier,

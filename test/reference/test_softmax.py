@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.quant_math.softmax_tables import exp_on_negative_values, reciprocal, softmax_tables
-from qdialect.reference.softmax import softmax_fixed, softmax_float
+from qdialect.arithmetic.softmax_tables import exp_on_negative_values, reciprocal, softmax_tables
+from qdialect.reference.qnn_evaluators import softmax_fixed, softmax_float
 
 
 @given(x=st.integers(-(2**31) + 1, 0))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     ElementFunction,
     Entries,
     FloatRounding,

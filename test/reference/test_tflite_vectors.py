@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from reference.vector_rows import Row, document
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
     Division,
@@ -28,11 +28,10 @@ from qdialect.quant_math import (
     tflite_hard_swish_table,
     tflite_leaky_relu_table,
 )
-from qdialect.quant_math.elementwise import add, mul
-from qdialect.quant_math.softmax_tables import softmax_tables
-from qdialect.reference.dense import dense_accumulate
-from qdialect.reference.pool import avg_pool2d, max_pool2d, mean
-from qdialect.reference.softmax import softmax_fixed
+from qdialect.arithmetic.elementwise import add, mul
+from qdialect.arithmetic.softmax_tables import softmax_tables
+from qdialect.reference.contraction_evaluators import dense_accumulate
+from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, mean, softmax_fixed
 
 DOUBLE = Rounding.FIXED32_DOUBLE
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qdialect.quant_math import transcendental
-from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.arithmetic import transcendental
+from qdialect.arithmetic.transcendental import NumpyMachine
 
 LIBRARY: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 from reference.vector_rows import Row, row_id, tvm_rows
 
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
     ElementFunction,
@@ -34,9 +34,9 @@ from qdialect.quant_math import (
     requantize_parameters,
     tvm_leaky_relu_table,
 )
-from qdialect.quant_math.convolution import conv2d_accumulate
-from qdialect.quant_math.elementwise import add, concat, mul
-from qdialect.reference.dense import dense_accumulate
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.arithmetic.elementwise import add, concat, mul
+from qdialect.reference.contraction_evaluators import dense_accumulate
 
 ROUNDING_MODES = {
     ("UPWARD", "int64"): Rounding.FIXED64_UP,

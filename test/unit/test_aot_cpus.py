@@ -6,15 +6,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.aot.cpus import BITS, symbol_part, target_of_cpu, versions_of
-from qdialect.aot.dispatch import choose, masks_of
-from qdialect.context import make_context
-from qdialect.diagnostics import CompileError
+from qdialect import targets
+from qdialect.aot.cpu_dispatch import BITS, choose, masks_of, symbol_part, target_of_cpu, versions_of
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.runtime.jit import MachineCode
-from qdialect.target import TARGETS
-from qdialect.target.cpu_features import NEEDS
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import TARGETS
+from qdialect.targets.cpus import NEEDS
 
 REGISTERS = ("eax", "ebx", "ecx", "edx")
 ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv|syscall)", "[^"]*" ([^:]*) :')
@@ -173,13 +172,13 @@ def test_versions_of_all_kinds_are_told_apart() -> None:
 
 
 def test_host_is_the_machine_that_compiles() -> None:
-    assert target_of_cpu("host") == target.host()
+    assert target_of_cpu("host") == targets.host()
 
 
 def test_a_version_has_the_tiles_of_the_core_that_tune_names() -> None:
     (found,) = versions_of(["avx512vbmi,tune=graniterapids"])
-    assert found == target.resolve("avx512vbmi,tune=graniterapids")
-    assert found.machine != target.resolve("avx512vbmi").machine
+    assert found == targets.resolve("avx512vbmi,tune=graniterapids")
+    assert found.machine != targets.resolve("avx512vbmi").machine
     assert target_of_cpu("znver5,-avx512f,tune=haswell").name == "avxvnni,tune=haswell"
 
 
@@ -196,7 +195,7 @@ def test_portable_code_stays_portable() -> None:
 
 
 def test_this_machine_has_two_names() -> None:
-    assert target_of_cpu("native") == target_of_cpu("host") == target.host()
+    assert target_of_cpu("native") == target_of_cpu("host") == targets.host()
 
 
 def test_an_unknown_cpu_is_an_error() -> None:
@@ -205,9 +204,9 @@ def test_an_unknown_cpu_is_an_error() -> None:
 
 
 def test_functions_of_opposite_targets_have_different_names() -> None:
-    assert symbol_part(target.resolve("haswell,+aes")) != symbol_part(target.resolve("haswell,-aes"))
+    assert symbol_part(targets.resolve("haswell,+aes")) != symbol_part(targets.resolve("haswell,-aes"))
 
 
 @pytest.mark.parametrize("name", ["avx512vbmi,tune=znver5", "haswell,+avxvnni,-fma", "sse4.1", "x86-64"])
 def test_names_of_functions_have_a_name_for_every_target(name: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_.]+", symbol_part(target.resolve(name)))
+    assert re.fullmatch(r"[A-Za-z0-9_.]+", symbol_part(targets.resolve(name)))

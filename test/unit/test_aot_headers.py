@@ -9,10 +9,10 @@ from c_programs import STRICT, compiled, ran, tool
 from graphs import random_inputs
 
 import qdialect
-from qdialect.aot.c_text import quoted
+from qdialect.aot.external_header import quoted
 from qdialect.aot.network import checked_name, name_of_file
-from qdialect.context import parse
-from qdialect.diagnostics import InputError
+from qdialect.ir.context import parse
+from qdialect.support.diagnostics import InputError
 
 NAMES = {
     "comment": "*/ int x; /*",

@@ -11,9 +11,9 @@ from phase_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
 from qdialect.aot import record
-from qdialect.context import parse
-from qdialect.records import DTYPES
-from qdialect.runtime.executable import CompiledExecutable
+from qdialect.ir.context import parse
+from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.support.interface import DTYPES
 
 PUBLIC = ("network", "run", "strerror", "version", "workspace_size")
 FLOATS = """

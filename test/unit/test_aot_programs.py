@@ -11,7 +11,7 @@ from phase_networks import DIVISIBLE, NETWORKS
 from tile_networks import tiled
 
 import qdialect
-from qdialect.context import parse
+from qdialect.ir.context import parse
 
 PICTURES = """
 func.func @main(%x: tensor<1x64xui8>) -> tensor<1x10xui8> {

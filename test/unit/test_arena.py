@@ -5,8 +5,8 @@ from drawn_lifetimes import check_plan, lifetimes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.memory import arena
-from qdialect.lowering.memory.arena import Lifetime, peak, plan_arena
+from qdialect.lowering.qnn_to_linalg.program import arena
+from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime, peak, plan_arena
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect.context import parse
-from qdialect.diagnostics import InputError
+from qdialect.ir.context import parse
 from qdialect.runtime import Executable
+from qdialect.support.diagnostics import InputError
 
 ADD = """func.func @main(%x: tensor<6xf32> {qnn.name = "x"}) -> (tensor<6xf32> {qnn.name = "y"}) {
   %0 = arith.addf %x, %x : tensor<6xf32>

@@ -5,17 +5,17 @@ import pytest
 from row_texts import Text, f32, labels, numbers
 from together import check_compiled
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.handlers import row_group
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.rows import row_groups
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
+from qdialect.lowering.qnn_to_linalg.graph import row_fusion as row_groups
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-HOST = target.host().name
-KINDS = [name for name in target.TARGETS if target.TARGETS[name].features <= target.host_features()]
+HOST = targets.host().name
+KINDS = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
 
 QUANTIZED = """
 func.func @main(%q: tensor<2x3x9x20xui8>, %k: tensor<2x3x20x37xui8>, %v: tensor<2x3x37x11xui8>)
@@ -78,13 +78,13 @@ def test_heads_of_several_examples_with_the_mask_of_a_head() -> None:
 
 def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_groups, "_FAR_BYTES", 1024)
-    monkeypatch.setattr(row_group, "_PRODUCT_BYTES", 1024)
+    monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
     text = attention(1, 2, rows=37, keys=40, depth=5, width=7, mask=(37, 40))
-    scratch = lower(parse(text), target.host(), Phase.LINALG).buffers
+    scratch = lower(parse(text), targets.host(), Phase.LINALG).buffers
     assert labels(text) == ["rows"]
     check(parse(text), [HOST])
     monkeypatch.setattr(row_groups, "_FAR_BYTES", 1 << 30)
-    assert lower(parse(text), target.host(), Phase.LINALG).buffers != scratch
+    assert lower(parse(text), targets.host(), Phase.LINALG).buffers != scratch
 
 
 def test_quantized_heads_are_one_kernel() -> None:
@@ -96,7 +96,7 @@ def test_quantized_heads_are_one_kernel() -> None:
 def test_threads_share_the_heads() -> None:
     """Each has packed matrices and scores of its own."""
     module = parse(QUANTIZED)
-    assert "omp.parallel" in str(lower(module, target.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
+    assert "omp.parallel" in str(lower(module, targets.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
     shapes = [(2, 3, 9, 20), (2, 3, 20, 37), (2, 3, 37, 11)]
     inputs = [np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8) for shape in shapes]
     (wanted,) = interpreter.run(module, inputs)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 import qdialect
 from qdialect import InputError, QDialectError
 from qdialect.cli import import_model, npy, opt, run
+from qdialect.driver.report import report
 from qdialect.reference import interpreter
-from qdialect.report import report
 from qdialect.runtime import Executable
-from qdialect.target import host
+from qdialect.targets import host
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIP = """func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {

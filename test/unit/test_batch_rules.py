@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.batching import rules
-from qdialect.batching.network import BatchNetwork
-from qdialect.batching.site import RULES, Site
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import CompileError, ParseError
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.lowering import handlers
-from qdialect.lowering.graph import has_handler
-from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
+from qdialect.driver.batching import rules
+from qdialect.driver.batching.network import BatchNetwork
+from qdialect.driver.batching.rules import RULES, Site
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.qnn_to_linalg import conversions
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
+from qdialect.lowering.qnn_to_linalg.graph.graph import has_conversion
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import CompileError, ParseError
 
 Array = NDArray[Any]
 CONTEXT = make_context()
@@ -123,9 +123,9 @@ def check_entries(source: str, has_batch: Sequence[bool], batch: int) -> None:
 
 
 def test_every_op_that_is_lowered_has_a_rule() -> None:
-    assert handlers.__name__
+    assert conversions.__name__
     known = {path.stem for path in ROUND_TRIPS}
-    lowered = {f"qnn.{name}" for name in known if has_handler(f"qnn.{name}")}
+    lowered = {f"qnn.{name}" for name in known if has_conversion(f"qnn.{name}")}
     assert lowered - set(RULES) - set(CONSTANT_OPS) == set()
     assert set(SCALAR_OPS) <= set(RULES)
 

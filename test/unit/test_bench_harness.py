@@ -6,33 +6,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdialect._mlir import ir
 from qdialect.bench import engines, levels, report, run, sources
-from qdialect.bench.agreement import agreement
 from qdialect.bench.bandwidth import read_rate
 from qdialect.bench.campaign import Campaign, Plan, cores_for
-from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.cases import Case, EngineError, Form, Source, save
 from qdialect.bench.core_share import core_share
-from qdialect.bench.drawn import layer_parameters, write_case
-from qdialect.bench.engines.base import EngineError
-from qdialect.bench.engines.iree_text import layer_text
+from qdialect.bench.drawn import LAYERS, ConvolutionLayer, draw_input, layer_network, layer_parameters, write_case
+from qdialect.bench.engines.iree import layer_text
 from qdialect.bench.engines.pytorch import layer_variants
 from qdialect.bench.footprint import footprint
-from qdialect.bench.layers import LAYERS, ConvolutionLayer, draw_input, layer_network
-from qdialect.bench.model_networks import model_sources
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
 from qdialect.bench.results import Measurement, Results
 from qdialect.bench.run import Run, Selection, Settings, select
+from qdialect.bench.sources import model_sources
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
-from qdialect.bench.timing import measure, summary
+from qdialect.bench.worker import agreement, measure, summary
 from qdialect.cli import bench
-from qdialect.context import make_context
-from qdialect.diagnostics import CompileError, InputError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import CompileError, InputError
 
 LAYER = ConvolutionLayer(1, 4, 6, 6, 5, (3, 3), padding=1, activation="relu")
 
@@ -146,7 +143,7 @@ def test_an_engine_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPat
 
 
 def test_networks_that_are_not_here_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.models.find", ignore)
+    monkeypatch.setattr("qdialect.bench.models.find", ignore)
     chosen = select([], [], *sources.all_sources())
     assert chosen.absent["kws_ref_model"] == "'kws_ref_model.tflite' is in no folder of models"
     assert "kws_ref_model" not in [source.name for source in chosen.sources]
@@ -168,8 +165,8 @@ def test_a_real_network_has_recorded_data_or_drawn(
     def find_reference(_: str) -> Path | None:
         return recorded if is_recorded else None
 
-    monkeypatch.setattr("qdialect.models.find", find)
-    monkeypatch.setattr("qdialect.models.find_reference", find_reference)
+    monkeypatch.setattr("qdialect.bench.models.find", find)
+    monkeypatch.setattr("qdialect.bench.models.find_reference", find_reference)
     (source,) = model_sources()[0]
     case = source.prepare(tmp_path)
     form = case.forms["tflite"]

@@ -15,8 +15,8 @@ from qdialect.bench.footprint import Footprint
 from qdialect.bench.goals import duration, judge
 from qdialect.bench.results import Measurement, Results, Rounds, Row
 from qdialect.cli import bench
-from qdialect.cli.bench_table import measurement_table
-from qdialect.diagnostics import InputError
+from qdialect.cli.bench import measurement_table
+from qdialect.support.diagnostics import InputError
 
 PEAK = 200e9
 MACS = 1_000_000

@@ -6,10 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdialect.bench.agreement import agreement
-from qdialect.bench.answer import evaluate
-from qdialect.bench.engines.pytorch import PyTorch
-from qdialect.bench.layers import (
+from qdialect.bench.drawn import (
     LAYERS,
     VARIATIONS,
     ConvolutionLayer,
@@ -18,12 +15,13 @@ from qdialect.bench.layers import (
     draw_input,
     layer_network,
 )
-from qdialect.bench.network import Convolution, Network
-from qdialect.bench.onnx_operators import write_operators
-from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.engines.pytorch import PyTorch
+from qdialect.bench.network import Convolution, Network, evaluate
+from qdialect.bench.onnx_writer import write_operators, write_qdq
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.traced_graph import arrays
 from qdialect.bench.transformers import WORKLOADS, Shape, prepare
+from qdialect.bench.worker import agreement
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams, Scaling, SubArithmetic
+from qdialect.arithmetic.elementwise import scale_of_squared_difference, scale_of_sum
 from qdialect.dialect import AddOp, build
-from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.constants import constant
-from qdialect.quant_math import AddArithmetic, BinaryQuantization, QuantParams, Scaling, SubArithmetic
-from qdialect.quant_math.common_scale import scale_of_squared_difference, scale_of_sum
+from qdialect.dialect.elementwise_ops import binary_attributes
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 
 LHS, RHS, OUTPUT = QuantParams(0.5, 3), QuantParams(0.125, -7), QuantParams(2.0, 11)
 
@@ -20,7 +20,7 @@ def test_an_op_has_the_quantization_it_is_built_with() -> None:
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             x = constant(np.zeros((1, 4), np.int8))
-            op = build(AddOp, x, x, element="i8", **attributes_of(quantization))
+            op = build(AddOp, x, x, element="i8", **binary_attributes(quantization))
         assert op.quantization == quantization
 
 

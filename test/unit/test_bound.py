@@ -8,10 +8,7 @@ from strategy_networks import Network
 from vector_programs import module_of
 
 from qdialect import parse
-from qdialect.lowering.functions import functions
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.bound import (
+from qdialect.bench.core_model.kernel_cycles import (
     KernelCycles,
     NetworkMemory,
     counted,
@@ -21,9 +18,12 @@ from qdialect.lowering.tiling.bound import (
     kernels_of_tiles,
     memory_cycles,
 )
-from qdialect.lowering.tiling.tile_traffic import missed_lines, tile_loads
-from qdialect.target import resolve
-from qdialect.target.machine import MACHINES
+from qdialect.bench.core_model.memory_traffic import missed_lines, tile_loads
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.targets import resolve
+from qdialect.targets.machine import MACHINES
 
 SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
 ZEN_4, ZEN_5 = resolve("znver4").machine, resolve("znver5").machine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdialect.cache.entry import packed, unpacked
+from qdialect.cache.store import packed, unpacked
 
 SECTIONS = {"library": b"\x7fELF" + bytes(range(7)), "empty": b"", "record": b"about"}
 

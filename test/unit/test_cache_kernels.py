@@ -13,16 +13,15 @@ from graphs import random_inputs
 from phase_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.aot import linking
 from qdialect.aot.object_file import object_file
 from qdialect.cache import executable, kernels, networks
-from qdialect.cache.entry import unpacked
-from qdialect.cache.store import Store
-from qdialect.context import make_context
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.cache.store import Store, unpacked
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime import compile_module
-from qdialect.target import host
+from qdialect.targets import host
 
 __all__ = ["kept"]
 
@@ -148,7 +147,7 @@ def test_without_a_linker_the_objects_are_loaded(threads: int, kept: Store, with
 def test_without_linker_and_loader_nothing_is_kept(
     kept: Store, without_linker: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qdialect.cache.loading.can_load_objects", lambda: False)
+    monkeypatch.setattr("qdialect.cache.executable.can_load_objects", lambda: False)
     same_bits(layer())
     assert entries(kept, "record") == []
 

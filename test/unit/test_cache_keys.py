@@ -16,10 +16,11 @@ from cached import CLIP, clip, entries, is_cached, kept, model, names, nothing_i
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect import compilation, registry
 from qdialect.cache import fingerprint
 from qdialect.cache.store import Store
-from qdialect.diagnostics import InputError, QDialectError
+from qdialect.driver import compile_model
+from qdialect.support import registry
+from qdialect.support.diagnostics import InputError, QDialectError
 
 __all__ = ["clip", "kept", "model"]
 
@@ -224,13 +225,13 @@ def test_each_shape_is_kept(kept: Store, tmp_path: Path) -> None:
 def test_a_model_that_changes_while_it_is_read_is_not_kept(
     clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compile_file = compilation.compile_file
+    compile_file = compile_model.compile_file
 
     def changed(*arguments: Any, **others: Any) -> Any:
         found = compile_file(*arguments, **others)
         clip.write_text(CLIP.replace("9", "8"))
         return found
 
-    monkeypatch.setattr(compilation, "compile_file", changed)
+    monkeypatch.setattr(compile_model, "compile_file", changed)
     qdialect.compile(clip)
     assert entries(kept, "answer") == []

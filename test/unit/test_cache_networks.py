@@ -15,11 +15,11 @@ from phase_networks import CONVOLUTION, DIVISIBLE
 from subprocesses import output_of
 
 import qdialect
-from qdialect.cache import loading
+from qdialect.cache import executable
 from qdialect.cache.store import Store
-from qdialect.diagnostics import CompileError, InputError, QDialectError
 from qdialect.runtime import compile_module
-from qdialect.target import host_features
+from qdialect.support.diagnostics import CompileError, InputError, QDialectError
+from qdialect.targets import host_features
 
 __all__ = ["clip", "kept", "model"]
 
@@ -183,9 +183,9 @@ def test_an_entry_whose_code_cannot_be_loaded_is_no_error(
     clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object, **__: object) -> int:
-        raise loading.UnloadableError("mounted without the right to execute")
+        raise executable.UnloadableError("mounted without the right to execute")
 
-    monkeypatch.setattr(loading, "code_of_entry", refused)
+    monkeypatch.setattr(executable, "code_of_entry", refused)
     for _ in range(2):
         found = qdialect.compile(clip)
         assert not is_cached(found)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from subprocesses import output_of
 
-from qdialect.cache import folder, store
+from qdialect.cache import store
 from qdialect.cache.store import Store, open_store, opened
-from qdialect.diagnostics import InputError, QDialectError
+from qdialect.support.diagnostics import InputError, QDialectError
 
 SECTIONS = {"content": bytes(5000)}
 SIZE = 8192
@@ -112,12 +112,12 @@ def test_the_folder_is_that_of_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.delenv("QDIALECT_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert folder.location() == tmp_path / ".cache" / "qdialect"
+    assert store.location() == tmp_path / ".cache" / "qdialect"
     monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache/user")
-    assert folder.location() == Path("/var/cache/user/qdialect")
+    assert store.location() == Path("/var/cache/user/qdialect")
     # The specification says of a relative path that it is ignored.
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
-    assert folder.location() == tmp_path / ".cache" / "qdialect"
+    assert store.location() == tmp_path / ".cache" / "qdialect"
 
 
 def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
         return path
 
     monkeypatch.setattr("os.path.expanduser", unknown)
-    assert folder.location() is None
+    assert store.location() is None
     assert open_store() is None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qdialect.context import make_context, parse
-from qdialect.lowering.call_constants import propagate_call_constants
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.linalg_to_vector.to_vector import propagate_call_constants
 
 TEXT = """
 func.func {visibility} @kernel_0(%a: i32, %b: f32, %to: memref<1xi32>) {{

@@ -5,8 +5,7 @@ from drawn_lifetimes import check_plan, lifetimes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.memory.arena import Lifetime, plan_arena
-from qdialect.lowering.memory.centred_arena import plan_centred_arena
+from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime, plan_arena, plan_centred_arena
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))

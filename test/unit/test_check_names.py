@@ -27,11 +27,11 @@ GOOD = {
 # File, its content (None: absent), and what must be said about it.
 BROKEN = [
     ("qdialect/passes/fuse_bias.py", PASS.replace("bias", "sums"), "'qnn-fuse-bias', but got 'qnn-fuse-sums'"),
-    ("qdialect/lowering/passes/to_vector.py", PASS, "must be named 'qnn-to-vector', but got 'qnn-fuse-bias'"),
+    ("qdialect/lowering/linalg_to_vector/to_vector.py", PASS, "must be named 'qnn-to-vector', but got 'qnn-fuse-bias'"),
     ("test/lit/passes/fuse-bias.mlir", None, "must have a test test/lit/passes/fuse-bias.mlir"),
     ("test/lit/passes/fuse-bias-no-match.mlir", None, "must have a test test/lit/passes/fuse-bias-no-match.mlir"),
     (
-        "qdialect/lowering/x86/a.py",
+        "qdialect/lowering/vector_to_x86/a.py",
         'class A(InstructionPattern[int]):\n    name: ClassVar[str] = "foo-bar"\n',
         "a.py:1: pattern 'foo-bar' must have a test test/lit/x86/foo-bar.mlir",
     ),

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import qdialect
-from qdialect import bytecode, child_processes
-from qdialect.child_processes import ChildError, answer, tool_output
-from qdialect.diagnostics import ParseError
-from qdialect.module_text import bytecode as written
+from qdialect.ir import untrusted_input
+from qdialect.ir.module_text import bytecode as written
+from qdialect.support import child_processes
+from qdialect.support.child_processes import ChildError, answer, tool_output
+from qdialect.support.diagnostics import ParseError
 
 FUNCTIONS = """
 import os, sys
@@ -87,7 +88,7 @@ def test_a_child_that_does_not_end(functions: str) -> None:
 def test_python_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(child_processes.sys, "executable", str(tmp_path / "absent"))
     with pytest.raises(ParseError, match=r"bytecode is read in a process of its own, but cannot start Python"):
-        qdialect.parse(bytecode.MAGIC)
+        qdialect.parse(untrusted_input.BYTECODE_MAGIC)
 
 
 def test_a_tool_that_fails(tmp_path: Path) -> None:

@@ -10,20 +10,19 @@ import pytest
 from numpy.typing import NDArray
 from phase_networks import CONVOLUTION, DEPTHWISE, DIVISIBLE, NETWORKS
 
-from qdialect._mlir import ir
 from qdialect.cli import opt
-from qdialect.context import parse
-from qdialect.diagnostics import InputError
-from qdialect.lowering import to_vector, to_x86
-from qdialect.lowering.pipeline import Phase, compile_to, lower
-from qdialect.module_text import Printing
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.ir.module_text import Printing
+from qdialect.lowering.linalg_to_vector import to_vector
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.vector_to_x86 import patterns
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pass_base import Pass
-from qdialect.runtime.comparison import first_difference
-from qdialect.runtime.phase_comparison import compare_phases
-from qdialect.runtime.phase_runs import RUNS
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.target import GENERIC, TARGETS, Target
+from qdialect.runtime.comparison import first_difference, random_inputs
+from qdialect.runtime.phase_comparison import RUNS, compare_phases
+from qdialect.support.diagnostics import InputError
+from qdialect.targets import GENERIC, TARGETS, Target
 
 # Runs anywhere, and is not the target that stands for "any CPU".
 SPECIAL = Target("special", frozenset())
@@ -110,11 +109,11 @@ def an_image() -> NDArray[Any]:
 
 def test_a_fault_of_the_instructions_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: ir.Module, target: Target) -> None:
-        to_x86.to_x86(module, target)
+        patterns.to_x86(module, target)
         if target == SPECIAL:
             damage(module)
 
-    monkeypatch.setattr("qdialect.lowering.passes.to_x86.to_x86", broken)
+    monkeypatch.setattr("qdialect.lowering.vector_to_x86.to_x86.to_x86", broken)
     results = compare_phases(parse(CONVOLUTION), [an_image()], target="special")
     assert [result.phase for result in results if result.differing] == [Phase.X86, Phase.LLVM]
     x86 = results[4]
@@ -133,7 +132,7 @@ def test_a_fault_of_the_vector_step_is_found_there(monkeypatch: pytest.MonkeyPat
         to_vector.to_vector(module)
         damage(module)
 
-    monkeypatch.setattr("qdialect.lowering.passes.to_vector.to_vector", broken)
+    monkeypatch.setattr("qdialect.lowering.linalg_to_vector.to_vector.to_vector", broken)
     results = compare_phases(parse(CONVOLUTION), [an_image()], target="generic")
     assert [result.phase for result in results if result.differing] == [Phase.VECTOR, Phase.X86, Phase.LLVM]
     assert results[3].node
@@ -183,7 +182,7 @@ def vector_step(module: ir.Module) -> None:
 
 def x86_step(module: ir.Module, target: Target) -> None:
     damage(module)
-    to_x86.to_x86(module, target)
+    patterns.to_x86(module, target)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_without_a_graph_the_kernel_is_named(
 ) -> None:
     path = tmp_path / "net.mlir"
     path.write_text(Printing(enable_debug_info=True).text(compile_to(parse(CONVOLUTION), start, GENERIC)))
-    monkeypatch.setattr(f"qdialect.lowering.passes.to_{step}.to_{step}", broken)
+    monkeypatch.setattr(f"qdialect.lowering.pipeline.to_{step}.to_{step}", broken)
     assert opt.main([str(path), "--compare-phases", "--target=generic"]) == 1
     text = capsys.readouterr().out
     assert f"phase {step} is the first that differs from phase {start}: output scores[" in text
@@ -214,10 +213,10 @@ def test_without_a_graph_the_kernel_is_named(
 def test_a_kernel_of_a_divided_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: ir.Module, target: Target) -> None:
         damage(module)
-        to_x86.to_x86(module, target)
+        patterns.to_x86(module, target)
 
     module = compile_to(parse(DIVISIBLE), Phase.VECTOR, GENERIC, threads=2)
-    monkeypatch.setattr("qdialect.lowering.passes.to_x86.to_x86", broken)
+    monkeypatch.setattr("qdialect.lowering.vector_to_x86.to_x86.to_x86", broken)
     image = np.random.default_rng(0).integers(-128, 128, (1, 31, 16, 4)).astype(np.int8)
     results = compare_phases(module, [image], target="generic", threads=2)
     assert results[1].differing

@@ -11,8 +11,8 @@ from phase_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
 from qdialect.cli import compile as command
-from qdialect.context import parse
-from qdialect.target import TARGETS, Target
+from qdialect.ir.context import parse
+from qdialect.targets import TARGETS, Target
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_an_object_file_needs_no_compiler(model: str, monkeypatch: pytest.Monkey
 
 def test_a_cpu_of_another_kind_is_compiled_for(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is executed where files are written.
-    monkeypatch.setattr("qdialect.target.host", lambda: TARGETS["generic"])
+    monkeypatch.setattr("qdialect.targets.host", lambda: TARGETS["generic"])
 
     def refuse(target: Target) -> None:
         raise AssertionError(target)

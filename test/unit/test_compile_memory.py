@@ -11,17 +11,17 @@ import pytest
 from memory_bound import memory_at_most
 
 import qdialect
-from qdialect import resources
-from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
+from qdialect.frontends.model_files import read_model
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan
-from qdialect.lowering.graph import GraphLowering
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.program import Program
-from qdialect.model_files import read_model
-from qdialect.runtime.executable import CompiledExecutable
-from qdialect.target import host
+from qdialect.ir import resources
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
+from qdialect.lowering.qnn_to_linalg.program.program import Program
+from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.targets import host
 
 MEGABYTE = 1 << 20
 WIDTH = 4096

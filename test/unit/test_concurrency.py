@@ -116,7 +116,7 @@ in_threads(work)
 BACKEND = """
 import torch
 import torch.ao.quantization.fx._decomposed
-from qdialect.torch_backend import compile_captured
+from qdialect.driver.torch_backend import compile_captured
 ops = torch.ops.quantized_decomposed
 def work(index):
     scale = 0.5
@@ -220,7 +220,7 @@ assert ended
 """
 
 FORK_BEFORE_LOGGING = """
-from qdialect.late_imports import LATE_IMPORTS
+from qdialect.support.late_imports import LATE_IMPORTS
 reached = threading.Event()
 def late():
     with LATE_IMPORTS:

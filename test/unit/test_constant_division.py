@@ -9,8 +9,8 @@ from graphs import graph
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect._mlir import arith, ir
 from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import arith, ir
 
 F32Array = NDArray[np.float32]
 TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")

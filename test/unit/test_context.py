@@ -8,9 +8,9 @@ import pytest
 from deadline import HANG
 
 from qdialect import dialect
-from qdialect._mlir import ir
-from qdialect.context import captured_diagnostics, location_of, make_context, parse, verify
-from qdialect.diagnostics import Diagnostic, ParseError, QDialectError, Severity, VerificationError
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import captured_diagnostics, location_of, make_context, parse, verify
+from qdialect.support.diagnostics import Diagnostic, ParseError, QDialectError, Severity, VerificationError
 
 RELU = """\
   %y{n} = "qnn.relu"(%x) {{
@@ -31,7 +31,7 @@ EIGHT_FUNCTIONS = "".join(function(f"f{n}", 0) for n in range(8))
 def test_threads_are_off() -> None:
     # With threads on these three calls never come back; so they run where they can be given up.
     script = (
-        "import sys; from qdialect.context import parse, verify\n"
+        "import sys; from qdialect.ir.context import parse, verify\n"
         "module = parse(sys.stdin.read()); verify(module); print(module)"
     )
     done = subprocess.run(

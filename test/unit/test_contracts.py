@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_products, check_vector, check_x86
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.phase_pass import check_fused, check_linalg, check_llvm, check_products, check_vector
+from qdialect.lowering.vector_to_x86.to_x86 import check_x86
+from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.targets import TARGETS
 
 FOREIGN = """\
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

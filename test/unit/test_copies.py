@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, InputError
+from qdialect.ir.context import parse
 from qdialect.runtime import Executable
+from qdialect.support.diagnostics import CompileError, InputError
 
 CLIP = """func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
   %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>

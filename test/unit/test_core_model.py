@@ -6,14 +6,11 @@ from dataclasses import replace
 import pytest
 from vector_programs import module_of
 
-from qdialect.lowering.functions import functions
-from qdialect.lowering.tiling.bound import KernelCycles, counted, kernel_cycles
-from qdialect.lowering.tiling.latency import Chains
-from qdialect.lowering.tiling.reuse import Reuse, call_reuses
-from qdialect.lowering.tiling.simplified import simplified
-from qdialect.target.levels import Level, Levels
-from qdialect.target.machine import MACHINES
-from qdialect.target.pipes import ZEN_4_PIPES, Kind
+from qdialect.bench.core_model.kernel_cycles import Chains, KernelCycles, counted, kernel_cycles
+from qdialect.bench.core_model.memory_traffic import Reuse, call_reuses
+from qdialect.bench.core_model.occupations import simplified
+from qdialect.lowering.ir.functions import functions
+from qdialect.targets.machine import MACHINES, ZEN_4_PIPES, Kind, Level, Levels
 
 ZEN_4 = MACHINES["znver4"]
 M, A, P, I, S = Kind.MULTIPLY, Kind.ADD, Kind.PERMUTE, Kind.INTERLEAVE, Kind.SIMPLE  # noqa: E741

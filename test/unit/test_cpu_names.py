@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from qdialect import _mlir
-from qdialect.target import resolve
-from qdialect.target.cpu_features import BASELINE, LEVELS, NEEDS, UNUSED, with_needed
-from qdialect.target.cpu_names import CPUS, WITHOUT_64_BIT
-from qdialect.target.host_cpu import cpu_by_model
-from qdialect.target.machine import MACHINES, machine_of
+from qdialect.ir import _mlir
+from qdialect.targets import resolve
+from qdialect.targets.cpus import BASELINE, CPUS, LEVELS, NEEDS, UNUSED, WITHOUT_64_BIT, cpu_by_model, with_needed
+from qdialect.targets.machine import MACHINES, machine_of
 
 MACROS = {
     "cx16": "__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16",

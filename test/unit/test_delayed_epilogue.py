@@ -7,14 +7,14 @@ import pytest
 from numpy.typing import NDArray
 from vector_programs import module_of
 
-from qdialect._mlir import ir
-from qdialect.lowering.functions import functions
-from qdialect.lowering.tiling.bound import counted
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.to_x86 import to_x86
+from qdialect.bench.core_model.kernel_cycles import counted
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode
-from qdialect.target import resolve
-from qdialect.target.machine import MACHINES
+from qdialect.targets import resolve
+from qdialect.targets.machine import MACHINES
 
 BLOCKS, ROWS, K_GROUPS, LANES = 5, 6, 8, 16
 

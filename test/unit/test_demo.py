@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import qdialect
-from qdialect import models
-from qdialect.demo import layers, network, program
+from qdialect.bench import models
+from qdialect.cli.demo import layers, network, program
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
 from qdialect import PassManager, parse
-from qdialect._mlir import ir
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference.interpreter import run
-from qdialect.target import TARGETS, host_features
+from qdialect.targets import TARGETS, host_features
 
 # Input, kernel, strides, padding, dilation.
 WINDOWS = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.dialect import attribute_kinds as kinds
-from qdialect.quant_math import Rounding
+from qdialect.arithmetic import Rounding
+from qdialect.dialect import fields as kinds
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 SCALE = st.floats(kinds.SMALLEST_SCALE, kinds.LARGEST_SCALE)

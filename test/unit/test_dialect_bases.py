@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 from op_texts import CONTEXT, Change, assert_refused, example, read
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     OPS,
     ConstraintError,
@@ -26,13 +25,13 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.f32_ops import F32ReduceOp
-from qdialect.dialect.integer_ops import IntegerReduceOp
+from qdialect.dialect.movement_ops import SameElementOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.recurrent_ops import F32RecurrentOp
-from qdialect.dialect.reduction_ops import ArgOp, RescaledReductionOp, SameTypeReduceOp
+from qdialect.dialect.reduction_ops import ArgOp, IntegerReduceOp, RescaledReductionOp, SameTypeReduceOp
 from qdialect.dialect.resize_ops import ResizeOp
-from qdialect.dialect.shape_ops import SameElementOp
 from qdialect.dialect.unary_ops import EightBitFunction
+from qdialect.ir._mlir import ir
 
 
 @dataclass(frozen=True)

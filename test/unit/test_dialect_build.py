@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse, verify
-from qdialect.diagnostics import VerificationError
+from qdialect.arithmetic import Entries, NanPolicy, Rounding
+from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.dialect import (
     AddOp,
     ConcatOp,
@@ -24,12 +23,11 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.quant_math import Entries, NanPolicy, Rounding
-from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage, RequantizeStage
+from qdialect.dialect.type_constraints import QuantizedType
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse, verify
+from qdialect.support.diagnostics import VerificationError
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
 
 DTYPES = list(NUMPY_DTYPES.values())
 CONTEXT = make_context()

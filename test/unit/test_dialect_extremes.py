@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context, verify
-from qdialect.diagnostics import VerificationError
 from qdialect.dialect import (
     OPS,
     ConstantOp,
@@ -27,13 +24,16 @@ from qdialect.dialect import (
     QnnOp,
     build,
 )
-from qdialect.dialect import attribute_kinds as kinds
+from qdialect.dialect import fields as kinds
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import EPILOGUE
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
 from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage, Stage, attributes_of
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context, verify
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import VerificationError
 
 CONTEXT = make_context()
 SCALES = (kinds.SMALLEST_SCALE, 1e-9, 1 / 256, 0.5, 1.0, kinds.LARGEST_SCALE)

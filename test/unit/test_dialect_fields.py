@@ -11,14 +11,14 @@ from dataclasses import replace
 import pytest
 from op_texts import CONTEXT, Change, assert_refused, example, read
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.dialect import OPS, ConstantOp, QnnOp
-from qdialect.dialect import attribute_kinds as kinds
+from qdialect.dialect import fields as kinds
 from qdialect.dialect.epilogue import EPILOGUE
 from qdialect.dialect.fields import OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MAX_ELEMENTS, MAX_VARIADIC
 from qdialect.dialect.type_constraints import TypeConstraint
-from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.ir._mlir import ir
 
 CHOICE = kinds.choice(SoftmaxArithmetic)
 INFINITE, NAN = "0x7FF0000000000000", "0x7FF8000000000000"

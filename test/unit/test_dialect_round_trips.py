@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from op_texts import CONTEXT, Change, OpText, example, read
 
-from qdialect._mlir import ir
-from qdialect.context import parse
 from qdialect.dialect import OPS, QnnOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.unary_ops import EightBitFunction
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
 
 ROUND_TRIPS = Path(__file__).resolve().parents[1] / "lit" / "dialect"
 BARE = ir.Context()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from qdialect.context import parse
-from qdialect.diagnostics import ParseError
 from qdialect.dialect import OPS, ConstraintError, QnnOp
 from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage
+from qdialect.ir.context import parse
+from qdialect.support.diagnostics import ParseError
 
 LIT = Path(__file__).resolve().parents[1] / "lit"
 OP_TESTS, STAGE_TESTS = LIT / "dialect", LIT / "dialect" / "stages"

@@ -7,15 +7,15 @@ import pytest
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.frontends.onnx import import_onnx
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.runtime.team_limit import TEAM_LIMIT
+from qdialect.runtime.comparison import random_inputs
+from qdialect.runtime.openmp import TEAM_LIMIT
 
 COUNTS = (2, 3, 5)
 ROWS, COLUMNS = 59, 197
@@ -43,7 +43,7 @@ def normalization() -> ir.Module:
 
 def parts(module: ir.Module, label: str, threads: int = 2, min_cycles: int = 4000) -> list[list[int]] | None:
     """Where the loop nests of the kernel that is called for `label` are cut; None where it is not divided."""
-    text = str(lower(module, target.host(), Phase.VECTOR, threads=threads, min_cycles=min_cycles).module)
+    text = str(lower(module, targets.host(), Phase.VECTOR, threads=threads, min_cycles=min_cycles).module)
     called = re.search(rf"call @(\w+)\(.*qnn\.label = \"{re.escape(label)}\"", text)
     assert called is not None
     table = re.search(rf"@{called[1]}_parts : memref<\S+> = dense<\[(.*)\]>", text)
@@ -66,7 +66,7 @@ MODULES = {
 def test_rows_are_divided_with_the_same_bits_for_every_number_of_threads(name: str) -> None:
     module, label = MODULES[name]
     assert parts(module, label) is not None
-    inputs = random_inputs(lower(module, target.host(), Phase.QNN).inputs, 3)
+    inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     assert len(np.unique(wanted)) > 5
     for threads in COUNTS:
@@ -88,7 +88,7 @@ def test_all_loop_nests_of_a_softmax_are_cut_at_the_same_row() -> None:
 
 def test_rows_along_another_dimension_are_right_too() -> None:
     module = softmax("ort_table", 0)
-    inputs = random_inputs(lower(module, target.host(), Phase.QNN).inputs, 3)
+    inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = next(iter(interpreter.run(module, inputs)))
     for threads in COUNTS:
         found = compile_module(module, threads=threads, min_cycles=0)(*inputs)
@@ -108,9 +108,9 @@ def chain(count: int) -> ir.Module:
 @pytest.mark.parametrize("allowed", [1, 2, 3])
 def test_chunks_are_taken_once_by_as_many_threads_as_there_are(allowed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     module = chain(2)
-    text = str(lower(module, target.host(), Phase.VECTOR, threads=3, min_cycles=0).module)
+    text = str(lower(module, targets.host(), Phase.VECTOR, threads=3, min_cycles=0).module)
     assert "memref.atomic_rmw addi" in text
-    inputs = random_inputs(lower(module, target.host(), Phase.QNN).inputs, 3)
+    inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     executable = compile_module(module, threads=3, min_cycles=0)
     monkeypatch.setattr(TEAM_LIMIT, "value", allowed)

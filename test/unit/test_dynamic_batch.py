@@ -18,13 +18,13 @@ from onnx import TensorProto, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.batching.network import BatchNetwork, check_alike, fixed_batch
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ImportModelError, InputError, QDialectError
-from qdialect.fallback import FallbackWarning
+from qdialect.driver.batching.network import BatchNetwork, check_alike, fixed_batch
+from qdialect.driver.fallback import FallbackWarning
+from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
 from qdialect.runtime.batched import tiles
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, QDialectError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")

@@ -13,11 +13,11 @@ import pytest
 from external_networks import Array, branched, handed_off, interpreted
 
 import qdialect
-from qdialect._mlir import ir
-from qdialect.aot.errors import Error
+from qdialect.aot.entry_points import Error
 from qdialect.cli.compile import main as compile_command
-from qdialect.diagnostics import CompileError
 from qdialect.externals.function import ExternalFunction
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import CompileError
 
 
 @pytest.fixture(scope="module")

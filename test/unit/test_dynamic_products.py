@@ -7,16 +7,16 @@ import pytest
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context
-from qdialect.diagnostics import CompileError
 from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.target import resolve
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import resolve
 
 Array = NDArray[Any]
 TARGETS = ("generic", "host")

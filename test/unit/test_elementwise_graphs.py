@@ -9,12 +9,12 @@ from drawn_graphs import drawn_graph
 from numpy.typing import NDArray
 
 from qdialect import parse
-from qdialect._mlir import ir
+from qdialect.arithmetic import accumulator_range
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise import ElementwiseGraph, graph_of, thresholds_of_graph
-from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
+from qdialect.passes.elementwise.thresholds import Interval, monotonic_intervals
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import MatchFailure
-from qdialect.quant_math import accumulator_range
 
 Array = NDArray[Any]
 TYPE = "tensor<2x3xi32>"

@@ -15,15 +15,15 @@ from ordered_runtime import ordered_runtime
 from threaded_networks import network
 
 import qdialect
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.lowering import to_threads
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.threads import divided_network
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.schedule import ScheduledCall
 from qdialect.runtime import compile_module, openmp
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.runtime.comparison import random_inputs
 
 KINDS = ("convolutional", "transformer")
 MIN_CYCLES = 500
@@ -47,7 +47,9 @@ TURN = '%b = "qnn.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<128x
 
 
 def barriers(module: ir.Module, threads: int = 2, min_cycles: int = MIN_CYCLES) -> int:
-    text = str(lower(module, target.resolve("avx512vbmi"), Phase.VECTOR, threads=threads, min_cycles=min_cycles).module)
+    text = str(
+        lower(module, targets.resolve("avx512vbmi"), Phase.VECTOR, threads=threads, min_cycles=min_cycles).module
+    )
     assert "omp.parallel" in text
     return text.count("omp.barrier")
 
@@ -61,7 +63,7 @@ def test_a_part_that_reads_what_others_wrote_waits() -> None:
 
 
 def test_calls_in_chunks_wait_as_any_thread_may_take_them() -> None:
-    text = str(lower(softmaxes(), target.resolve("avx512vbmi"), Phase.VECTOR, threads=2, min_cycles=1).module)
+    text = str(lower(softmaxes(), targets.resolve("avx512vbmi"), Phase.VECTOR, threads=2, min_cycles=1).module)
     assert "scf.while" in text
     assert barriers(softmaxes(), min_cycles=1) > 0
 
@@ -78,14 +80,14 @@ def every_other(calls: Iterable[ScheduledCall], _: Mapping[str, Division], __: i
 
 def test_a_network_has_fewer_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     fewer = barriers(network("transformer"))
-    monkeypatch.setattr(to_threads, "elide_barriers", kept)
+    monkeypatch.setattr(divided_network, "elide_barriers", kept)
     assert 0 < fewer < barriers(network("transformer"))
 
 
 def in_turns(kind: str, threads: int) -> int:
     """How many turns the threads of the network took, and 0 for wrong results."""
     module = network(kind)
-    inputs = random_inputs(lower(module, target.host(), Phase.QNN).inputs, 3)
+    inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     turns = ctypes.c_int.in_dll(ctypes.CDLL(os.environ[openmp.VARIABLE]), "turns")
     found = compile_module(module, threads=threads, min_cycles=MIN_CYCLES)(*inputs)
@@ -94,7 +96,7 @@ def in_turns(kind: str, threads: int) -> int:
 
 def drop_barriers() -> None:
     """Let networks be compiled with one barrier in two."""
-    to_threads.elide_barriers = every_other
+    divided_network.elide_barriers = every_other
 
 
 @pytest.mark.parametrize("order", ["up", "down"])

@@ -7,9 +7,9 @@ import pytest
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
-from qdialect.frontends.common import refuse
+from qdialect.frontends.building.checks import refuse
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity
 
 
 def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:

@@ -12,8 +12,8 @@ import pytest
 from together import can_be_joined, results_together
 
 from qdialect import QDialectError
-from qdialect._mlir import ir
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.frontends.model_files import ImportOptions, read_model
+from qdialect.ir._mlir import ir
 from qdialect.runtime import compile_module
 from tools.evidence import tables
 from tools.evidence.case import Case, InvalidCaseError, Key, Source, Variant, measure, outcome_of

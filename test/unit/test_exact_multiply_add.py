@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from vector_programs import HOST_TARGETS, reasons, run, x86_text
 
-from qdialect.quant_math.float32.numpy_machine import multiply_add
-from qdialect.target import GENERIC, TARGETS, Target
+from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.targets import GENERIC, TARGETS, Target
 
 F32Array = NDArray[np.float32]
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from quantized_layers import add, fused
 
 import qdialect
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ImportModelError, InputError, VerificationError
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, memory
-from qdialect.runtime.executable import CompiledExecutable
+from qdialect.runtime.compiler import CompiledExecutable
 from qdialect.runtime.native import Binding
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, VerificationError
 
 IMAGE = "tensor<1x5x6x3xui8>"
 NAMES = """
@@ -349,20 +349,20 @@ def test_compile_refuses_a_module_that_breaks_a_constraint() -> None:
         compile_module(module)
 
 
-@pytest.mark.parametrize("name", [n for n, t in target.TARGETS.items() if t.features <= target.host_features()])
+@pytest.mark.parametrize("name", [n for n, t in targets.TARGETS.items() if t.features <= targets.host_features()])
 def test_every_target_gives_the_same_bits(name: str, image: NDArray[Any], expected: NDArray[Any]) -> None:
     np.testing.assert_array_equal(compile_module(one_layer(), target=name)(image), expected)
 
 
 def without_vnni(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "host_features", lambda: frozenset({"avx512f"}))
+    monkeypatch.setattr(targets, "host_features", lambda: frozenset({"avx512f"}))
 
 
 def test_a_cpu_without_vnni_takes_the_portable_way(
     monkeypatch: pytest.MonkeyPatch, image: NDArray[Any], expected: NDArray[Any]
 ) -> None:
     without_vnni(monkeypatch)
-    assert target.resolve("host").name == "x86-64"
+    assert targets.resolve("host").name == "x86-64"
     np.testing.assert_array_equal(compile_module(one_layer())(image), expected)
 
 

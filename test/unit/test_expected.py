@@ -8,8 +8,8 @@ import pytest
 from deadline import deadline
 
 from qdialect.cli.expected import MalformedCommentError, expectations, problems
-from qdialect.cli.split_input import split
-from qdialect.diagnostics import Diagnostic, Severity
+from qdialect.cli.opt_arguments import split
+from qdialect.support.diagnostics import Diagnostic, Severity
 
 
 def diagnostic(line: int, message: str = "it is wrong", severity: Severity = Severity.ERROR) -> Diagnostic:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import RequantizeOp
+from qdialect.ir._mlir import ir
 
 MODULE = """\
 func.func @f(%x: tensor<2x4xi8>) -> tensor<2x4xi8> {

@@ -16,11 +16,11 @@ from graphs import graph, random_inputs
 from quantized_layers import add, fused, requantize
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, FusedOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.externals.function import ExternalFunction, Source
-from qdialect.lowering.pipeline import Phase, compile_to, target_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, compile_to, target_of
 from qdialect.reference import interpreter
 
 

@@ -9,20 +9,22 @@ from compiled_ops import TABLE, check, ends, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Activation, AddArithmetic, Rounding, Scaling, activate, requantize_f32
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect import FusedConv2DOp, FusedDenseOp, FusedOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.dialect.stages.add import AddStage
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.stages.builtin_stages import (
+    ActivationStage,
+    AddStage,
+    ClampStage,
+    DequantizeStage,
+    LutStage,
+    QuantizeStage,
+    SumStage,
+)
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.quant_math import Activation, AddArithmetic, Rounding, Scaling, activate, requantize_f32
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
+from qdialect.ir._mlir import ir
 
 FLOATS = [rounding for rounding in Rounding if not rounding.is_fixed]
 INPUT_SCALE, OUTPUT_SCALE = 0.02, 0.0470588244497776

@@ -7,12 +7,12 @@ import pytest
 import torch
 from graphs import graph, op_names, ops_of, run_both
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams
+from qdialect.arithmetic.elementwise import add
+from qdialect.arithmetic.profiles import ONNX_REFERENCE, PYTORCH, Profile
 from qdialect.dialect import DequantizeOp, QuantizeOp, build
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.raise_qdq import RaiseQdqPass
-from qdialect.profiles import ONNX_REFERENCE, PYTORCH, Profile
-from qdialect.quant_math import AddArithmetic, BinaryQuantization, QuantParams
-from qdialect.quant_math.elementwise import add
 
 QUANTIZED = "tensor<16x16xui8>"
 

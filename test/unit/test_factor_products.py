@@ -7,12 +7,12 @@ from compiled_ops import EIGHT_BIT, drawn_inputs, ends, tensor
 from graphs import graph
 from together import check_compiled
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Rounding
 from qdialect.dialect import MulOp, build
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.quant_math import Rounding
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
-from qdialect.target import TARGETS, host_features
+from qdialect.targets import TARGETS, host_features
 
 KINDS = [name if kind.features <= host_features() else f"{name},portable" for name, kind in TARGETS.items()]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import qdialect
-from qdialect import files
-from qdialect.diagnostics import ImportModelError, ParseError, QDialectError, printable
+from qdialect.support import files
+from qdialect.support.diagnostics import ImportModelError, ParseError, QDialectError, printable
 
 SUFFIXES = (".mlir", ".mlirbc", ".tflite", ".onnx", ".pt2")
 

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.requantization.fixed_point_multiplier import (
-    FixedPointMultiplier,
-    channel_multipliers,
-    fixed_point_multiplier,
-    shifted_thresholds,
-)
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     FixedMultiplier,
     IntArray,
     RequantizeParameters,
@@ -23,6 +17,12 @@ from qdialect.quant_math import (
     requantize_parameters,
     select_channels,
     thresholds_of,
+)
+from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
+    FixedPointMultiplier,
+    channel_multipliers,
+    fixed_point_multiplier,
+    shifted_thresholds,
 )
 
 INT32 = np.iinfo(np.int32)

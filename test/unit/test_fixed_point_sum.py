@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from qdialect.lowering.kernels.addition import Addition, Quantization
-from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.requantization.fixed_point_sum import FixedPointSum, fixed_point_sum
-from qdialect.lowering.tiling.strategy import strategy_of
-from qdialect.quant_math import AddArithmetic, BinaryQuantization, IntArray, Multiplier, QuantParams, Rounding
-from qdialect.quant_math.elementwise import add
-from qdialect.target import GENERIC
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, IntArray, Multiplier, QuantParams, Rounding
+from qdialect.arithmetic.elementwise import add
+from qdialect.lowering.cost.strategy import strategy_of
+from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, FixedPointSum, Quantization, fixed_point_sum
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
+from qdialect.targets import GENERIC
 
 QUANTIZED = np.arange(-128, 128)
 

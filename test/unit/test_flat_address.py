@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.x86 import building
-from qdialect.lowering.x86.flat_address import flat_address
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir import building
+from qdialect.lowering.ir.flat_address import flat_address
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode
 
 LANES = 4

@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from quantized_layers import clamp
 
 import qdialect
-from qdialect._mlir import arith, ir
-from qdialect.dialect.float_precision import IN_FLOAT64
-from qdialect.passes.float_chains import build_activation, build_clamp, match_activation, uniform_constant
+from qdialect.arithmetic import Activation, activate
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.dialect.f32_ops import IN_FLOAT64
+from qdialect.ir._mlir import arith, ir
+from qdialect.passes.float_chains import build_activation, match_activation, uniform_constant
 from qdialect.passes.matching import producer
-from qdialect.quant_math import Activation, activate
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 from qdialect.reference.interpreter import run
 
 SOURCE = "func.func @main(%x: tensor<6x50xf32>) -> tensor<6x50xf32> {\n  return %x : tensor<6x50xf32>\n}"
@@ -58,7 +59,7 @@ def test_a_function_that_is_evaluated_in_float64_is_no_stage() -> None:
 
 def test_operands_of_sums_and_products_may_be_swapped() -> None:
     def swapped(x: ir.Value) -> ir.Value:
-        ramp = build_clamp(arith.addf(uniform_constant(3.0, x.type), x), 0.0, 6.0)
+        ramp = clamp(arith.addf(uniform_constant(3.0, x.type), x), 0.0, 6.0)
         return arith.divf(arith.mulf(ramp, x), uniform_constant(6.0, x.type))
 
     _module, value = module_of(swapped)
@@ -69,7 +70,7 @@ def test_operands_of_sums_and_products_may_be_swapped() -> None:
 
 def test_other_constants_and_other_orders_are_other_functions() -> None:
     def wider(x: ir.Value) -> ir.Value:
-        ramp = build_clamp(arith.addf(x, uniform_constant(3.0, x.type)), 0.0, 6.5)
+        ramp = clamp(arith.addf(x, uniform_constant(3.0, x.type)), 0.0, 6.5)
         return arith.divf(arith.mulf(x, ramp), uniform_constant(6.0, x.type))
 
     def divided_first(x: ir.Value) -> ir.Value:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdialect.bench.agreement import agreement
 from qdialect.bench.cases import Case
 from qdialect.bench.float_functions import FUNCTIONS, TOLERANCE, function_sources, prepare
+from qdialect.bench.worker import agreement
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter

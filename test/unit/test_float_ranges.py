@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qdialect.quant_math import transcendental
+from qdialect.arithmetic import transcendental
 from tools.evidence import float_sweep
 from tools.evidence.float_sweep import Function, Subject, compared, numbers, of_torch, pairs, rows, torch
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from graphs import graph
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import float_sum, float_sum_numbers
 from qdialect.dialect import AddOp, build
-from qdialect.lowering.kernels import addition
-from qdialect.quant_math import float_sum, float_sum_numbers
+from qdialect.ir._mlir import ir
+from qdialect.lowering.qnn_to_linalg.bodies import addition
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from qdialect.context import make_context, parse
-from qdialect.lowering.functions import ops_named
-from qdialect.lowering.upstream import load_kernel_dialects
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.functions import ops_named
+from qdialect.lowering.ir.upstream import load_kernel_dialects
 
 TEXT = """func.func @main(%n: index) -> index {
   %a = arith.constant 1 : index

@@ -5,23 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 from graphs import Body, failures, graph, op_names, ops_of, run_both
-from quantized_layers import CHANNELS, WEIGHT_SCALES, bias_of, conv, dense
+from quantized_layers import CHANNELS, WEIGHT_SCALES, bias_of, clamp, conv, dense
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic import Activation, Multiplier, Scaling
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.quantize import QuantizeStage
-from qdialect.dialect.stages.sum import SumStage
+from qdialect.dialect.stages.builtin_stages import ActivationStage, ClampStage, DequantizeStage, QuantizeStage, SumStage
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.decompose_fused import DecomposeFusedPass
-from qdialect.passes.float_chains import build_activation, build_clamp, uniform_constant
+from qdialect.passes.float_chains import build_activation, uniform_constant
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.quant_math import Activation, Multiplier, Scaling
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
 
 IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"
 FUSED = "qnn.fused_conv2d"
@@ -78,7 +74,7 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         value = f32(conv(x))
         value = arith.addf(residual_of(r), arith.addf(value, bias(value)))
-        return quantized(build_clamp(value, 0.0, 6.0), element)
+        return quantized(clamp(value, 0.0, 6.0), element)
 
     op = fused_of(body, [IMAGE, OUT])
     assert op["epilogue"] == (

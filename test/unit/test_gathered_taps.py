@@ -9,12 +9,12 @@ from graphs import graph
 from together import variants_together
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, TransposeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
-from qdialect.target import TARGETS
+from qdialect.targets import TARGETS
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
 """Input, weights, strides, padding, dilation."""

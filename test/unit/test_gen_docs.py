@@ -58,7 +58,7 @@ def test_a_change_makes_its_page_stale_and_no_other(checkout: Path) -> None:
         "test/lit/dialect/clip.mlir": ("max = 100 : i64", "max = 99 : i64"),
         "test/lit/passes/fuse-bias.mlir": ("[100, -7]", "[101, -7]"),
         "test/unit/test_context.py": ("The one factory", f"R{13}: the one factory"),
-        "qdialect/quant_math/choices.py": ("Towards zero", "Always towards zero"),
+        "qdialect/arithmetic/choices.py": ("Towards zero", "Always towards zero"),
         "docs/status.md": ("# Status", "# Old status"),
     }
     texts = {name: (checkout / name).read_text() for name in changes}

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, group_blocks
 
 COUNTS = (st.integers(1, 12), st.integers(1, 9), st.integers(1, 12))
 """Groups, input channels of each, output channels of each."""

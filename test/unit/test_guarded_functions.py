@@ -5,7 +5,7 @@ import pytest
 from compiled_ops import Array, check
 from together import variants_together
 
-from qdialect.context import parse
+from qdialect.ir.context import parse
 
 
 def f32_values(count: int, seed: int = 0) -> Array:

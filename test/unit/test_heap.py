@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import qdialect
-from qdialect.heap import paused_collector
+from qdialect.support.heap import paused_collector
 
 CLIP = """func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
   %y = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<4xi8>) -> tensor<4xi8>
@@ -44,7 +44,7 @@ def test_nothing_is_collected_during_a_compilation(monkeypatch: pytest.MonkeyPat
         del arguments, options
         seen.append(gc.isenabled())
 
-    monkeypatch.setattr("qdialect.compilation.compile_model", compile_model)
+    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", compile_model)
     qdialect.compile(qdialect.parse(CLIP), cache=False)
     assert seen == [False]
 
@@ -60,7 +60,7 @@ def test_a_compilation_lets_the_collector_go_on() -> None:
 
 AGED = """
 import gc
-from qdialect.heap import paused_collector
+from qdialect.support.heap import paused_collector
 
 class Node:
     pass
@@ -95,7 +95,7 @@ def test_what_is_there_after_the_first_compilation_is_old(tmp_path: Path) -> Non
 def test_what_a_program_has_frozen_stays_frozen(tmp_path: Path) -> None:
     program = tmp_path / "frozen.py"
     program.write_text(
-        "import gc\nfrom qdialect.heap import paused_collector\ngc.freeze()\nbefore = gc.get_freeze_count()\n"
+        "import gc\nfrom qdialect.support.heap import paused_collector\ngc.freeze()\nbefore = gc.get_freeze_count()\n"
         "with paused_collector():\n    pass\nassert before == gc.get_freeze_count() > 0\n"
     )
     subprocess.run([sys.executable, program], check=True)

@@ -16,7 +16,7 @@ from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
 import qdialect
-from qdialect.cli import bench_arguments, cache, compile, import_model, opt, run
+from qdialect.cli import bench, cache, compile, import_model, opt, run
 
 MODULE = """
 func.func @main(%x: tensor<2x3xi8>, %y: tensor<2xi8>) -> (tensor<2x3xi8>, tensor<2xi8>) {
@@ -34,7 +34,7 @@ func.func @empty() { return }
 
 def parsed(argv: Sequence[str]) -> int:
     """A benchmark takes minutes: of its examples the arguments are parsed."""
-    bench_arguments.parse(argv)
+    bench.parse(argv)
     return 0
 
 
@@ -46,7 +46,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "qdialect-opt": opt.main,
     "qdialect-run": run.main,
 }
-HELP: dict[str, Callable[[Sequence[str]], object]] = {**COMMANDS, "qdialect-bench": bench_arguments.parse}
+HELP: dict[str, Callable[[Sequence[str]], object]] = {**COMMANDS, "qdialect-bench": bench.parse}
 
 
 def examples_of(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -9,10 +9,10 @@ from types import ModuleType
 import pytest
 
 import qdialect
-from qdialect import target
-from qdialect.diagnostics import CompileError, QDialectError
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.runtime.object_code import object_code
+from qdialect import targets
+from qdialect.aot.object_file import object_code
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.support.diagnostics import CompileError, QDialectError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "hot_loop.py"
 DENSE = Path(__file__).resolve().parents[1] / "lit" / "target" / "hot-loop-one-row.mlir"
@@ -73,13 +73,13 @@ def test_a_smaller_share_is_said_and_fails() -> None:
 
 @pytest.mark.parametrize(("name", "register"), [("generic", "xmm"), ("avx512vnni", "zmm")])
 def test_an_object_has_the_registers_of_its_target(tool: ModuleType, name: str, register: str) -> None:
-    chosen = target.resolve(name)
+    chosen = targets.resolve(name)
     text = tool.disassembled(object_code(lower(qdialect.read_model(DENSE), chosen).module, chosen))
     assert [kind for kind in ("xmm", "ymm", "zmm") if kind in text][-1] == register
 
 
 def test_what_is_not_of_the_llvm_dialect_is_no_object(capfd: pytest.CaptureFixture[str]) -> None:
-    module = lower(qdialect.read_model(DENSE), target.GENERIC, Phase.X86).module
+    module = lower(qdialect.read_model(DENSE), targets.GENERIC, Phase.X86).module
     with pytest.raises(CompileError, match="cannot be turned into machine code"):
-        object_code(module, target.GENERIC)
+        object_code(module, targets.GENERIC)
     assert capfd.readouterr().err == ""

@@ -7,12 +7,12 @@ import pytest
 from row_texts import Text, numbers
 from together import check_compiled
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.islands import Islands
-from qdialect.lowering.pipeline import Phase, compile_to
-from qdialect.lowering.rows.in_place import heirs
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, compile_to
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import Islands
+from qdialect.lowering.qnn_to_linalg.graph.in_place import heirs
 from qdialect.reference import interpreter
 
 SHAPE = (7, 48)
@@ -98,10 +98,10 @@ def test_the_bits_are_those_of_the_reference(case: Callable[[Text], tuple[str, .
     arguments = len(module.body.operations[0].operation.regions[0].blocks[0].arguments)
     inputs = [np.clip(numbers(SHAPE, seed), -4, 4) for seed in range(arguments)]
     wanted = interpreter.run(module, inputs)
-    for name in dict.fromkeys((target.host().name, "avx2", "generic")):
+    for name in dict.fromkeys((targets.host().name, "avx2", "generic")):
         check_compiled(module, name, [inputs], [wanted])
 
 
 def test_a_softmax_has_no_memory_for_exponentials() -> None:
-    text = str(compile_to(built(softmax), Phase.LINALG, target.GENERIC))
+    text = str(compile_to(built(softmax), Phase.LINALG, targets.GENERIC))
     assert text.count("qnn.scratch") == 1, "that of the sums"

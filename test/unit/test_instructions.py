@@ -5,13 +5,16 @@ import pytest
 from numpy.typing import NDArray
 from vector_programs import module_of
 
-from qdialect import target
-from qdialect._mlir import ir, vector
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.instructions import conversions, dot_products, packs, permutes
-from qdialect.lowering.x86.instructions.instruction import Instruction, Lanes, portable_emission
+from qdialect import targets
+from qdialect.ir._mlir import ir, vector
+from qdialect.lowering.instructions import dot_products
+from qdialect.lowering.instructions import lanes as conversions
+from qdialect.lowering.instructions import lanes as packs
+from qdialect.lowering.instructions import lanes as permutes
+from qdialect.lowering.instructions.instruction import Instruction, Lanes, portable_emission
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.runtime.jit import MachineCode
 
 FAMILIES = (
@@ -89,7 +92,7 @@ def assert_meanings(instructions: list[Instruction], is_portable: bool) -> None:
 
 
 def test_the_cpu_computes_what_an_instruction_means() -> None:
-    found = [one for one in INSTRUCTIONS if one.runs_on(target.host_features())]
+    found = [one for one in INSTRUCTIONS if one.runs_on(targets.host_features())]
     if not found:
         pytest.skip("this CPU has none of the instructions")
     assert_meanings(found, is_portable=False)
@@ -105,5 +108,5 @@ def test_instructions_have_names_of_their_own() -> None:
 
 
 def test_instructions_need_features_of_the_kinds_that_use_them() -> None:
-    known = target.TARGETS["avx512vbmi"].code_features | {"avxvnni", "avxvnniint8"}
+    known = targets.TARGETS["avx512vbmi"].code_features | {"avxvnni", "avxvnniint8"}
     assert all(known.issuperset(some) for one in INSTRUCTIONS for some in one.features)

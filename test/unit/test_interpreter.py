@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, InputError
 from qdialect.dialect import OPS
+from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.reference.evaluators import EVALUATORS
+from qdialect.support.diagnostics import CompileError, InputError
 
 U8 = "tensor<1x4xui8>"
 I8 = "tensor<1x4xi8>"

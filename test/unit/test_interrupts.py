@@ -10,8 +10,8 @@ import pytest
 from subprocesses import output_of
 
 import qdialect
-from qdialect._mlir import ir, walk
-from qdialect.late_imports import LATE_IMPORTS, UNINTERRUPTED
+from qdialect.ir._mlir import ir, walk
+from qdialect.support.late_imports import LATE_IMPORTS, UNINTERRUPTED
 
 TEXT = """
 func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
@@ -25,7 +25,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import qdialect
 class Finder:
-    names = ["torch_mlir.dialects._arith_ops_gen", "torch_mlir.dialects._func_ops_gen", "qdialect.dialect.shape_ops"]
+    names = ["torch_mlir.dialects._arith_ops_gen", "torch_mlir.dialects._func_ops_gen", "qdialect.dialect.movement_ops"]
     def find_spec(self, name, path=None, target=None):
         if name in self.names:
             self.names.remove(name)

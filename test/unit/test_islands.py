@@ -9,16 +9,16 @@ import pytest
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError
-from qdialect.lowering.pipeline import Phase, compile_to, lower
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import CompileError
 
 Array = NDArray[Any]
 
-TARGETS = dict.fromkeys((target.host().name, "generic"))
+TARGETS = dict.fromkeys((targets.host().name, "generic"))
 SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 2, 0.5, -0.5, 3, 4, 1e-45, -1e-45, 1e-38, 3e38, -3e38]
 EDGES = [88.7, 88.8, -87, -103.9, -104, 127.5, 128, -149, -150, -1e-9, 1e-9, 9.2, -9.2, 3.9, 4.1, 0.7071, 1.4142]
 UNARY = ["negf", "absf", "ceil", "floor", "trunc", "roundeven", "sqrt", "rsqrt"]
@@ -77,7 +77,7 @@ def check(text: str, inputs: Sequence[Array]) -> None:
 
 def kernels(text: str) -> list[str]:
     """Labels of all kernels but those that copy between arrays and the arena."""
-    labels = lower(parse(text), target.GENERIC, Phase.LINALG).labels
+    labels = lower(parse(text), targets.GENERIC, Phase.LINALG).labels
     return [label for label in labels if not label.startswith(("input", "output"))]
 
 
@@ -229,7 +229,7 @@ def test_a_kernel_has_the_names_of_all_it_computes() -> None:
       %1 = arith.addf %0, %0 : tensor<8xf32> loc("second")
       return %1 : tensor<8xf32>
     }"""
-    calls = lower(parse(text), target.GENERIC, Phase.LINALG).calls
+    calls = lower(parse(text), targets.GENERIC, Phase.LINALG).calls
     assert [call.names for call in calls] == [("first", "second")]
 
 
@@ -323,7 +323,7 @@ def test_arrays_of_any_width_are_read_and_written_in_place() -> None:
       %0 = arith.addf %x, %x : tensor<5x19xf32>
       return %0 : tensor<5x19xf32>
     }"""
-    assert lower(parse(text), target.GENERIC, Phase.LINALG).labels == ("arith.addf",)
+    assert lower(parse(text), targets.GENERIC, Phase.LINALG).labels == ("arith.addf",)
     check(text, [f32_values(95).reshape(5, 19)])
 
 
@@ -337,14 +337,14 @@ def test_islands_are_vector_code(name: str) -> None:
       return %4 : tensor<64xf32>
     }}"""
     module = parse(text)
-    vectors = str(compile_to(module, Phase.VECTOR, target.resolve(name)))
+    vectors = str(compile_to(module, Phase.VECTOR, targets.resolve(name)))
     assert "math.fma" in vectors
     bodies = [line for line in vectors.splitlines() if "arith.addf" in line or "arith.mulf" in line]
     assert bodies
     lanes = [int(found) for line in bodies for found in re.findall(r"vector<(\d+)x", line)]
     assert len(lanes) == len(bodies)
     assert not any(count % 16 for count in lanes), "whole vectors, of some functions several"
-    assert "fmuladd" not in str(compile_to(module, Phase.LLVM, target.resolve(name)))
+    assert "fmuladd" not in str(compile_to(module, Phase.LLVM, targets.resolve(name)))
 
 
 REFUSED = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import qdialect
-from qdialect import target
+from qdialect import targets
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-KINDS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+KINDS = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 FUNCTIONS = [
     *(f"math.{name}" for name in ("absf", "ceil", "floor", "trunc", "roundeven", "sqrt", "rsqrt", "erf", "tanh")),
     *(f"math.{name}" for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos")),
@@ -55,7 +55,7 @@ def test_functions_of_a_number(name: str) -> None:
     module = qdialect.parse(functions_of_a_number())
     number = np.array([[1.75]], np.float32)
     x = np.random.default_rng(0).normal(size=(3, 17)).astype(np.float32)
-    found: Any = compile_module(module, target=target.TARGETS[name])(number, x)
+    found: Any = compile_module(module, target=targets.TARGETS[name])(number, x)
     for one, wanted in zip(found, interpreter.run(module, [number, x]), strict=True):
         np.testing.assert_array_equal(one, wanted)
 
@@ -64,5 +64,5 @@ def test_functions_of_a_number(name: str) -> None:
 def test_a_quantized_number(name: str) -> None:
     module, number = qdialect.parse(quantized_number()), np.array([-5], np.int8)
     np.testing.assert_array_equal(
-        compile_module(module, target=target.TARGETS[name])(number), interpreter.run(module, [number])[0]
+        compile_module(module, target=targets.TARGETS[name])(number), interpreter.run(module, [number])[0]
     )

@@ -6,13 +6,13 @@ import weakref
 
 import pytest
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.diagnostics import CompileError
-from qdialect.runtime import peak
+from qdialect import targets
+from qdialect.bench import throughput
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.runtime.jit import MachineCode
-from qdialect.target import TARGETS
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import TARGETS
 
 ADD = """
 llvm.func @add(%from: !llvm.ptr, %what: i64) {
@@ -127,49 +127,52 @@ def test_a_module_of_another_dialect_is_refused_with_its_diagnostic(capfd: pytes
 @pytest.mark.parametrize("name", sorted(set(TARGETS) - {"generic"}))
 def test_the_rate_of_dot_products_is_that_of_a_core(name: str) -> None:
     chosen = TARGETS[name]
-    title = peak.loop_title(chosen)
+    title = throughput.loop_title(chosen)
     if title is None:
         pytest.skip("this CPU lacks the instructions")
     products = 4 * (16 if chosen.has_vnni or name == "avx512bw" else 4 if name in ("sse4.1", "x86-64") else 8)
     share = 1 if title in ("vpdpbusd", "tdpbusd") else 0.5
     # One instruction each cycle or every second one, at 1 to 7 GHz; two each cycle at most.
-    rate = peak.dot_product_rate(chosen, peak.Dots.VECTORS)
+    rate = throughput.dot_product_rate(chosen, throughput.Dots.VECTORS)
     assert 0.5 * share * products * 1e9 < rate < 2 * share * products * 7e9
 
 
 def test_matrix_tiles_have_a_loop_of_their_own() -> None:
     chosen = TARGETS["amxint8"]
-    if peak.loop_title(chosen) is None:
+    if throughput.loop_title(chosen) is None:
         pytest.skip("this CPU lacks the instructions")
-    assert (peak.loop_title(chosen), peak.loop_title(chosen, peak.Dots.VECTORS)) == ("tdpbusd", "vpdpbusd")
+    assert (throughput.loop_title(chosen), throughput.loop_title(chosen, throughput.Dots.VECTORS)) == (
+        "tdpbusd",
+        "vpdpbusd",
+    )
     # 1024 products a cycle instead of 64 or 128.
-    assert 2 < peak.dot_product_rate(chosen) / peak.dot_product_rate(chosen, peak.Dots.VECTORS) < 40
+    assert 2 < throughput.dot_product_rate(chosen) / throughput.dot_product_rate(chosen, throughput.Dots.VECTORS) < 40
 
 
 def test_targets_without_matrix_tiles_have_one_loop_for_both() -> None:
     for name in ("avx512vbmi", "avxvnni", "avx2", "x86-64"):
-        assert peak.loop_title(TARGETS[name]) == peak.loop_title(TARGETS[name], peak.Dots.VECTORS)
+        assert throughput.loop_title(TARGETS[name]) == throughput.loop_title(TARGETS[name], throughput.Dots.VECTORS)
 
 
 @pytest.mark.parametrize("name", ["avx512bw", "avx2", "sse4.1"])
 def test_pairs_have_a_loop_of_their_own(name: str) -> None:
-    chosen, pairs = TARGETS[name], peak.Dots.PAIRS
-    if peak.loop_title(chosen) is None:
+    chosen, pairs = TARGETS[name], throughput.Dots.PAIRS
+    if throughput.loop_title(chosen) is None:
         pytest.skip("this CPU lacks the instructions")
-    assert "pmaddubsw" in (peak.loop_title(chosen, pairs) or "")
+    assert "pmaddubsw" in (throughput.loop_title(chosen, pairs) or "")
     # Three instructions for as many products as four of words, of which all may start in a cycle.
-    assert 0.5 < peak.dot_product_rate(chosen, pairs) / peak.dot_product_rate(chosen) < 2.2
+    assert 0.5 < throughput.dot_product_rate(chosen, pairs) / throughput.dot_product_rate(chosen) < 2.2
 
 
 @pytest.mark.parametrize("name", ["avx512vbmi", "avxvnni", "x86-64"])
 def test_only_targets_that_multiply_words_have_a_loop_of_pairs(name: str) -> None:
-    assert peak.loop_title(TARGETS[name], peak.Dots.PAIRS) is None
+    assert throughput.loop_title(TARGETS[name], throughput.Dots.PAIRS) is None
 
 
 def test_the_rate_of_vpdpbusd_needs_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "host_features", lambda: frozenset[str]())
-    assert peak.loop_title(TARGETS["avx512vnni"]) is None
+    monkeypatch.setattr(targets, "host_features", lambda: frozenset[str]())
+    assert throughput.loop_title(TARGETS["avx512vnni"]) is None
     with pytest.raises(CompileError, match="needs a CPU with avx512bw, avx512f, avx512vl, avx512vnni"):
-        peak.dot_product_rate(TARGETS["avx512vnni"])
+        throughput.dot_product_rate(TARGETS["avx512vnni"])
     with pytest.raises(CompileError, match="target 'generic' has no dot products"):
-        peak.dot_product_rate(TARGETS["generic"])
+        throughput.dot_product_rate(TARGETS["generic"])

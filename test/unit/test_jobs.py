@@ -8,16 +8,16 @@ import pytest
 from phase_networks import NETWORKS
 
 import qdialect
-from qdialect import jobs
-from qdialect._mlir import ir
 from qdialect.cli import compile as compile_command
-from qdialect.context import make_context, parse, several_threads
-from qdialect.diagnostics import CompileError
-from qdialect.lowering import upstream
-from qdialect.lowering.pipeline import Phase, compile_to
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse, several_threads
+from qdialect.lowering.ir import upstream
+from qdialect.lowering.pipeline.phases import Phase, compile_to
+from qdialect.support import threads
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import TARGETS
 
-needs_two_cpus = pytest.mark.skipif(jobs.available() < 2, reason="one CPU compiles on one thread")
+needs_two_cpus = pytest.mark.skipif(threads.available_jobs() < 2, reason="one CPU compiles on one thread")
 UNKNOWN_REGION = """func.func @f{number}() {{
   "other.op"() ({{
     "other.op"() : () -> ()
@@ -28,7 +28,7 @@ UNKNOWN_REGION = """func.func @f{number}() {{
 
 
 def llvm_text(network: str, count: int) -> str:
-    with jobs.using(count):
+    with threads.using_jobs(count):
         return str(compile_to(parse(network, make_context()), Phase.LLVM, TARGETS["avx512vnni"]))
 
 
@@ -65,7 +65,7 @@ def test_failures_are_in_the_order_of_the_functions() -> None:
         context.allow_unregistered_dialects = True
         module = parse(text, context)
         upstream.load_kernel_dialects(module)
-        with jobs.using(count), pytest.raises(CompileError) as caught:
+        with threads.using_jobs(count), pytest.raises(CompileError) as caught:
             upstream.run_passes(module, "builtin.module(func.func(ownership-based-buffer-deallocation))", "pass")
         found.append([str(diagnostic) for diagnostic in caught.value.diagnostics])
     assert len(found[0]) == 4 * upstream.FUNCTIONS_PER_THREAD
@@ -89,10 +89,10 @@ def test_jobs_must_be_a_count(wrong: int) -> None:
 
 
 def test_more_jobs_than_cpus_are_as_many_as_cpus() -> None:
-    with jobs.using(100000):
-        assert jobs.active() == jobs.available()
-    with jobs.using(1):
-        assert jobs.active() == 1
+    with threads.using_jobs(100000):
+        assert threads.active_jobs() == threads.available_jobs()
+    with threads.using_jobs(1):
+        assert threads.active_jobs() == 1
 
 
 def test_commands_take_jobs(
@@ -101,7 +101,7 @@ def test_commands_take_jobs(
     counts: list[int] = []
 
     def compiled(options: object) -> int:
-        counts.append(jobs.active())
+        counts.append(threads.active_jobs())
         return 0
 
     monkeypatch.setattr(compile_command, "_compile", compiled)

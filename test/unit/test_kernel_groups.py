@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.lowering.functions import functions, has_body, name_of
-from qdialect.lowering.kernel_groups import taken_groups
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir.functions import functions, has_body, name_of
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.kernel_groups import taken_groups
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.runtime import compile_module
-from qdialect.target import Target, host, resolve
+from qdialect.targets import Target, host, resolve
 
 MANY, FEW = 67, 9
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.contracts import check_vector
-from qdialect.lowering.memory.views import View
-from qdialect.lowering.text.kernel_text import KernelText, Loops, Operand, Tag
-from qdialect.lowering.text.scalar_body import Value
-from qdialect.lowering.to_vector import to_vector
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.ir.phase_pass import check_vector
+from qdialect.lowering.ir.strides import View
+from qdialect.lowering.linalg_to_vector.to_vector import to_vector
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import KernelText, Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
 
 
 def kernel_with_a_sum() -> KernelText:

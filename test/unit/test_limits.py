@@ -7,8 +7,8 @@ import pytest
 from subprocesses import output_of
 
 import qdialect
-from qdialect import limits
-from qdialect.context import several_threads
+from qdialect.ir.context import several_threads
+from qdialect.support import limits
 
 GIB = 1 << 30
 

@@ -13,7 +13,7 @@ func.func @main(%x: tensor<1x64xi8>) -> tensor<1x64xi8> {
 }'''), cache=False)
 assert not [name for name in sys.modules if name.endswith(("dialects.linalg", "core_named_ops"))]
 from importlib import import_module
-linalg = import_module(qdialect._mlir.ir.__name__.rpartition(".")[0] + ".dialects.linalg")
+linalg = import_module(qdialect.ir._mlir.ir.__name__.rpartition(".")[0] + ".dialects.linalg")
 print(callable(linalg.matmul), linalg.FillOp.OPERATION_NAME)
 """
 

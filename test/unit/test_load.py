@@ -24,15 +24,15 @@ from subprocesses import output_of
 
 import qdialect
 from qdialect.aot import record
-from qdialect.aot.seal import sealed
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, InputError, LoadError, QDialectError
-from qdialect.lowering import lowered
-from qdialect.lowering.pipeline import lower
-from qdialect.runtime import Executable, compile_module, saving
+from qdialect.aot.record import sealed
+from qdialect.ir.context import parse
+from qdialect.lowering.ir import lowered
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.runtime import Executable, compile_module, compiler
 from qdialect.runtime import library as libraries
 from qdialect.runtime.partitioned import PartitionedExecutable
-from qdialect.target import host
+from qdialect.support.diagnostics import CompileError, InputError, LoadError, QDialectError
+from qdialect.targets import host
 
 SEAL_BYTES = len(sealed(b""))
 START = record.MAGIC + struct.pack("<I", record.ABI_VERSION)
@@ -62,7 +62,7 @@ def test_loading_imports_neither_the_compiler_nor_its_bindings(library: Path) ->
         "print(*(name for name in sys.modules if name.startswith(('torch_mlir', 'qdialect.')) ))\n"
     )
     names = output_of(program, str(library)).split()
-    assert [name for name in names if name.startswith(("torch_mlir", "qdialect.lowering", "qdialect._mlir"))] == []
+    assert [name for name in names if name.startswith(("torch_mlir", "qdialect.lowering", "qdialect.ir._mlir"))] == []
     assert "qdialect.runtime.loaded" in names
 
 
@@ -297,7 +297,7 @@ def test_the_library_is_found_without_its_folder(library: Path) -> None:
 def test_what_is_kept_for_a_file_leaves_the_module_as_it_was() -> None:
     module = lower(parse(MATMUL), host()).module
     before = str(module)
-    content = saving.kept(module)
+    content = compiler.kept_for_saving(module)
     assert str(module) == before
     constants = lowered.read(module).constants
     assert constants.size

@@ -10,12 +10,13 @@ from typing import ClassVar
 import pytest
 
 import qdialect
-from qdialect import PassManager, registry
-from qdialect._mlir import ir
-from qdialect.context import available_dialects, make_context, parse
-from qdialect.lowering.upstream import load_kernel_dialects
+from qdialect import PassManager
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import available_dialects, make_context, parse
+from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.registry import all_passes
+from qdialect.support import registry
 
 GRAPH = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}"
 # The bindings know this one by another name.

@@ -12,12 +12,12 @@ from onnx_graphs import ModelBuilder
 from subprocesses import output_of
 
 import qdialect
-from qdialect import log
 from qdialect.cache import fingerprint
 from qdialect.cache.store import Store
 from qdialect.cli import import_model
-from qdialect.diagnostics import InputError
-from qdialect.fallback import FallbackWarning
+from qdialect.driver.fallback import FallbackWarning
+from qdialect.support import log
+from qdialect.support.diagnostics import InputError
 
 
 @pytest.fixture(autouse=True)

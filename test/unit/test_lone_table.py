@@ -5,11 +5,11 @@ import pytest
 from compiled_ops import EIGHT_BIT, TABLE, check, quantization
 from graphs import graph
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Table
 from qdialect.dialect import LutOp, build
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.quant_math import Table
-from qdialect.target import GENERIC, TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.targets import GENERIC, TARGETS
 
 IDENTITY = np.arange(256).astype(np.uint8)
 SIZES = (1, 3, 15, 16, 63, 64, 65, 127, 128, 200, 513)

@@ -8,17 +8,17 @@ from compiled_ops import Attributes, check, check_compiled, drawn_inputs, tensor
 from graphs import graph
 from quantized_layers import SCALE, ZERO_POINT, requantize
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.tables import Entries, NanPolicy
 from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, TanhOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.strategy import Strategy, Swept
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.pipeline import PassManager
-from qdialect.quant_math.tables import Entries, NanPolicy
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
-from qdialect.target import TARGETS, host_features, resolve
+from qdialect.targets import TARGETS, host_features, resolve
 
 Case = tuple[tuple[int, int, int, int], int, tuple[int, ...]]
 # Weights [OC, KH, KW, IC / groups], groups, zero points of the weights: 75 channels are tiles of every width.
@@ -57,8 +57,7 @@ def contractions() -> ir.Module:
     return module
 
 
-def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int, *, as_floats: bool = False) -> bool:
-    assert as_floats in (False, True)
+def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int) -> bool:
     assert weights.size > 0
     assert data.tiles > 0
     assert results > 0

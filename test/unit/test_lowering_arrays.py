@@ -10,12 +10,12 @@ from graphs import graph
 from quantized_layers import add, conv
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Rounding
 from qdialect.dialect import ArgMaxOp, LutOp, MaxPool2DOp, MeanOp, ReduceMaxOp, build
 from qdialect.dialect.type_constraints import element_of
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.quant_math import Rounding
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.targets import TARGETS
 
 SHAPE = (1, 5, 7, 3)
 

@@ -9,7 +9,7 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect import target
-from qdialect.context import parse
+from qdialect import targets
+from qdialect.ir.context import parse
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
-TARGETS = dict.fromkeys((target.host().name, "generic"))
+TARGETS = dict.fromkeys((targets.host().name, "generic"))
 
 
 def check(text: str, inputs: Sequence[Array], wanted: Array) -> None:

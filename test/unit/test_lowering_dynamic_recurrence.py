@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from together import variants_together
 from tolerances import assert_floats_within
 
-from qdialect._mlir import ir
 from qdialect.dialect import DynamicLstmOp, build
 from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from together import variants_together
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, build
 from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from tools.float_errors import TRUTHS
 

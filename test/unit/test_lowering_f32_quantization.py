@@ -7,10 +7,10 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
+from qdialect.arithmetic import FloatRounding, NanPolicy, Scaling
 from qdialect.dialect import QuantizeOp, build
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.quant_math import FloatRounding, NanPolicy, Scaling
-from qdialect.target import TARGETS
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.targets import TARGETS
 
 POWERS = [2.0**exponent for exponent in (-149, -128, -127, -126, -125, -4, -1, 0, 1, 7, 30)]
 

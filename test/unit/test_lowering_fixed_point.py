@@ -9,10 +9,10 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction, fixed_point_table
 from qdialect.dialect import build
-from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp, I16LayerNormOp
-from qdialect.quant_math.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction, fixed_point_table
+from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

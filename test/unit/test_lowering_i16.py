@@ -9,7 +9,8 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Division
+from qdialect.arithmetic.choices import I16Rounding
 from qdialect.dialect import (
     AvgPool2DOp,
     I16Conv2DOp,
@@ -26,8 +27,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.quant_math import Division
-from qdialect.quant_math.choices import I16Rounding
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

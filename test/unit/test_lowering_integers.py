@@ -10,7 +10,6 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import variants_together
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     CumSumOp,
     DynamicGatherOp,
@@ -23,6 +22,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

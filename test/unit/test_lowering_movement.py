@@ -22,8 +22,8 @@ from compiled_ops import (
 from graphs import graph
 from together import variants_together
 
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
+from qdialect.arithmetic import Rounding
 from qdialect.dialect import (
     AddOp,
     AvgPool2DOp,
@@ -41,9 +41,9 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.lowering.pipeline import Phase, compile_to, lower
-from qdialect.quant_math import Rounding
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.targets import TARGETS
 
 
 @variants_together
@@ -148,7 +148,7 @@ def test_a_reshape_between_kernels_moves_nothing() -> None:
         return build(SoftmaxOp, flat, element="ui8", **softmax("ui8", 1, "tflite_fixed", 0.1)).output
 
     module = graph([tensor((1, 1, 1, 64), "ui8")], body)
-    assert "qnn.reshape" not in lower(module, target.GENERIC, Phase.LINALG).labels
+    assert "qnn.reshape" not in lower(module, targets.GENERIC, Phase.LINALG).labels
     check(module)
 
 
@@ -208,7 +208,7 @@ def test_pad_of_a_result(shape: tuple[int, ...], low: tuple[int, ...], high: tup
 def test_a_result_that_a_pad_alone_reads_is_written_where_it_is_padded(case: Sequence[tuple[int, ...]]) -> None:
     shape, low, high = case
     module = padded_twice(shape, low, high, "f32")
-    labels = lower(module, target.host(), Phase.LINALG).labels
+    labels = lower(module, targets.host(), Phase.LINALG).labels
     assert labels
     assert "qnn.pad" not in labels
 
@@ -350,7 +350,7 @@ def test_a_slice_of_one_stretch_moves_nothing(
         return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output, first]
 
     module = graph([tensor(shape, "i8")], body)
-    labels = lower(module, target.GENERIC, Phase.LINALG).labels
+    labels = lower(module, targets.GENERIC, Phase.LINALG).labels
     assert ("qnn.slice" in labels) == (not is_stretch)
     check(module)
 

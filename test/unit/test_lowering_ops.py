@@ -22,9 +22,8 @@ from compiled_ops import (
 from graphs import graph
 from together import variants_together
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError
+from qdialect import targets
+from qdialect.arithmetic import AddArithmetic, Division, FloatRounding, NanPolicy, Rounding, Scaling
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -41,8 +40,9 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.lowering.pipeline import lower
-from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolicy, Rounding, Scaling
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.support.diagnostics import CompileError
 
 SHAPES = [(), (1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 19), (1, 2, 2, 64)]
 
@@ -279,7 +279,7 @@ def test_a_mean_of_too_many_elements_is_refused() -> None:
         return build(MeanOp, x, element="ui8", **attributes).output
 
     with pytest.raises(CompileError, match="must reduce at most 8388608 elements to be compiled, but got 8388609"):
-        lower(graph([tensor((2**23 + 1,), "ui8")], body), target.GENERIC)
+        lower(graph([tensor((2**23 + 1,), "ui8")], body), targets.GENERIC)
 
 
 FEW_ROWS = [((1, 1001), 1), ((3, 12), 1), ((1, 2), 1), ((2, 5, 7, 19), 3), ((2, 5, 7, 19), 1), ((5, 67), 0), ((9,), 0)]
@@ -356,4 +356,4 @@ def test_zero_points_beyond_32_bits_are_refused(op: Any) -> None:
         return build(op, x, element="i32" if op is RequantizeOp else "f32", **attributes).output
 
     with pytest.raises(CompileError, match="zero points must fit 32 bits to be compiled, but got 2147483648"):
-        lower(graph([tensor((3,), "i32")], body), target.GENERIC)
+        lower(graph([tensor((3,), "i32")], body), targets.GENERIC)

@@ -8,9 +8,9 @@ import pytest
 from compiled_ops import EIGHT_BIT, Attributes, check_op, ends, tensor
 from together import variants_together
 
+from qdialect.arithmetic import PairArithmetic, Rounding, SubArithmetic
 from qdialect.dialect import DivOp, MaximumOp, MinimumOp, PreluOp, SquaredDifferenceOp, SubOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.quant_math import PairArithmetic, Rounding, SubArithmetic
 
 BROADCASTS = [
     ((2, 5, 7, 19), (2, 5, 7, 19)),

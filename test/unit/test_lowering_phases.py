@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from quantized_layers import CHANNELS, WEIGHT_SCALES, add, conv, fused, requantize, sigmoid
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError
 from qdialect.dialect import ReshapeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.interface import Port
-from qdialect.lowering.memory.storage import SLACK
-from qdialect.lowering.pipeline import Phase, compile_to, lower
-from qdialect.lowering.program import ALIGNMENT
-from qdialect.target import GENERIC, TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
+from qdialect.lowering.qnn_to_linalg.program.storage import SLACK
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Port
+from qdialect.targets import GENERIC, TARGETS
 
 VBMI = TARGETS["avx512vbmi"]
 PREFIXES = {

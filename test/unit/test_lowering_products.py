@@ -8,12 +8,12 @@ from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, drawn_in
 from graphs import graph
 from together import check_compiled, variants_together
 
-from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, ConvTranspose2DOp, MatMulOp, RequantizeOp, TransposeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
-from qdialect.target import TARGETS
+from qdialect.targets import TARGETS
 
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((1, 1), (1, 1)),

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from together import variants_together
 from tolerances import assert_floats_within
 
-from qdialect._mlir import ir
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp, build
 from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

@@ -9,10 +9,10 @@ from compiled_ops import EIGHT_BIT, Attributes, check, check_op, check_variants,
 from graphs import graph
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Rounding
 from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.quant_math import Rounding
+from qdialect.ir._mlir import ir
 
 SHAPES = [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (300, 3), (2, 300), (3, 1, 257)]
 

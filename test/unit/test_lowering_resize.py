@@ -8,14 +8,14 @@ from compiled_ops import Attributes, check, check_variants, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect import ArgMaxOp, ArgMinOp, ClipOp, ResizeBilinearOp, ResizeNearestOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.target import GENERIC
+from qdialect.targets import GENERIC
 
 CLIP, RESIZE, ARG_MAX = "qnn.clip", "qnn.resize_bilinear", "qnn.arg_max"
 

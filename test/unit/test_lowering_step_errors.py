@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import CompileError, PassError
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.to_threads import to_threads
-from qdialect.lowering.to_vector import to_vector
-from qdialect.lowering.to_x86 import to_x86
-from qdialect.pipeline import PassManager
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.linalg_to_vector.to_vector import to_vector
+from qdialect.lowering.threads.divided_network import to_threads
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import CompileError, PassError
+from qdialect.targets import TARGETS
 
 EMPTY = "module {\n}"
 NO_MAIN = "func.func @f() {\n  return\n}"

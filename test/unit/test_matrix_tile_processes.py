@@ -23,13 +23,13 @@ from subprocesses import output_of
 from tile_networks import tiled, with_tiles
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.cache.store import Store
-from qdialect.context import parse
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference.interpreter import run
 from qdialect.runtime import Executable, compile_module
-from qdialect.target import resolve
+from qdialect.targets import resolve
 
 __all__ = ["kept"]
 
@@ -188,7 +188,7 @@ def test_where_tiles_are_refused_the_next_kind_runs(files: tuple[str, str, str],
     compiled(library, tiled(), "--targets", "sapphirerapids,znver4")
     compiled(other, tiled(), "--targets", "sapphirerapids")
     program = """
-from qdialect.target import resolve
+from qdialect.targets import resolve
 assert resolve("host").kind.name == "avx512vbmi"
 check(qdialect.load(sys.argv[4]))
 for use in (lambda: qdialect.load(sys.argv[5]), lambda: qdialect.compile(path, target="amxint8")):

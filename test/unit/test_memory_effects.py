@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from vector_programs import HOST_TARGETS, assert_same_on_targets, module_of
 
-from qdialect.lowering.functions import functions
+from qdialect.lowering.ir.accesses import accesses
 from qdialect.lowering.ir.effects import effects_of
-from qdialect.lowering.threads.accesses import accesses
-from qdialect.lowering.to_threads import to_threads
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.threads.divided_network import to_threads
 
 STORES = {
     "memref.store": "memref.store %two, %n[%c0] : memref<4xf32>",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qdialect.models import MODELS, Model, ModelError, download, find, find_reference, main
+from qdialect.bench.models import MODELS, Model, ModelError, download, find, find_reference, main
 
 DATA = bytes(range(256)) * 1000
 

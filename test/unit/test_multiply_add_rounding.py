@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.requantization.factor_product import FactorProduct, factor_product
-from qdialect.lowering.requantization.fixed_point_multiplier import channel_multipliers, shifted_thresholds
-from qdialect.lowering.requantization.multiply_add_rounding import MultiplyAddRounding, multiply_add_rounding
-from qdialect.quant_math import IntArray, RequantizeParameters, Rounding, requantize, requantize_parameters
-from qdialect.quant_math.float32.numpy_machine import multiply_add
+from qdialect.arithmetic import IntArray, RequantizeParameters, Rounding, requantize, requantize_parameters
+from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import channel_multipliers, shifted_thresholds
+from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
+    FactorProduct,
+    MultiplyAddRounding,
+    factor_product,
+    multiply_add_rounding,
+)
 
 INT32 = np.iinfo(np.int32)
 FIXED = [rounding for rounding in Rounding if rounding.is_fixed]

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernels.addition import Addition, Quantization
-from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.requantization.multiply_add_sum import multiply_add_sum
-from qdialect.lowering.tiling.strategy import strategy_of
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     BinaryQuantization,
     IntArray,
@@ -19,9 +15,12 @@ from qdialect.quant_math import (
     Rounding,
     float_sum_numbers,
 )
-from qdialect.quant_math.elementwise import add
-from qdialect.quant_math.float_sum import FloatSum
-from qdialect.target import resolve
+from qdialect.arithmetic.elementwise import add
+from qdialect.arithmetic.multipliers import FloatSum
+from qdialect.lowering.cost.strategy import strategy_of
+from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, Quantization, multiply_add_sum
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
+from qdialect.targets import resolve
 
 # Stored values: signed ones are stored with 128 added to them.
 STORED, SHIFT = np.arange(256), 128

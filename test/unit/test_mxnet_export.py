@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of, requantized
 
 import qdialect
-from qdialect._mlir import ir
+from qdialect.arithmetic.profiles import ONEDNN
 from qdialect.dialect import Conv2DOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.frontends.onnx import import_onnx
-from qdialect.profiles import ONEDNN
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from qdialect.context import make_context, parse
-from qdialect.lowering.neutral_starts import drop_neutral_starts
-from qdialect.lowering.upstream import load_kernel_dialects
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.x86_to_llvm.to_llvm import drop_neutral_starts
 
 REDUCTION = """func.func @main(%x: vector<8xi16>, %y: i16) -> i16 {{
   %start = arith.constant {start} : i16

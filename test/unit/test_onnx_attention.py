@@ -10,9 +10,9 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 BATCH, STEPS, LENGTH, HEADS, WIDTH = 2, 5, 7, 3, 4

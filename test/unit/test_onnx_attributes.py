@@ -16,13 +16,13 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
-from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.operators import registry
+from qdialect.frontends.onnx.schema import inferred
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 ORT: Any = import_module("onnxruntime")
 _FIRST = 7

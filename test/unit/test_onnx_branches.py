@@ -9,8 +9,8 @@ from onnx import GraphProto, helper, numpy_helper
 from onnx_graphs import ModelBuilder, run
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 X = np.random.default_rng(0).normal(size=(4, 1)).astype(np.float32)
 

@@ -9,9 +9,9 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.arithmetic.float32.machine import multiply_add
 from qdialect.frontends.onnx import import_onnx
-from qdialect.quant_math.float32.numpy_machine import multiply_add
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 SCALE = np.float32(0.125)

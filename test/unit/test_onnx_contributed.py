@@ -11,9 +11,9 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")

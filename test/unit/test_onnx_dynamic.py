@@ -13,10 +13,10 @@ from onnx.reference import ReferenceEvaluator
 from onnx_graphs import ModelBuilder, convolved, drawn
 from together import check_compiled, variants_together
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 X = (0.043, 117)
 

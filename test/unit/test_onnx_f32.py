@@ -9,9 +9,9 @@ from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 

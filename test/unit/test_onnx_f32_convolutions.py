@@ -10,8 +10,8 @@ from onnx_graphs import ModelBuilder, drawn, evaluated
 from together import variants_together
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 

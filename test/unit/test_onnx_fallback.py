@@ -17,8 +17,11 @@ from onnx import external_data_helper, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect import target as targets
-from qdialect.diagnostics import (
+from qdialect import targets
+from qdialect.dialect import ConstraintError
+from qdialect.driver.fallback import with_note
+from qdialect.frontends.planning.emitter import Emitter, Value
+from qdialect.support.diagnostics import (
     CompileError,
     ImportModelError,
     InputError,
@@ -26,9 +29,6 @@ from qdialect.diagnostics import (
     QDialectError,
     VerificationError,
 )
-from qdialect.dialect import ConstraintError
-from qdialect.fallback import with_note
-from qdialect.frontends.planning.emitter import Emitter, Value
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")
@@ -281,7 +281,7 @@ def test_what_is_refused_while_it_is_lowered_is_left_to_the_framework(
     def refusing(*_: object, **__: object) -> None:
         raise error("no")
 
-    monkeypatch.setattr("qdialect.fallback.compile_tuned", refusing)
+    monkeypatch.setattr("qdialect.driver.fallback.compile_tuned", refusing)
     assert_equal(called(qdialect.compile(path, fallback="framework", cache=False), image()), wanted)
 
 
@@ -423,7 +423,7 @@ def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest
     def absent(name: str) -> None:
         assert name == "onnxruntime"
 
-    monkeypatch.setattr("qdialect.frameworks.framework.find_spec", absent)
+    monkeypatch.setattr("qdialect.frontends.frameworks.find_spec", absent)
     with pytest.raises(ImportModelError) as caught:
         qdialect.compile(saved(tmp_path, middle()))
     lines = str(caught.value).split("\n")

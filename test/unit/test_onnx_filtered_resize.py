@@ -10,8 +10,8 @@ from onnx_graphs import ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 ORT: Any = import_module("onnxruntime")
 X = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)

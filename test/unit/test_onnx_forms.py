@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, drawn
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 FIRST, LAST = 10, 24

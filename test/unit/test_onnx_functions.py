@@ -9,9 +9,9 @@ from onnx import AttributeProto, FunctionProto, ModelProto, helper, load_from_st
 from onnx_graphs import ModelBuilder, run
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.onnx.importer import nodes_of
+from qdialect.support.diagnostics import ImportModelError
 
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 

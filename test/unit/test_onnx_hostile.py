@@ -14,10 +14,10 @@ from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, numpy_h
 from onnx_graphs import ModelBuilder, f32_values, quantized_of, run
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.cli import import_model
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
 
 X = (0.1, 0)
 

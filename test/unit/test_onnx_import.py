@@ -12,15 +12,15 @@ from onnx import external_data_helper
 from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of
 
 from qdialect import read_model
-from qdialect._mlir import ir
 from qdialect.cli import import_model
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx, importer, supported_operators
 from qdialect.frontends.onnx.operators.registry import Call, Planner
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.pipeline import PassManager
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 X, Y = (0.04, 117), (0.3, 5)

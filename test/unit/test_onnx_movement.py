@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of, run
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
 
 X = (0.04, 117)
 WEIGHT = np.ones((4, 1, 3, 3), dtype=np.int8)

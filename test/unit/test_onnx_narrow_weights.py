@@ -10,8 +10,8 @@ from onnx_agreement import ORT
 from onnx_graphs import ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 X, Y = (0.02, 128), (0.1, 120)

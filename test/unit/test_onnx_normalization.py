@@ -9,11 +9,11 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values, qua
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 X, Y = (0.043, 117), (0.031, 90)

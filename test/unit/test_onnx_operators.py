@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of, run
 
 from qdialect.frontends.onnx import import_onnx
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

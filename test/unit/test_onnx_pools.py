@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, run
 
 import qdialect
+from qdialect.arithmetic import Multiplier, real_multiplier
 from qdialect.dialect import MeanOp
 from qdialect.frontends.onnx import import_onnx
-from qdialect.quant_math import Multiplier, real_multiplier
 
 Array = NDArray[Any]
 X, Y = (0.043, 117), (0.031, 5)

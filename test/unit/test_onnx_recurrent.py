@@ -12,10 +12,10 @@ from onnx_graphs import CONTRIB, ModelBuilder, drawn, f32_values, quantized_of
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 ORT: Any = import_module("onnxruntime")

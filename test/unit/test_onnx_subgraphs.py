@@ -9,8 +9,8 @@ from onnx import GraphProto, TensorProto, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import ImportModelError
 
 
 def notes_of(content: bytes) -> list[str]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"

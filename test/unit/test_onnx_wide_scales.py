@@ -12,9 +12,9 @@ from onnx_agreement import agreed
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, drawn, f32_values, quantized_of
 from together import check_compiled
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 MASK = 1.3344405750530544e36

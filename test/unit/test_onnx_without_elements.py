@@ -14,7 +14,7 @@ from onnx_graphs import CONTRIB, ModelBuilder
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.diagnostics import QDialectError
+from qdialect.support.diagnostics import QDialectError
 
 Array = NDArray[Any]
 Network = Callable[[ModelBuilder, str, str], list[str]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from qdialect import target as targets
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.aot.artifact import artifact_of
-from qdialect.context import make_context, parse
-from qdialect.lowering.code_attributes import optimization_level
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.x86_to_llvm.code_attributes import optimization_level
 
 COPY = "func.func @main(%x: tensor<1x8xui8>) -> tensor<1x8xui8> {\n  return %x : tensor<1x8xui8>\n}"
 

@@ -11,15 +11,15 @@ from onnx_graphs import ModelBuilder
 import qdialect
 from qdialect.cli import compile as compile_command
 from qdialect.cli import import_model, opt, run
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.driver.report import report
+from qdialect.driver.torch_backend import TorchOptions
+from qdialect.frontends.model_files import read_model
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.torch import import_torch
-from qdialect.model_files import read_model
-from qdialect.options import CompileOptions, ImportOptions
-from qdialect.report import report
-from qdialect.target import GENERIC
-from qdialect.torch_options import TorchOptions
+from qdialect.ir.context import parse
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.support.options import CompileOptions, ImportOptions
+from qdialect.targets import GENERIC
 
 TEXT = "func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {\nreturn %x : tensor<2x3xi8>\n}"
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -91,7 +91,11 @@ def test_import_functions(files: Mapping[str, Path]) -> None:
     ("name", "options", "message"),
     [
         ("fixed", {"batch": 3}, "batch must be 1 or 2 where inputs leave no first extent open, but got 3"),
-        ("open", {"batch": 3, "dims": {"N": 2}}, "batch must be 1 or 2 where inputs leave no first extent open, but got 3"),
+        (
+            "open",
+            {"batch": 3, "dims": {"N": 2}},
+            "batch must be 1 or 2 where inputs leave no first extent open, but got 3",
+        ),
         ("open", {"dims": {"M": 2}}, "dims must name open extents of inputs, but got M"),
         ("open", {"signature": "main"}, "'signature' must be given with a .tflite file, but got 'main'"),
         ("open", {"profile": "x"}, "profile of a .onnx file must be ort, but got 'x'"),
@@ -135,7 +139,11 @@ def test_a_batch_that_is_used(files: Mapping[str, Path]) -> None:
     ("command", "flags", "message"),
     [
         (run.main, ["--batch=0"], "batch must be at least 1, but got 0"),
-        (compile_command.main, ["-o=x.so", "--batch=3"], "batch must be 1 or 2 where inputs leave no first extent open"),
+        (
+            compile_command.main,
+            ["-o=x.so", "--batch=3"],
+            "batch must be 1 or 2 where inputs leave no first extent open",
+        ),
         (compile_command.main, ["-o=x.so", "--signature=a"], "'signature' must be given with a .tflite file"),
         (import_model.main, ["--report", "--fuse"], "--fuse must be given without --report"),
         (opt.main, ["--target=znver9"], "--target must be given with --compile-to or --compare-phases"),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import FusedOp
+from qdialect.ir._mlir import ir
 from qdialect.passes.outline_fused import OutlineFusedPass
 from qdialect.reference import interpreter
 

@@ -11,8 +11,8 @@ from external_networks import branched, handed_off
 from graphs import random_inputs
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect import FusedOp
+from qdialect.ir._mlir import ir
 from qdialect.passes.outline_fused import OutlineFusedPass
 from qdialect.reference import interpreter
 

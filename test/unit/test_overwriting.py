@@ -7,9 +7,9 @@ import pytest
 from row_texts import labels
 from together import check_compiled
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 
 _ROWS, _COLUMNS = 40, 512
@@ -66,7 +66,7 @@ TAKEN = [
 
 def in_arena(text: str, threads: int = 1) -> int:
     """Buffers as large as the data that live at once."""
-    return round(lower(parse(text), target.host(), Phase.LINALG, threads=threads).arena_bytes / _BYTES)
+    return round(lower(parse(text), targets.host(), Phase.LINALG, threads=threads).arena_bytes / _BYTES)
 
 
 @pytest.mark.parametrize(("lines", "results"), FREE)

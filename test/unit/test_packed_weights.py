@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernels.channel_tiles import ChannelTiles
-from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.packed_weights import (
+from qdialect.lowering.cost.strategy import ChannelBlock
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
+    ChannelTiles,
     ContractionWeights,
     PackedWeights,
     ZeroPointCorrection,
+    center,
+    clip_outliers,
     correction_of,
     pack_weights,
 )
-from qdialect.lowering.kernels.reduction_axes import ReductionAxes
-from qdialect.lowering.operands.packing import center, clip_outliers
-from qdialect.lowering.tiling.strategy import ChannelBlock
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes, group_blocks
 
 Weights = NDArray[Any]
 Sums = dict[int, int]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.operands.packing import (
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     center,
     clip_outliers,
     folded_bias,
@@ -135,7 +135,7 @@ def test_packed_taps_lie_in_the_order_of_the_loops(
 
 
 def test_channels_are_filled_up() -> None:
-    assert pad_channels(np.array([1, 2, 3], np.int32), 4, fill=9).tolist() == [1, 2, 3, 9]
+    assert pad_channels(np.array([1, 2, 3], np.int32), 4).tolist() == [1, 2, 3, 0]
     assert pad_channels(np.array([1, 2], np.int64), 2).dtype == np.int64
 
 

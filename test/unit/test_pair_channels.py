@@ -12,20 +12,18 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Rounding
 from qdialect.dialect import AvgPool2DOp, ConcatOp, FusedConv2DOp, FusedDenseOp, MeanOp, MulOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.add import AddStage
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.passes.pair_channels import PairChannelsPass
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.tiling.pair_order import conflicts, paired_order
-from qdialect.lowering.tiling.pair_sums import LARGEST
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, paired_order
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
 from qdialect.passes.matching import producer
-from qdialect.quant_math import Rounding
 from qdialect.reference.interpreter import run
-from qdialect.target import TARGETS, host_features
+from qdialect.targets import TARGETS, host_features
 
 AVX2 = TARGETS["avx2"]
 HERE = "avx2" if AVX2.features <= host_features() else "avx2,portable"

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
-from qdialect.lowering.kernels import stored_words
-from qdialect.lowering.kernels.contraction import Contraction
-from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.tiling.pair_sums import parts_that_fit, sums_fit
-from qdialect.lowering.tiling.strategy import Strategy, strategy_of
+from qdialect.lowering.cost.pair_sums import parts_that_fit, sums_fit
+from qdialect.lowering.cost.strategy import Strategy, strategy_of
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions import word_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
 from qdialect.reference.interpreter import run
-from qdialect.target import TARGETS, host_features
+from qdialect.targets import TARGETS, host_features
 
 AVX2 = TARGETS["avx2"]
 HERE = "avx2" if AVX2.features <= host_features() else "avx2,portable"
@@ -101,7 +101,7 @@ def never(op: Contraction, strategy: Strategy) -> bool:
 @pytest.mark.parametrize("weight", EIGHT_BIT)
 def test_extreme_weights_and_zero_points(number: int, weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Contraction, "sums_pairs", always)
-    monkeypatch.setattr(stored_words, "is_faster", never)
+    monkeypatch.setattr(word_contraction, "is_faster", never)
     channels = WINDOWS[number][1][0]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))

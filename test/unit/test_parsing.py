@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import ParseError, Severity, make_context, parse, verify
-from qdialect.context import location_of
-from qdialect.text_limits import LIMIT
+from qdialect.ir.context import location_of
+from qdialect.ir.untrusted_input import LIMIT
 
 GOOD = "func.func @f() {\n  return\n}\n"
 RESHAPE = '"qnn.reshape"(%x) {shape = array<i64: 4>} : (tensor<4xi8>) -> tensor<4xi8>'

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from threaded_networks import network
 
-from qdialect import target
-from qdialect.lowering import to_threads
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect import targets
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.threads import divided_network
 from qdialect.lowering.threads.chunks import Division
-from qdialect.lowering.threads.part_touches import part_touches
+from qdialect.lowering.threads.region import part_touches
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch
 
 
@@ -52,6 +52,6 @@ def test_parts_touch_what_the_call_touches(kind: str, threads: int, monkeypatch:
                 checked.append(scheduled.call.kernel.name)
             yield scheduled
 
-    monkeypatch.setattr(to_threads, "elide_barriers", check)
-    lower(network(kind), target.resolve("avx512vbmi"), Phase.VECTOR, threads=threads, min_cycles=500)
+    monkeypatch.setattr(divided_network, "elide_barriers", check)
+    lower(network(kind), targets.resolve("avx512vbmi"), Phase.VECTOR, threads=threads, min_cycles=500)
     assert len(checked) >= 5

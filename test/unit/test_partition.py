@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from deadline import deadline
 
-from qdialect.frontends.planning.partition import (
-    FOLLOWS,
-    TOO_SMALL,
-    Partition,
-    PartitionNode,
-    partition,
-)
+from qdialect.frontends.planning.partition import FOLLOWS, TOO_SMALL, Partition, PartitionNode, partition
 
 WORK = 1 << 20
 

@@ -26,20 +26,18 @@ from quantized_layers import (
     unary,
 )
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic import AddArithmetic, Rounding
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, PadOp, Relu6Op, ReluOp, build
 from qdialect.dialect.constants import constant, constant_value
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage, RequantizeStage
+from qdialect.dialect.type_constraints import QuantizedType
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fuse_residual import FuseResidualPass
-from qdialect.quant_math import AddArithmetic, Rounding
 
 IMAGE = "tensor<1x6x7x4xui8>"
 Layer = Callable[[ir.Value], ir.Value]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from graphs import op_names, random_inputs
 
-from qdialect.context import verify
 from qdialect.frontends.tflite import import_tflite
+from qdialect.ir.context import verify
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.reference import interpreter

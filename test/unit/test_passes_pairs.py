@@ -7,13 +7,13 @@ import pytest
 from graphs import failures, graph, op_names, run_both
 from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import PairArithmetic, Rounding, SubArithmetic
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SquaredDifferenceOp, SubOp, build
 from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.tabulate_unary import TabulateUnaryPass
-from qdialect.quant_math import PairArithmetic, Rounding, SubArithmetic
 
 EVERY = "tensor<16x20xui8>"
 PAIRS: list[tuple[Any, dict[str, Any]]] = [

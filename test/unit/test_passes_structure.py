@@ -22,11 +22,12 @@ from quantized_layers import (
     sigmoid,
 )
 
-from qdialect._mlir import arith, ir
+from qdialect.arithmetic import AddArithmetic, Rounding, identity_table
 from qdialect.dialect import ConcatOp, GatherOp, PadOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.builtin_stages import ClampStage
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.ir._mlir import arith, ir
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.fuse_clamp import FuseClampPass
@@ -36,7 +37,6 @@ from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fuse_residual import FuseResidualPass
 from qdialect.passes.raise_requantize import RaiseRequantizePass
 from qdialect.passes.sink_transpose import SinkTransposePass
-from qdialect.quant_math import AddArithmetic, Rounding, identity_table
 
 IMAGE = "tensor<1x6x7x4xui8>"
 PLANES = "tensor<1x4x6x7xui8>"

@@ -9,19 +9,19 @@ import pytest
 from graphs import Results, failures, graph, op_names, ops_of, run_both
 from quantized_layers import SCALE, ZERO_POINT, add, clip, conv, fused, lut, random_table, requantize, sigmoid, unary
 
-from qdialect._mlir import arith, ir
-from qdialect._mlir import math as math_dialect
-from qdialect.context import parse
-from qdialect.diagnostics import PipelineError
+from qdialect.arithmetic import FloatRounding, Rounding, identity_table
+from qdialect.arithmetic.choices import LeakyMode
 from qdialect.dialect import UNARY_OPS, DequantizeOp, LeakyReluOp, MulOp, QuantizeOp, ReluOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import arith, ir
+from qdialect.ir._mlir import math as math_dialect
+from qdialect.ir.context import parse
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.tabulate_unary import TabulateUnaryPass
-from qdialect.quant_math import FloatRounding, Rounding, identity_table
-from qdialect.quant_math.choices import LeakyMode
+from qdialect.support.diagnostics import PipelineError
 
 EVERY = "tensor<16x20xui8>"
 EVERY_SIGNED = "tensor<16x20xi8>"

@@ -7,12 +7,12 @@ import pytest
 from graphs import graph, op_names
 from quantized_layers import add, clip
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.diagnostics import PassError, Severity
 from qdialect.dialect import AddOp, ClipOp
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter, apply_patterns, explain_matches
+from qdialect.support.diagnostics import PassError, Severity
 
 TENSOR = "tensor<4xui8>"
 

@@ -9,17 +9,17 @@ import pytest
 from phase_networks import CONVOLUTION, DIVISIBLE, NETWORKS
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.cli import opt, run
-from qdialect.context import parse
-from qdialect.diagnostics import CompileError, ParseError, QDialectError
-from qdialect.lowering.lowered import CONSTANTS, PROGRAM, phase_of, read
-from qdialect.lowering.pipeline import Phase, compile_to, lower
-from qdialect.module_text import Printing, bytecode
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.ir.module_text import Printing, bytecode
+from qdialect.lowering.ir.lowered import CONSTANTS, PROGRAM, phase_of, read
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.target import GENERIC, TARGETS
+from qdialect.runtime.comparison import random_inputs
+from qdialect.support.diagnostics import CompileError, ParseError, QDialectError
+from qdialect.targets import GENERIC, TARGETS
 
 PROGRAMS = [phase for phase in Phase if phase.number >= Phase.LINALG.number]
 

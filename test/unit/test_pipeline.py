@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import CompositePass, Pass, PassError, PassManager, PipelineError, QDialectError, parse
-from qdialect._mlir import ir, passmanager
-from qdialect.observers import IRPrinter, Observed, Observer, Timer, observing
+from qdialect.ir._mlir import ir, passmanager
+from qdialect.ir.suggestions import UPSTREAM_PASSES
 from qdialect.passes.canonicalize import CanonicalizePass
-from qdialect.pipeline import is_known
-from qdialect.suggestions import UPSTREAM_PASSES
+from qdialect.passes.observers import IRPrinter, Observed, Observer, Timer, observing
+from qdialect.passes.pipeline import is_known
 
 MODULE = """\
 func.func @f(%x: tensor<2x4xi8>) -> (tensor<2x4xi8>, i32) {

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder
 
-from qdialect.cli import import_model, run, table, terminal
-from qdialect.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity, printable
+from qdialect.cli import import_model, run, terminal
+from qdialect.cli import terminal as table
 from qdialect.frontends.onnx import import_onnx
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity, printable
 
 # A title for the terminal, a cleared screen, a line of its own, text from right to left, and an invisible mark.
 EVIL = "a\x1b]0;owned\x07\x1b[2J\nerror: b\r\u202etxt\u200b\x9b1m"
@@ -59,7 +60,7 @@ def test_an_import_that_fails() -> None:
 
 
 def test_tables_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    assert table.render(("name",), [(EVIL,)]).split("\n") == ["name", SHOWN]
+    assert table.render_table(("name",), [(EVIL,)]).split("\n") == ["name", SHOWN]
     terminal.say(f"first\nmeasuring {SHOWN}\x1b[2J")
     assert capsys.readouterr().err == f"first\nmeasuring {SHOWN}\\x1b[2J\n"
 

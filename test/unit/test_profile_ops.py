@@ -7,15 +7,16 @@ import pytest
 from graphs import graph, random_inputs
 from quantized_layers import add, conv, fused
 
-from qdialect import target
+from qdialect import targets
+from qdialect.bench import throughput
+from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.cli.profile_chart import chart, file_content
-from qdialect.cli.profile_table import profile_table
-from qdialect.diagnostics import InputError
-from qdialect.interface import KernelCall
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.cli.run_reports import profile_table
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
-from qdialect.runtime import compile_module, workload
-from qdialect.runtime.profile import CallProfile, Profile, profile_ops
+from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import KernelCall
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
@@ -37,12 +38,12 @@ def test_every_step_is_there_once(name: str) -> None:
     executable = compile_module(NETWORK, target=name)
     assert tuple(one.call for one in found.calls) == executable.calls
     assert found.repetitions >= 2
-    assert found.macs == workload.multiply_accumulates(NETWORK) == 2 * 5 * 6 * 5 * 27
+    assert found.macs == throughput.multiply_accumulates(NETWORK) == 2 * 5 * 6 * 5 * 27
     assert found.seconds == pytest.approx(sum(one.seconds for one in found.calls))
     assert found.bytes_moved == sum(one.call.bytes_moved for one in found.calls)
     assert all(one.seconds >= 0 for one in found.calls)
-    assert (found.peak is not None) == target.host().has_vnni
-    assert (found.bound is not None) == (target.host().has_vnni and name == "host")
+    assert (found.peak is not None) == targets.host().has_vnni
+    assert (found.bound is not None) == (targets.host().has_vnni and name == "host")
     assert all(one.bound is None or one.bound >= 0 for one in found.calls)
     assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
     assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
@@ -61,13 +62,13 @@ def test_the_clock_changes_no_result() -> None:
 
 def test_code_without_a_clock_has_no_ticks() -> None:
     assert compile_module(NETWORK).ticks.size == 0
-    assert "readcyclecounter" not in str(lower(NETWORK, target.GENERIC, Phase.LINALG).module)
-    assert str(lower(NETWORK, target.GENERIC, clocked=True).module).count('"llvm.readcyclecounter"') >= 3
+    assert "readcyclecounter" not in str(lower(NETWORK, targets.GENERIC, Phase.LINALG).module)
+    assert str(lower(NETWORK, targets.GENERIC, clocked=True).module).count('"llvm.readcyclecounter"') >= 3
 
 
 def test_what_a_step_moves() -> None:
     # 5 channels are stored in 8 lanes, 3 for windows as they are; weights and what belongs to them are constants.
-    calls = lower(graph(["tensor<1x5x6x3xui8>"], fused), target.GENERIC, Phase.LINALG).calls
+    calls = lower(graph(["tensor<1x5x6x3xui8>"], fused), targets.GENERIC, Phase.LINALG).calls
     halo, copied, convolution, *_ = calls
     assert halo.bytes_moved == (7 * 8 - 5 * 6) * 3
     assert copied.bytes_moved == 5 * 6 * (3 + 3)
@@ -76,7 +77,7 @@ def test_what_a_step_moves() -> None:
 
 
 def test_a_convolution_alone_counts_its_products_too() -> None:
-    calls = lower(graph(["tensor<1x5x6x3xui8>"], conv), target.GENERIC, Phase.LINALG).calls
+    calls = lower(graph(["tensor<1x5x6x3xui8>"], conv), targets.GENERIC, Phase.LINALG).calls
     assert sum(call.macs for call in calls) == 5 * 6 * 5 * 27
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from graphs import graph, ops_of
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding
+from qdialect.arithmetic.profiles import PROFILES, ActivationOrder, Profile
 from qdialect.dialect import AddOp, MulOp, QuantizeOp, SigmoidOp, build
-from qdialect.model_files import FORMATS
-from qdialect.profiles import PROFILES, ActivationOrder, Profile
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.frontends.model_files import FORMATS
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 QUANTIZED = "tensor<16x16xui8>"

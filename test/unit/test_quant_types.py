@@ -8,10 +8,10 @@ from graphs import graph
 from tosa_networks import network
 
 import qdialect
-from qdialect._mlir import ir
+from qdialect.arithmetic import FloatRounding
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.frontends.tosa import import_tosa
-from qdialect.quant_math import FloatRounding
+from qdialect.ir._mlir import ir
 
 TO, FROM = "qnn-to-quant-types", "qnn-from-quant-types"
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import Pass, PassManager, PipelineError, register_pass
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 from qdialect.passes import options
 from qdialect.passes.registry import all_passes, lookup
 

@@ -5,18 +5,21 @@ from importlib import import_module
 
 import pytest
 
-from qdialect.diagnostics import RegistrationError
 from qdialect.dialect import ClipOp
 from qdialect.frontends.onnx.operators import registry as onnx_operators
 from qdialect.frontends.tflite.operators import registry as tflite_operators
 from qdialect.frontends.torch.operators import registry as torch_operators
-from qdialect.lowering.graph import lowers
+from qdialect.lowering.qnn_to_linalg.graph.graph import lowers
 from qdialect.passes.tosa.conversion import converts
 from qdialect.reference.evaluators import EVALUATORS, evaluates
-from qdialect.registry import Registry
+from qdialect.support.diagnostics import RegistrationError
+from qdialect.support.registry import Registry
 
 # Each fills a table while it is imported.
-for package in ("frontends.onnx", "frontends.tflite", "frontends.torch", "lowering.handlers", "passes.import_tosa"):
+for package in (
+    *("frontends.onnx", "frontends.tflite", "frontends.torch"),
+    *("lowering.qnn_to_linalg.conversions", "passes.import_tosa"),
+):
     import_module(f"qdialect.{package}")
 import_module("qdialect.reference.interpreter")
 

@@ -7,14 +7,14 @@ import pytest
 from deadline import deadline
 from onnx_graphs import ModelBuilder
 
-from qdialect.context import parse
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import GraphNode
+from qdialect.driver.report import nodes_report, report
+from qdialect.frontends.building.checks import GraphNode
+from qdialect.frontends.model_files import ImportOptions
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
-from qdialect.locations import names_of
-from qdialect.model_files import ImportOptions
-from qdialect.report import nodes_report, report
-from qdialect.target import GENERIC
+from qdialect.ir.context import parse
+from qdialect.ir.locations import names_of
+from qdialect.support.diagnostics import ImportModelError
+from qdialect.targets import GENERIC
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from compiled_ops import Array, check, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.dialect import (
     BroadcastOp,
     DynamicConv2DOp,
@@ -25,8 +24,9 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -144,14 +144,14 @@ def test_epilogues(product: str, channels: int, is_flat: bool, is_last: bool) ->
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_a_result_that_something_else_reads_is_stored(product: str) -> None:
     module = network(product, 16, "bias and slopes", False, also_reads=True)
-    assert "arith.select" in lower(module, target.host(), Phase.LINALG).labels
+    assert "arith.select" in lower(module, targets.host(), Phase.LINALG).labels
     check(module)
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("is_flat", [False, True])
 def test_one_kernel_computes_both(product: str, is_flat: bool) -> None:
-    labels = lower(network(product, 16, "bias and slopes", is_flat), target.host(), Phase.LINALG).labels
+    labels = lower(network(product, 16, "bias and slopes", is_flat), targets.host(), Phase.LINALG).labels
     assert labels
     assert not {"arith.select", "arith.addf", "qnn.reshape"} & set(labels)
 
@@ -160,7 +160,7 @@ def test_a_slow_function_is_a_kernel_of_its_own() -> None:
     def body(x: ir.Value) -> list[ir.Value]:
         return [op("math.exp", matmul(x, 16))]
 
-    assert "math.exp" in lower(graph([tensor((5, 12), "f32")], body), target.host(), Phase.LINALG).labels
+    assert "math.exp" in lower(graph([tensor((5, 12), "f32")], body), targets.host(), Phase.LINALG).labels
 
 
 @pytest.mark.parametrize("product", ["dynamic convolution", "convolution in groups"])

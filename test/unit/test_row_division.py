@@ -9,10 +9,10 @@ from graphs import graph
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect._mlir import arith, ir
 from qdialect.dialect import BroadcastOp, build
-from qdialect.lowering.x86.row_division import is_faster
-from qdialect.target import resolve
+from qdialect.ir._mlir import arith, ir
+from qdialect.lowering.instructions.instruction_set import is_slow_divider
+from qdialect.targets import resolve
 
 F32Array = NDArray[np.float32]
 TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")
@@ -95,13 +95,13 @@ def test_rows_of_any_length(columns: int) -> None:
 
 def test_only_a_slow_divider_is_avoided() -> None:
     machine = resolve("sapphirerapids").machine
-    assert is_faster(machine.division_cycles, machine.vector_instructions)
-    assert not is_faster(4, 2)
-    assert not is_faster(resolve("znver5").machine.division_cycles, 4)
+    assert is_slow_divider(machine.division_cycles, machine.vector_instructions)
+    assert not is_slow_divider(4, 2)
+    assert not is_slow_divider(resolve("znver5").machine.division_cycles, 4)
 
 
 def test_rows_in_the_first_level_are_left_to_a_fast_divider_alone() -> None:
     machine = resolve("znver4").machine
-    assert not is_faster(machine.division_cycles, machine.vector_instructions)
-    assert is_faster(machine.division_cycles, machine.vector_instructions, in_place=True)
-    assert not is_faster(4, 2, in_place=True)
+    assert not is_slow_divider(machine.division_cycles, machine.vector_instructions)
+    assert is_slow_divider(machine.division_cycles, machine.vector_instructions, in_place=True)
+    assert not is_slow_divider(4, 2, in_place=True)

@@ -7,13 +7,13 @@ import pytest
 from row_texts import Text, labels, numbers
 from together import check_compiled, variants_together
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-TARGETS = dict.fromkeys((target.host().name, "generic"))
+TARGETS = dict.fromkeys((targets.host().name, "generic"))
 ROWS = "rows"
 
 
@@ -64,11 +64,11 @@ def test_extremes_of_a_tensor_are_found_in_the_kernel_of_its_rows(shape: tuple[i
     ordinary = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
     module = parse(whole)
     for inputs in (zeros, [-np.abs(zero) for zero in zeros], ordinary):
-        check_compiled(module, target.host().name, [inputs], [interpreter.run(module, inputs)])
+        check_compiled(module, targets.host().name, [inputs], [interpreter.run(module, inputs)])
 
 
 def test_every_kind_of_target_gives_the_same_bits() -> None:
-    kinds = [name for name in target.TARGETS if target.TARGETS[name].features <= target.host_features()]
+    kinds = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
     text = Text((11, 67), (11, 67))
     total = text.float_op("arith.addf", "%x0", "%x1")
     check(text.finish(text.layer_norm(total), text.softmax(total)), (11, 67), (11, 67), names=[*kinds, "avx2,portable"])
@@ -77,7 +77,7 @@ def test_every_kind_of_target_gives_the_same_bits() -> None:
 def test_threads_share_the_blocks() -> None:
     module, x = parse(softmax(64, 512)), numbers((64, 512))
     (wanted,) = interpreter.run(module, [x])
-    assert "omp.parallel" in str(lower(module, target.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
+    assert "omp.parallel" in str(lower(module, targets.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
     np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(x), wanted)
 
 
@@ -87,7 +87,7 @@ def test_what_others_read_is_stored_and_the_rest_is_scratch_memory() -> None:
     found = text.finish(total, text.layer_norm(total))
     assert labels(found) == [ROWS]
     check(found, (64, 512), (64, 512))
-    assert lower(parse(found), target.host(), Phase.LINALG).arena_bytes < 64 * 512 * 4 / 2
+    assert lower(parse(found), targets.host(), Phase.LINALG).arena_bytes < 64 * 512 * 4 / 2
 
 
 def test_a_mask_that_all_rows_share_is_read_by_their_kernel() -> None:

@@ -5,15 +5,15 @@ import pytest
 from row_texts import Text, labels, numbers
 from together import check_compiled, variants_together
 
-from qdialect import target
-from qdialect.context import parse
-from qdialect.lowering.handlers import row_group
-from qdialect.lowering.rows import row_groups
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
+from qdialect.lowering.qnn_to_linalg.graph import row_fusion as row_groups
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-HOST = target.host().name
-KINDS = [name for name in target.TARGETS if target.TARGETS[name].features <= target.host_features()]
+HOST = targets.host().name
+KINDS = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
 BY_HEAD, KEY = (0, 2, 1, 3), (0, 2, 3, 1)
 
 
@@ -88,7 +88,7 @@ def test_every_kind_of_target_gives_the_same_bits() -> None:
 
 def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_groups, "_FAR_BYTES", 1024)
-    monkeypatch.setattr(row_group, "_PRODUCT_BYTES", 1024)
+    monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
     text = Attention(37, 2, 5, 24)
     whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
     assert transpositions(whole) == 1

@@ -11,7 +11,7 @@ from quantized_layers import clip, fused
 from subprocesses import output_of
 
 import qdialect
-from qdialect.cli import run, table
+from qdialect.cli import run, terminal
 from qdialect.dialect import DequantizeOp, build
 from qdialect.reference import interpreter
 
@@ -97,7 +97,7 @@ def test_an_archive_is_no_input(layer: str, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_tables_are_aligned() -> None:
-    text = table.render(("name", "n", ""), [("a", "10", "x"), ("longer", "5", "")], right=(1,))
+    text = terminal.render_table(("name", "n", ""), [("a", "10", "x"), ("longer", "5", "")], right=(1,))
     assert text == "name     n\na       10  x\nlonger   5"
 
 
@@ -108,14 +108,14 @@ def test_a_network_that_was_compiled_before_runs_without_mlir(
 import sys
 from qdialect.cli import run
 code = run.main(sys.argv[1:])
-print("imported:", *sorted({name for name in sys.modules if name.startswith(("torch_mlir", "qdialect._mlir"))}))
+print("imported:", *sorted({name for name in sys.modules if name.startswith(("torch_mlir", "qdialect.ir._mlir"))}))
 sys.exit(code)
 """
     library = tmp_path / "layer.so"
     qdialect.compile(layer, cache=False).save(library)
     monkeypatch.setenv("QDIALECT_CACHE", str(tmp_path / "cache"))
     first, again, loaded = (output_of(program, model) for model in (layer, layer, str(library)))
-    assert "imported: qdialect._mlir" in first
+    assert "imported: qdialect.ir._mlir" in first
     assert again.splitlines()[-1] == loaded.splitlines()[-1] == "imported:"
     assert again.splitlines()[3:5] == loaded.splitlines()[3:5] == first.splitlines()[3:5]
 

@@ -13,13 +13,13 @@ from compiled_ops import check, drawn, tensor
 from graphs import failures, graph
 from quantized_layers import add, fused, lut, random_table, requantize
 
-from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, Conv2DOp, ConvTranspose2DOp, DenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, dtype_of, element_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
-from qdialect.pipeline import PassManager
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

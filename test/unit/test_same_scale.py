@@ -11,6 +11,7 @@ import pytest
 from graphs import Body, failures, graph, op_names, run_both
 from quantized_layers import WEIGHT_SCALES, add, clip, conv, fused, lut, random_table, requantize, unary
 
+from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, identity_table, same_scale
 from qdialect.dialect import MulOp, Relu6Op, ReluOp, build
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.compose_luts import ComposeLutsPass
@@ -19,7 +20,6 @@ from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fuse_residual import FuseResidualPass
 from qdialect.passes.pass_base import Pass
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, identity_table, same_scale
 
 EXACT, NEAR = 0.17717300355434418, 0.177173
 IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"

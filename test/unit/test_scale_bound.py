@@ -8,8 +8,8 @@ from compiled_ops import tensor
 from graphs import graph
 
 import qdialect
-from qdialect._mlir import math
-from qdialect.quant_math import float32
+from qdialect.arithmetic import float32
+from qdialect.ir._mlir import math
 
 F32 = np.float32
 TARGETS = ("host", "amxint8,portable", "avx512bw,portable", "avx2,portable")

@@ -8,16 +8,16 @@ import pytest
 from strategy_networks import Network
 
 import qdialect
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads.loop_nests import analyse
-from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.runtime.comparison import random_inputs
 
 COUNTS = (2, 3, 4, 7)
 BLOCKS = 9
@@ -109,7 +109,7 @@ def test_products_in_tiles_are_divided_though_rows_are_left(shape: tuple[int, ..
     drawn = Network(11, tuple(image))
     drawn.convolution(channels, 1)
     module = parse(drawn.text())
-    chosen = target.resolve("amxint8,portable")
+    chosen = targets.resolve("amxint8,portable")
     divided = lower(module, chosen, Phase.VECTOR, threads=2, min_cycles=0)
     text = str(divided.module)
     tables = re.findall(r"_parts : memref<\d+x\d+xindex> = dense<\[(\[.*\])\]>", text)

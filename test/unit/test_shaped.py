@@ -9,8 +9,8 @@ import pytest
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.diagnostics import InputError
-from qdialect.runtime import kept_shapes
+from qdialect.runtime import shaped
+from qdialect.support.diagnostics import InputError
 
 X = (0.05, 128)
 
@@ -44,7 +44,7 @@ def test_calls_with_other_shapes_compile_once(model: Path, monkeypatch: pytest.M
     outputs = [np.empty((3, 5), np.uint8)]
     executable.run(arrays(3, 5), outputs)
     call = executable.bind(arrays(3, 5), outputs)
-    monkeypatch.setattr("qdialect.fallback.compile_tuned", None)
+    monkeypatch.setattr("qdialect.driver.fallback.compile_tuned", None)
     call()
     assert outputs[0].tolist() == expected(*arrays(3, 5))
     # Known shapes are not compiled again; a new one would be.
@@ -76,7 +76,7 @@ def test_shapes_that_do_not_fit(model: Path) -> None:
 
 
 def test_few_shapes_are_kept(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_shapes, "KEPT", 1)
+    monkeypatch.setattr(shaped, "KEPT", 1)
     executable = qdialect.compile(model, dims={"seq": 5})
     first = executable.for_shape({"seq": 6})
     assert executable.for_shape({"seq": 6}) is first

@@ -19,11 +19,11 @@ from tflite_graphs import options
 from torch_archives import PROGRAM, graph_of, members_of, packed
 
 import qdialect
-from qdialect import fallback
-from qdialect.diagnostics import ImportModelError, InputError
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.driver import fallback
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.frontends.torch import import_torch
 from qdialect.runtime import Executable
+from qdialect.support.diagnostics import ImportModelError, InputError
 
 Array = NDArray[Any]
 KIND = tflite.BuiltinOperator

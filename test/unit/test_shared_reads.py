@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from strategy_networks import Network
 
-from qdialect import target
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.functions import MAIN, functions, has_body, name_of
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.ir.functions import MAIN, functions, has_body, name_of
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads.chunks import divided
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.schedule import NetworkCall, network_calls
-from qdialect.lowering.upstream import load_kernel_dialects
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
-from qdialect.runtime.random_inputs import random_inputs
+from qdialect.runtime.comparison import random_inputs
 
 COUNTS = (2, 3, 4, 7)
-TILES = target.resolve("amxint8,portable")
+TILES = targets.resolve("amxint8,portable")
 ROWS, COLUMNS = 4, 6
 
 # What stands beside the loop over columns, of which each thread would do all.
@@ -163,7 +163,7 @@ def test_products_read_by_channel_give_the_reference(
     size: tuple[int, int], channels: tuple[int, int], name: str
 ) -> None:
     module = product_read_by_channel(size, channels)
-    chosen = target.resolve(name)
+    chosen = targets.resolve(name)
     inputs = random_inputs(lower(module, chosen, Phase.QNN).inputs, 3)
     wanted = next(iter(interpreter.run(module, inputs)))
     for threads in COUNTS:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from qdialect.context import parse
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
+from qdialect.ir.context import parse
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.target import host_features, resolve
+from qdialect.targets import host_features, resolve
 
 SIGNED = resolve("avxvnniint8")
 ROWS, DEPTH, CHANNELS = 3, 40, 19

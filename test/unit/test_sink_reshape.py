@@ -5,9 +5,9 @@ from typing import Any
 from graphs import graph, op_names, run_both
 from quantized_layers import WEIGHT_SCALES, clip, conv, requantize
 
-from qdialect._mlir import ir
 from qdialect.dialect import ReshapeOp, SigmoidOp, build
 from qdialect.dialect.type_constraints import element_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.fuse_qnn import FuseQnnPass
 
 IMAGE = "tensor<1x6x7x4xui8>"

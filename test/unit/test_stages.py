@@ -8,20 +8,19 @@ import pytest
 from graphs import failures, graph
 from quantized_layers import fused
 
-from qdialect.dialect.stages.clamp import ClampStage
-from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage
 from qdialect.dialect.stages.stage_base import STAGES, Domain, Stage, stage
-from qdialect.lowering.kernels import epilogue
-from qdialect.lowering.stages.lut import LutKernel
-from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, lowers_stage
+from qdialect.lowering.qnn_to_linalg.contractions import epilogue
+from qdialect.lowering.qnn_to_linalg.stages.quantized import LutKernel
+from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import STAGE_KERNELS, lowers_stage
 from qdialect.passes.decompose_fused import DecomposeFusedPass
+from qdialect.passes.fused_stages import DECOMPOSITIONS, decomposes
 from qdialect.passes.registry import all_passes
-from qdialect.passes.stage_decomposition import DECOMPOSITIONS, decomposes
-from qdialect.reference import fused_evaluators
+from qdialect.reference import contraction_evaluators
 from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, evaluates_stage
 
 # Imported for what they register.
-_REGISTERED = (epilogue, fused_evaluators, all_passes())
+_REGISTERED = (epilogue, contraction_evaluators, all_passes())
 
 
 @dataclass(frozen=True, kw_only=True)

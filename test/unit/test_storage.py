@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.memory.storage import (
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
+from qdialect.lowering.qnn_to_linalg.program.storage import (
     NO_HALO,
     Halo,
     Storage,

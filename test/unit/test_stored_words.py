@@ -9,12 +9,12 @@ from graphs import convolution
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
-from qdialect.lowering.kernels import stored_words
-from qdialect.lowering.kernels.contraction import Contraction
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.tiling.strategy import Strategy, rows_for, strategy_of
+from qdialect.lowering.cost.strategy import Strategy, rows_for, strategy_of
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions import word_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.reference.interpreter import run
-from qdialect.target import TARGETS, host_features, resolve
+from qdialect.targets import TARGETS, host_features, resolve
 
 NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
 HERE = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
@@ -33,8 +33,8 @@ def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
 
 
-def always(op: Contraction, strategy: Strategy, beside: float = 0) -> bool:
-    del op, strategy, beside
+def always(op: Contraction, strategy: Strategy) -> bool:
+    del op, strategy
     return True
 
 
@@ -42,7 +42,7 @@ def always(op: Contraction, strategy: Strategy, beside: float = 0) -> bool:
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_words, "is_faster", always)
+    monkeypatch.setattr(word_contraction, "is_faster", always)
     channels, weight, data = WINDOWS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))

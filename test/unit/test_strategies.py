@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from strategy_networks import Network, drawn
 
-from qdialect import target
-from qdialect.aot.disassembly import disassembly
-from qdialect.context import parse
-from qdialect.lowering.pipeline import lower
+from qdialect import targets
+from qdialect.aot.object_file import disassembly, object_code
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference.interpreter import run
 from qdialect.runtime import compile_module
-from qdialect.runtime.object_code import object_code
-from qdialect.target import TARGETS, resolve
+from qdialect.targets import TARGETS, resolve
 
 KINDS = [name for name in TARGETS if name != "generic"]
-EXECUTED = [name for name in KINDS if TARGETS[name].features <= target.host_features()]
+EXECUTED = [name for name in KINDS if TARGETS[name].features <= targets.host_features()]
 PORTABLE = [f"{name},portable" for name in KINDS if name not in EXECUTED or name in ("avx512vbmi", "avx2")]
 
 
@@ -41,7 +40,7 @@ def test_portable_code_of_a_strategy_gives_the_same_bits() -> None:
 
 
 def test_portable_code_needs_no_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "host_features", frozenset[str])
+    monkeypatch.setattr(targets, "host_features", frozenset[str])
     network = Network(4)
     network.convolution(8, 1)
     assert "llvm.x86" not in str(lower(parse(network.text()), resolve("avx512vbmi,portable")).module)

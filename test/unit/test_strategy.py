@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.memory.storage import lanes_for
-from qdialect.lowering.tiling.register_tiles import Products, explained
-from qdialect.lowering.tiling.strategy import (
+from qdialect.lowering.cost.register_tiles import Products, explained
+from qdialect.lowering.cost.strategy import (
     ChannelBlock,
     Strategy,
     Swept,
@@ -24,8 +23,9 @@ from qdialect.lowering.tiling.strategy import (
     strategy_of,
     tile_model,
 )
-from qdialect.target import TARGETS, resolve
-from qdialect.target.cpu_names import CPUS
+from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
+from qdialect.targets import TARGETS, resolve
+from qdialect.targets.cpus import CPUS
 
 AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
 # Registers, and how many of them one vector of 16 lanes takes.

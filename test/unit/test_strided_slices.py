@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from qdialect.context import make_context, parse
-from qdialect.lowering.strided_slices import shuffle_slices
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.upstream import load_kernel_dialects
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.x86_to_llvm.to_llvm import shuffle_slices, to_llvm
 
 FLAT = """func.func @main(%x: memref<8xi32>, %y: memref<8xi32>) {
   %zero = arith.constant 0 : index

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from qdialect.diagnostics import CompileError
-from qdialect.target import TARGETS, Target, cpu_features, host, host_features, named, resolve
-from qdialect.target.host_cpu import host_cpu, host_machine
-from qdialect.target.machine import MACHINES
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import TARGETS, Target, cpus, host, host_features, named, resolve
+from qdialect.targets.cpus import host_cpu, host_machine
+from qdialect.targets.machine import MACHINES
 
 AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx_vnni amx_tile amx_int8"
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
@@ -36,7 +36,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, machine: str, cpuinfo: str | None) 
             raise FileNotFoundError
         return cpuinfo
 
-    monkeypatch.setattr(cpu_features.platform, "machine", lambda: machine)
+    monkeypatch.setattr(cpus.platform, "machine", lambda: machine)
     monkeypatch.setattr(Path, "read_text", read_text)
 
 
@@ -212,7 +212,7 @@ def test_a_host_with_more_than_its_model_has_is_taken_by_its_features(monkeypatc
     # A virtual machine that tells the model of a Rocket Lake, on a CPU with matrix tiles.
     rocket_lake = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 167\nstepping\t: 1\n"
     pretend(monkeypatch, "x86_64", rocket_lake + cpuinfo(AMX))
-    monkeypatch.setattr(cpu_features, "may_use_tiles", lambda: True)
+    monkeypatch.setattr(cpus, "may_use_tiles", lambda: True)
     features = host_features()
     assert host_cpu(features) is None
     assert host() is TARGETS["amxint8"]

@@ -15,7 +15,7 @@ from deadline import HANG
 from graphs import graph, random_inputs
 from quantized_layers import CHANNELS, fused
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, memory, openmp
 

@@ -5,7 +5,7 @@ from deadline import deadline
 from subprocesses import output_of
 
 from qdialect import ParseError, parse
-from qdialect.text_limits import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
+from qdialect.ir.untrusted_input import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
 
 DEEP = f"nest at most {LIMIT} deep"
 LONG = f"at most {MIN_EXPANSION} characters"
@@ -163,7 +163,7 @@ def test_the_deepest_chains_are_printed_and_copied_in_a_thread() -> None:
     texts = [chain("1", "[{}]", LIMIT - 2), chain("i8", "tuple<{}>", LIMIT - 2, "!"), used("[" * 490 + "]" * 490)]
     output_of(
         "import sys, threading, qdialect\n"
-        "from qdialect.context import copy\n"
+        "from qdialect.ir.context import copy\n"
         f"texts = {texts!r}\n"
         "threading.stack_size(2 << 20)\n"
         "done = []\n"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tflite_f32_graphs import compiled
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Subgraph, write_model
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Subgraph, write_model
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 KIND = tflite.BuiltinOperator

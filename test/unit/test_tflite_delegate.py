@@ -13,10 +13,10 @@ from simple_recurrent_models import Svdf, table
 from tflite_operators import Given, Option, Result, one_operator
 from together import check_compiled, variants_together
 
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -57,7 +57,7 @@ def drawn(content: bytes, count: int) -> list[list[Array]]:
 
 def check(content: bytes, samples: list[list[Array]]) -> int:
     """How many elements of the reference kernels differ from the delegate's, which the profile must equal."""
-    delegate, kernels = (litert.load(content, 1, is_reference=flag) for flag in (False, True))
+    delegate, kernels = (frameworks.load_litert(content, 1, is_reference=flag) for flag in (False, True))
     module, different = import_tflite(content, profile="tflite-xnnpack"), 0
     for inputs in samples:
         (wanted,) = delegate(inputs)
@@ -139,7 +139,7 @@ def delegated(kind: int, inputs: list[Given], output: Result, option: Option) ->
     """The operator with the delegate's arithmetic has the bits of LiteRT as desktops run it."""
     content = one_operator(kind, inputs, [output], option)
     arrays = [one.data for one in inputs if not one.is_constant]
-    wanted = litert.load(content, 1, is_reference=False)(arrays)
+    wanted = frameworks.load_litert(content, 1, is_reference=False)(arrays)
     module = import_tflite(content, profile="tflite-xnnpack")
     np.testing.assert_array_equal(interpreter.run(module, arrays)[0], wanted[0])
     check_compiled(module, "host", [arrays], [wanted])

@@ -15,11 +15,11 @@ from flatbuffers import Builder
 from litert import reference
 from tflite_graphs import small_network
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends import tflite as frontend
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.submodel import extract
+from qdialect.frontends.tflite.division import extract
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.support.diagnostics import ImportModelError
 
 SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
 IMAGE = np.arange(-4, 4, dtype=np.int8).reshape(1, 2, 2, 2)

@@ -8,11 +8,11 @@ import recordings
 import tflite
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 Array = NDArray[Any]
 OPERATOR = tflite.BuiltinOperator

@@ -10,8 +10,8 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from tflite_f32_graphs import both, compiled
 
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -75,7 +75,7 @@ def test_softmax_rounds_exponentials_once_and_adds_in_order(columns: int) -> Non
     found = compiled(content, [rows])
     np.testing.assert_array_equal(found, raised / total)
     # The C library's exponentials are not all rounded to the nearest number.
-    (wanted,) = litert.load(content, 1, is_reference=True)([rows])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=True)([rows])
     assert np.mean(found != wanted) < 0.01
 
 

@@ -11,7 +11,7 @@ from together import variants_together
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 
@@ -101,6 +101,6 @@ def test_local_response_normalization(radius: int, channels: int, bias: float, a
     option = OPTIONS.LocalResponseNormalizationOptions, table(dict(enumerate(numbers)), 4)
     data = drawn(2, 3, 2, channels)
     content = one_operator(KIND.LOCAL_RESPONSE_NORMALIZATION, [Given(data)], [Result(data.shape, np.float32)], option)
-    module, (wanted,) = import_tflite(content), litert.load(content, 1, is_reference=False)([data])
+    module, (wanted,) = import_tflite(content), frameworks.load_litert(content, 1, is_reference=False)([data])
     assert_floats_within(interpreter.run(module, [data])[0], wanted, "formula")
     assert_floats_within(np.asarray(qdialect.compile(module)(data)), wanted, "formula")

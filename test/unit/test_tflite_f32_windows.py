@@ -9,7 +9,7 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from tflite_f32_graphs import both
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.support.diagnostics import ImportModelError
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 ACTIVATION, PADDING = tflite.ActivationFunctionType, tflite.Padding

@@ -16,9 +16,9 @@ from tflite_graphs import options
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.submodel import extract
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.division import extract
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 Array = NDArray[Any]
 FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
@@ -365,7 +365,7 @@ def test_a_kernel_of_litert_that_reads_a_bias_that_is_left_out(tmp_path: Path) -
     data = np.random.default_rng(3).normal(size=(1, 5, 5, 4)).astype(np.float32)
     path = saved(tmp_path, content)
     compiled = qdialect.compile(path, fallback="framework")
-    for found in (litert.load(part, 1, is_reference=False)([data]), compiled(data)):
+    for found in (frameworks.load_litert(part, 1, is_reference=False)([data]), compiled(data)):
         for one, other in zip(found, whole(path, data), strict=True):
             assert_floats_within(one, other, "sum")
 

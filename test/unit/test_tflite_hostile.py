@@ -14,11 +14,11 @@ from memory_bound import memory_at_most
 from numpy.typing import NDArray
 from tflite_graphs import HALF, i32, options
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 CODE, KIND = tflite.BuiltinOperator, tflite.BuiltinOptions
 Operand = tuple[int, ...] | NDArray[Any]

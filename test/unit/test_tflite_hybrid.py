@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from together import check_compiled, variants_together
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -249,7 +249,7 @@ def test_the_delegate(index: int) -> None:
         (product((2, 5, 16), is_transposed=True, is_asymmetric=False, scales=5), (2, 4, 16)),
     ][index]
     x = near_ties(shape, (len(shape) - 1,), 255)
-    (wanted,) = litert.load(content, 1, is_reference=False)([x])
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=False)([x])
     found = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), [x])[0]
     largest = np.abs(wanted).max()
     assert_floats_within(found / largest, wanted / largest, "network")

@@ -26,9 +26,9 @@ from i16_nodes import (
 from tflite_graphs import i32, options
 from together import check_compiled, variants_together
 
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from qdialect.reference import interpreter
 
 
@@ -110,7 +110,7 @@ def test_sums_over_axes(scales: tuple[float, float]) -> None:
     node = Node(
         KIND.SUM, [data, i32(1)], [q(scales[0]), None], q(scales[1]), (300,), (OPTIONS.ReducerOptions, options()), (1,)
     )
-    wanted = litert.load(node.content(), 1, is_reference=False)([data])
+    wanted = frameworks.load_litert(node.content(), 1, is_reference=False)([data])
     module = import_tflite(node.content())
     np.testing.assert_array_equal(interpreter.run(module, [data])[0], wanted[0])
     check_compiled(module, "host", [[data]], [wanted])

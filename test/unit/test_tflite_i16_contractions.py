@@ -9,7 +9,7 @@ from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, Array, Node, Shap
 from tflite_graphs import i32, options
 from together import variants_together
 
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 
 BIAS_TYPES = {np.int32: tflite.TensorType.INT32, np.int64: tflite.TensorType.INT64}
 CONVOLUTIONS: list[tuple[Shape, Shape, int, Any, Any]] = [

@@ -10,18 +10,18 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse
-from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ClipOp
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.flatbuffer.model import Operator
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.operators import Emission
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 OPERATOR = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -10,11 +10,11 @@ from litert import reference
 from numpy.typing import NDArray
 from tflite_graphs import options
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -5,10 +5,10 @@ import pytest
 from litert import reference
 from recurrent_models import Lstm
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 BASE = Lstm()
 VARIANTS = {

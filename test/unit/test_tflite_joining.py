@@ -8,7 +8,7 @@ import tflite
 from tflite_graphs import options
 
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

@@ -10,10 +10,10 @@ from flatbuffers import Builder
 from litert import reference
 from tflite_graphs import HALF, i32, options
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -9,8 +9,8 @@ from simple_recurrent_models import table
 from tflite_operators import Given, Result, check_operator, one_operator
 from together import variants_together
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
+from qdialect.support.diagnostics import ImportModelError
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 POSITIONS = np.random.default_rng(0).integers(-1, 9, (3, 4))

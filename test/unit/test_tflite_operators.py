@@ -9,7 +9,7 @@ import pytest
 import recordings
 
 from qdialect.frontends.tflite import import_tflite, supported_operators
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.reference import interpreter
 
 CASES = {

@@ -9,9 +9,9 @@ from simple_recurrent_models import table
 from tflite_operators import Array, Given, Option, Result, check_operator, one_operator
 from together import variants_together
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
+from qdialect.support.diagnostics import ImportModelError
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 SCALE = Quantization((0.01,), (0,))

@@ -6,10 +6,10 @@ from litert import reference
 from simple_recurrent_models import Rnn
 from tolerances import assert_floats_within
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 SEQUENCE = Rnn()
 ONE, BOTH = Rnn("RNN"), Rnn("BIDIRECTIONAL_SEQUENCE_RNN")

@@ -7,9 +7,9 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -27,7 +27,7 @@ def check(kind: int, given: list[Array], constants: list[Array], shape: tuple[in
     writer.operator(kind, [*tensors, *known], output)
     content = writer.finish(tensors, [output])
     # SEGMENT_SUM is not among the reference kernels.
-    (wanted,) = litert.load(content, 1, is_reference=kind != KIND.SEGMENT_SUM)(given)
+    (wanted,) = frameworks.load_litert(content, 1, is_reference=kind != KIND.SEGMENT_SUM)(given)
     module = import_tflite(content)
     np.testing.assert_array_equal(interpreter.run(module, given)[0], wanted)
     np.testing.assert_array_equal(compile_module(module)(*given), wanted)

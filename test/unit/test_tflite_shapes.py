@@ -10,14 +10,14 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from tflite_graphs import HALF, i32, options
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import folding, import_tflite
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.frontends.tflite.folding import fold_constants
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions

@@ -9,13 +9,13 @@ import tflite
 from litert import reference
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.cli.import_model import main
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite, nodes_of
-from qdialect.frontends.tflite.reader import read_graph, read_inputs
-from qdialect.frontends.tflite.writer import ModelWriter, Signature, Subgraph, write_model
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph, read_inputs
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Signature, Subgraph, write_model
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 CODE = tflite.BuiltinOperator
 X = np.array([-1.5, 0.25, 4.0], np.float32)

@@ -9,12 +9,12 @@ from loop_models import Loop
 from tolerances import assert_floats_within
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.folding import fold_constants
-from qdialect.frontends.tflite.reader import read_graph
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import ImportModelError
 
 LOOP = Loop()
 

@@ -8,9 +8,9 @@ import tflite
 from simple_recurrent_models import table
 from tflite_operators import Array, Given, Result, check_operator, one_operator
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
+from qdialect.support.diagnostics import ImportModelError
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 WIDE = Quantization((9.3e35,), (127,))

@@ -12,14 +12,14 @@ import recordings
 import tflite
 
 import qdialect
-from qdialect.context import parse
-from qdialect.diagnostics import ImportModelError
-from qdialect.frameworks import litert
+from qdialect.frontends import frameworks
+from qdialect.frontends.model_files import ImportOptions, read_model
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.ir.context import parse
 from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
 
 CASES = recordings.read_family("xnnpack")
 
@@ -89,4 +89,4 @@ def test_a_rescale_of_16_bits_is_left() -> None:
     writer.operator(tflite.BuiltinOperator.QUANTIZE, [x], y)
     content, given = writer.finish([x], [y]), np.arange(-5, 5, dtype=np.int16).reshape(2, 5)
     found = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), [given])
-    np.testing.assert_array_equal(found[0], litert.load(content, 1, is_reference=False)([given])[0])
+    np.testing.assert_array_equal(found[0], frameworks.load_litert(content, 1, is_reference=False)([given])[0])

@@ -2,13 +2,13 @@
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.functions import functions
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.threads.cost import cycles
-from qdialect.target import resolve
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.cost.op_cycles import cycles
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.targets import resolve
 
 DENSE = """
 func.func @main(%x: tensor<64x256xui8>) -> tensor<64x64xi32> {

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.threads.accesses import Run
-from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
+from qdialect.lowering.ir.accesses import Run
+from qdialect.lowering.threads.loop_nests import Partition, Work, chained_partition, largest_share, partition
 
 DIMS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 4)), max_size=3).map(tuple)
 RUNS = st.builds(Run, st.integers(0, 12), DIMS)

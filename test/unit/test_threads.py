@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from quantized_layers import CHANNELS, add, conv, fused, requantize, sigmoid
 
 import qdialect
-from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
-from qdialect.target import GENERIC
-from qdialect.threads import MAX
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.threads import MAX
+from qdialect.targets import GENERIC
 
 COUNTS = (2, 3, 5, 8)
 CALLS = 2000

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from qdialect.lowering.memory.views import Axis
-from qdialect.lowering.tiling.matrix_tiles import tile_blocks
+from qdialect.lowering.cost.matrix_tiles import tile_blocks
+from qdialect.lowering.ir.strides import Axis
 
 
 @pytest.mark.parametrize(

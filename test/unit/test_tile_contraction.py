@@ -11,33 +11,27 @@ from strategy_networks import Network
 from tile_networks import AMX, assert_same_bits, network, with_tiles
 from vector_programs import module_of
 
-from qdialect._mlir import ir
-from qdialect.context import parse
-from qdialect.lowering.kernels import contraction, tile_contraction
-from qdialect.lowering.kernels.aligned_data import AlignedData, aligned_data
-from qdialect.lowering.kernels.contraction_micro_kernel import SumOfProducts
-from qdialect.lowering.kernels.reduction_axes import ReductionAxes
-from qdialect.lowering.memory.views import Axis
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.program import BufferSlot, Kernel
-from qdialect.lowering.tiling.matrix_tiles import (
-    TileBlock,
-    are_faster,
-    channel_blocks,
-    k_tile,
-    tile_blocks,
-)
-from qdialect.lowering.tiling.strategy import Strategy
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.to_x86 import to_x86
-from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
+from qdialect.aot.object_file import object_code
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.cost.matrix_tiles import TileBlock, are_faster, channel_blocks, k_tile, tile_blocks
+from qdialect.lowering.cost.strategy import Strategy
+from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.strides import Axis
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.qnn_to_linalg.contractions import contraction, tile_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import SumOfProducts
+from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import AlignedData, aligned_data
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 from qdialect.passes.pattern import explain_matches
 from qdialect.runtime.jit import MachineCode
-from qdialect.runtime.object_code import object_code
-from qdialect.target.machine import MACHINES
+from qdialect.targets.machine import MACHINES
 from tools.hot_loop import Instruction, disassembled, functions, hot_loop
 
 SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]

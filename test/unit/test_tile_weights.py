@@ -5,13 +5,13 @@ import re
 import pytest
 from tile_networks import AMX, assert_same_bits, network
 
-from qdialect.context import parse
-from qdialect.lowering.kernels import tile_contraction
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling.matrix_tiles import meets_pixels_first
-from qdialect.lowering.tiling.strategy import Swept
-from qdialect.runtime.object_code import object_code
+from qdialect.aot.object_file import object_code
+from qdialect.ir.context import parse
+from qdialect.lowering.cost.matrix_tiles import meets_pixels_first
+from qdialect.lowering.cost.strategy import Swept
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction
 from tools.hot_loop import disassembled, hot_loop
 
 

@@ -13,7 +13,7 @@ from graphs import graph
 from numpy.typing import NDArray
 from tosa_checks import check_export, export_notes
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import AddArithmetic, Division, FloatRounding, NanPolicy, Rounding, Scaling, SubArithmetic
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -40,15 +40,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.quant_math import (
-    AddArithmetic,
-    Division,
-    FloatRounding,
-    NanPolicy,
-    Rounding,
-    Scaling,
-    SubArithmetic,
-)
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 Attributes = dict[str, Any]

@@ -14,7 +14,7 @@ from tosa_checks import check_export, export_notes
 from tosa_networks import network
 
 import qdialect
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import Coordinates, Nearest, Ratio
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
@@ -43,7 +43,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.frontends.tosa import import_tosa
-from qdialect.quant_math.choices import Coordinates, Nearest, Ratio
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "f32")

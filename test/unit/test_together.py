@@ -9,9 +9,9 @@ from graphs import graph
 from numpy.typing import NDArray
 from together import check_compiled, is_chosen, variants_together
 
-from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 Failed, Skipped = pytest.fail.Exception, pytest.skip.Exception

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tolerances import EXACT, TOLERANCES, Tolerance, assert_floats_within, assert_within, loosest, tolerance_of
 
-from qdialect.model_files import FORMATS
+from qdialect.frontends.model_files import FORMATS
 
 TEST = Path(__file__).resolve().parents[1]
 KINDS = ("onnx", "tflite", "torch", "tosa", "models")

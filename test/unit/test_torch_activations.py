@@ -8,8 +8,8 @@ import torch
 from tolerances import assert_within, tolerance_of
 from torch.nn import functional
 
-from qdialect.quant_math import Activation, Rounding, Scaling, activate, requantize_f32
-from qdialect.quant_math.activations import STAGE_ACTIVATIONS
+from qdialect.arithmetic import Activation, Rounding, Scaling, activate, requantize_f32
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 
 ALPHA = 0.1
 KERNELS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {

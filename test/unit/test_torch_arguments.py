@@ -11,14 +11,14 @@ from torch import Tensor
 from torch_functions import Function, check, drawn
 from torch_models import dequantized, quantized
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.building.checks import UnsupportedError
 from qdialect.frontends.planning.tensors import Plan
 from qdialect.frontends.torch import import_torch
-from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators import Call, supported_operators
 from qdialect.frontends.torch.operators.registry import NOTED, OF_NO_EFFECT
-from qdialect.frontends.torch.schemas import defaults_of, schema_of
+from qdialect.frontends.torch.program.model import Node
+from qdialect.frontends.torch.program.pytorch_operators import defaults_of, schema_of
+from qdialect.support.diagnostics import ImportModelError
 
 DECOMPOSED: Any = torch.ops.quantized_decomposed
 

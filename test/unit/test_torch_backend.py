@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
 from qdialect.cache.store import Store
-from qdialect.torch_backend import compile_captured
+from qdialect.driver.torch_backend import compile_captured
 
 __all__ = ["kept"]
 
@@ -113,7 +113,7 @@ def test_other_devices_are_refused() -> None:
 def test_pytorch_finds_it_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the entry point that the package declares."""
     declared = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["torch_dynamo_backends"]
-    assert declared == {"qdialect": "qdialect.torch_backend:compile_captured"}
+    assert declared == {"qdialect": "qdialect.driver.torch_backend:compile_captured"}
     metadata = tmp_path / "declared-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: declared\nVersion: 1\n")

@@ -14,7 +14,7 @@ from tolerances import assert_floats_within
 from torch import Tensor, nn
 
 import qdialect
-from qdialect.torch_backend import compile_captured
+from qdialect.driver.torch_backend import compile_captured
 
 COMPILE: Any = import_module("torch").compile
 
@@ -402,7 +402,7 @@ def test_what_fails_in_the_backend_is_left_to_pytorch(
     def fails(*given: object, **named: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("qdialect.torch_backend.read_captured", fails)
+    monkeypatch.setattr("qdialect.driver.torch_backend.read_captured", fails)
     with pytest.warns(qdialect.FallbackWarning, match="PyTorch runs the whole graph: internal error: KeyError: 'lost'"):
         assert values(compiled(nn.ReLU(), fallback=None)(rows())) == values(rows().relu())
     assert any(one.exc_info for one in caplog.records)

@@ -16,9 +16,9 @@ from tolerances import assert_floats_within
 from torch import Tensor
 from torch_functions import Function
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 _DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 

@@ -12,8 +12,8 @@ import torch.nn.functional as nnf
 from torch import Tensor
 from torch_functions import Function, check, drawn
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.support.diagnostics import ImportModelError
 
 EXPORT: Any = import_module("torch.export")
 TABLE = drawn(1, 9, 6)

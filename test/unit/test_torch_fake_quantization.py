@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch_functions import Function, check, drawn
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.support.diagnostics import ImportModelError
 
 ATEN: Any = torch.ops.aten
 # No float32 number, so that the order of rounding shows.

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
-from qdialect.fallback import compile_parts
-from qdialect.frontends.common import Interface
+from qdialect.driver.fallback import compile_parts
+from qdialect.driver.torch_backend import compile_captured
+from qdialect.frontends.building.checks import Interface
 from qdialect.frontends.torch.division import TorchDivision
-from qdialect.frontends.torch.model import Graph, Node, Output, Ref
-from qdialect.torch_backend import compile_captured
+from qdialect.frontends.torch.program.model import Graph, Node, Output, Ref
+from qdialect.support.diagnostics import ImportModelError
 
 COMPILE: Any = import_module("torch").compile
 EXPORT: Any = import_module("torch.export")

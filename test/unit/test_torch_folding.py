@@ -11,12 +11,11 @@ import torch
 from torch import Tensor, nn
 
 import qdialect
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.building.checks import Budget, UnsupportedError
 from qdialect.frontends.torch import import_torch
-from qdialect.frontends.torch.folding import FOLDABLE, evaluate, fold
-from qdialect.frontends.torch.model import Element, Node, Ref
-from qdialect.frontends.torch.schemas import schema_of
+from qdialect.frontends.torch.program.folding import FOLDABLE, evaluate, fold
+from qdialect.frontends.torch.program.model import Element, Node, Ref
+from qdialect.frontends.torch.program.pytorch_operators import schema_of
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 

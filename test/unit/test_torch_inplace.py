@@ -12,9 +12,9 @@ from tolerances import assert_within, loosest
 from torch import Tensor, nn
 from torch_models import dequantized, operators_of, quantized
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 SHAPES = ((2, 5, 3, 4), (2, 5, 1, 1))
 

@@ -13,9 +13,9 @@ from together import variants_together
 from torch import Tensor
 from torch_functions import Function, check, drawn
 
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 IDS = torch.tensor(np.random.default_rng(1).integers(-4, 9, (3, 5)))
 TABLE = drawn(2, 9, 6)

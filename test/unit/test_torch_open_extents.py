@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.building.checks import UnsupportedError
 from qdialect.frontends.torch import import_torch
-from qdialect.frontends.torch.symbols import evaluate, shown, symbols_of
+from qdialect.frontends.torch.program.symbolic_shapes import evaluate, shown, symbols_of
+from qdialect.support.diagnostics import ImportModelError
 
 
 class Encoder(nn.Module):

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch_models import dequantized, operators_of, quantized
 
 import qdialect
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.ir._mlir import ir
 from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch_functions import drawn
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.importer import import_graph
-from qdialect.frontends.torch.model import Graph, Node, Output, Ref
+from qdialect.frontends.torch.program.model import Graph, Node, Output, Ref
+from qdialect.support.diagnostics import ImportModelError
 
 import_module("torch.ao.quantization.fx._decomposed")
 OPS = torch.ops.quantized_decomposed

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch_functions import Function, check, drawn
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.support.diagnostics import ImportModelError
 
 import_module("torch.ao.quantization.fx._decomposed")
 OPS = torch.ops.quantized_decomposed

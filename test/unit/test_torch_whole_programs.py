@@ -16,8 +16,8 @@ from torch_functions import Function, drawn
 from torch_models import dequantized, quantized
 
 import qdialect
-from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
+from qdialect.support.diagnostics import ImportModelError
 
 TORCH: Any = torch
 DECOMPOSED: Any = torch.ops.quantized_decomposed

@@ -13,9 +13,9 @@ from tolerances import assert_floats_within
 from torch import Tensor, nn
 from torch_functions import check, drawn
 
+from qdialect.driver.torch_backend import compile_captured
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
-from qdialect.torch_backend import compile_captured
 
 TORCH: Any = torch
 QUANTIZATION: Any = import_module("torchao.quantization")

@@ -16,9 +16,9 @@ from tosa_networks import LARGER, convolution, network, operand, random_pairs, r
 from tosa_text import TosaText
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.tosa import import_tosa
+from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]

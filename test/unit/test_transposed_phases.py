@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from qdialect.lowering.transposed_phases import TransposedPhase, border, phases
+from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, border, phases
 
 SIZE = 4
 

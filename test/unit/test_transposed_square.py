@@ -9,11 +9,11 @@ from compiled_ops import check, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect._mlir import ir
-from qdialect.context import parse
 from qdialect.dialect import MatMulOp, TransposeOp, build
-from qdialect.lowering.x86.instruction_pattern import apply_instructions
-from qdialect.lowering.x86.transposed_square import TransposedSquare
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.vector_to_x86.instruction_pattern import apply_instructions
+from qdialect.lowering.vector_to_x86.transpositions import TransposedSquare
 
 
 def transposition(shape: Sequence[int], order: Sequence[int], element: str = "i32") -> str:

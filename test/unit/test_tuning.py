@@ -12,22 +12,20 @@ from cached import entries, replaced
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect._mlir import ir
 from qdialect.cache.store import Store
 from qdialect.cli import compile as compile_command
 from qdialect.cli import opt, run
-from qdialect.diagnostics import CompileError, InputError
-from qdialect.interface import Tunable
-from qdialect.lowering import lowered
-from qdialect.lowering.phase import Phase
-from qdialect.lowering.pipeline import lower
-from qdialect.lowering.tiling import variant_notes
-from qdialect.runtime.random_inputs import random_inputs
-from qdialect.target import TARGETS, host, resolve
-from qdialect.tuning import tuner
-from qdialect.tuning.clock import measure
-from qdialect.tuning.decision import fastest, gain
-from qdialect.tuning.tuner import tuned
+from qdialect.driver import tuning
+from qdialect.driver.tuning import fastest, gain, measure, tuned
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost import variants
+from qdialect.lowering.ir import lowered
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.runtime.comparison import random_inputs
+from qdialect.support.diagnostics import CompileError, InputError
+from qdialect.support.interface import Tunable
+from qdialect.targets import TARGETS, host, resolve
 
 pytest_plugins = ["cached"]
 
@@ -104,7 +102,7 @@ def test_the_choice_follows_the_measurement() -> None:
     code = str(lower(found, resolve(TARGET), Phase.LINALG).module)
     assert code.count('variant = "14 rows x 2 vectors"') == 2
     assert code != str(lower(module, resolve(TARGET), Phase.LINALG).module)
-    assert variant_notes.TUNING not in module.operation.attributes, "the module that was given stays as it is"
+    assert variants.TUNING not in module.operation.attributes, "the module that was given stays as it is"
 
 
 @needs_vbmi
@@ -119,7 +117,7 @@ def test_ties_keep_what_the_model_chose() -> None:
         found, report = tuned(qdialect.parse(NETWORK), TARGET, clock=clock_of(seconds))
         assert [one.chosen for one in report.kernels] == [one.trials[0].variant for one in report.kernels]
         assert report.gain == 0
-        assert variant_notes.read(found, resolve(TARGET)) == {}
+        assert variants.wanted_variants(found, resolve(TARGET)) == {}
 
 
 @needs_vbmi
@@ -188,7 +186,7 @@ def test_kernels_that_are_known_keep_their_variant_while_others_are_measured(kep
 @needs_vbmi
 def test_compile_keeps_decisions_only_with_the_cache(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[int] = []
-    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"), counts)))
+    monkeypatch.setattr(tuning, "tuned", partial(tuned, clock=clock_of(fast("taps"), counts)))
     module = qdialect.parse(NETWORK)
     plain = qdialect.compile(module, cache=False)
     data = random_inputs(plain.inputs, 0)
@@ -204,7 +202,7 @@ def test_compile_keeps_decisions_only_with_the_cache(kept: Store, monkeypatch: p
 def variants_of(module: ir.Module, target: str) -> list[Tunable]:
     """How the kernels of `module` can be written."""
     copy = qdialect.parse(str(module))
-    variant_notes.write(copy, resolve(target), {})
+    variants.set_wanted_variants(copy, resolve(target), {})
     calls = lower(copy, resolve(target), Phase.LINALG).calls
     return list({call.tunable.kernel: call.tunable for call in calls if call.tunable}.values())
 
@@ -227,13 +225,13 @@ def test_every_variant_has_the_same_bits(target: str, wanted: str) -> None:
         if not set(chosen.values()) & set(names):
             continue
         copy = qdialect.parse(str(module))
-        variant_notes.write(copy, resolve(target), chosen)
+        variants.set_wanted_variants(copy, resolve(target), chosen)
         np.testing.assert_array_equal(qdialect.compile(copy, target=target, cache=False)(*data), plain(*data))
 
 
 def test_the_clock_sees_every_call() -> None:
     copy = qdialect.parse(NETWORK)
-    variant_notes.write(copy, host(), {})
+    variants.set_wanted_variants(copy, host(), {})
     module = lower(copy, host(), Phase.LINALG, clocked=True)
     (times,) = measure([module.module])
     assert times.shape[1] == len(module.calls)
@@ -243,7 +241,7 @@ def test_the_clock_sees_every_call() -> None:
 
 
 def test_a_target_that_this_machine_cannot_execute_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.target.host_features", lambda: TARGETS["avx512vbmi"].code_features)
+    monkeypatch.setattr("qdialect.targets.host_features", lambda: TARGETS["avx512vbmi"].code_features)
     with pytest.raises(
         CompileError, match=r"target 'sapphirerapids' needs a CPU with .*amx-int8.*, which this one lacks"
     ):
@@ -294,7 +292,7 @@ def test_an_attribute_of_another_form_is_refused(text: str) -> None:
 def test_a_variant_that_is_none_of_a_kernel_is_refused_and_one_of_another_target_is_not() -> None:
     module = qdialect.parse(NETWORK)
     kernel = variants_of(module, TARGET)[0].kernel
-    variant_notes.write(module, resolve(TARGET), {kernel: "99 rows x 4 vectors", "unknown": "taps"})
+    variants.set_wanted_variants(module, resolve(TARGET), {kernel: "99 rows x 4 vectors", "unknown": "taps"})
     with pytest.raises(
         CompileError, match=r"variant of '56 pixels, .*' must be one of .*, but got '99 rows x 4 vectors'"
     ):
@@ -307,13 +305,13 @@ def test_commands_print_what_was_won(
     kept: Store, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tuned_path = path.with_name("tuned.mlir")
-    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
+    monkeypatch.setattr(tuning, "tuned", partial(tuned, clock=clock_of(fast("taps"))))
     assert opt.main([str(path), "--tune", "-o", str(tuned_path)]) == 0
     said = capsys.readouterr().err
     assert "3 kernels measured, 1 changed, which saves 16.7 % of the time of all" in said
     assert "7x8 pixels, 64 channels, depthwise 3x3" in said
     assert '= "taps"' in tuned_path.read_text()
-    monkeypatch.setattr(tuner, "tuned", partial(tuned, clock=clock_of(refuse)))
+    monkeypatch.setattr(tuning, "tuned", partial(tuned, clock=clock_of(refuse)))
     assert run.main([str(path), "--tune"]) == 0
     assert "3 kernels measured (3 of them before), 1 changed" in capsys.readouterr().err
 

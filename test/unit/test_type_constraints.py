@@ -2,10 +2,10 @@
 
 import pytest
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
 from qdialect.dialect.type_constraints import element_of, range_of
-from qdialect.lowering.kernels.scalar_ops import scalar_type
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import scalar_type
 
 NAMES = ["i1", "i8", "ui8", "si8", "i16", "ui16", "i32", "ui32", "i64", "f32", "f64", "bf16", "index"]
 

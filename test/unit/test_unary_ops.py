@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from qdialect.arithmetic import activations
+from qdialect.arithmetic.expressions import Alpha, has_parameter
 from qdialect.dialect import OPS, UNARY_OPS, EluOp, ReluOp, UnaryOp
-from qdialect.dialect.attribute_kinds import F64
-from qdialect.dialect.fields import attribute
-from qdialect.quant_math import activations
-from qdialect.quant_math.expressions import Alpha, has_parameter
+from qdialect.dialect.fields import F64, attribute
 
 
 def defined(attributes: dict[str, Any], **keywords: Any) -> type[UnaryOp]:

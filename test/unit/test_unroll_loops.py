@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qdialect.context import make_context, parse
-from qdialect.lowering.unroll_loops import unroll_loops
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.x86_to_llvm.to_llvm import unroll_loops
 
 TEXT = """
 func.func @main(%to: memref<4096xi32>, %last: index) {{

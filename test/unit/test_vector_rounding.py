@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from vector_programs import run, x86_text
 
-from qdialect.target import TARGETS
+from qdialect.targets import TARGETS
 
 SHAPE = (64, 8)
 KERNEL = """

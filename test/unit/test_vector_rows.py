@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.context import make_context
-from qdialect.lowering.functions import ops_named
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.upstream import load_kernel_dialects
-from qdialect.lowering.vector_rows import READ, WRITE, unroll_transfers
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir.functions import ops_named
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.x86_to_llvm.to_llvm import READ, WRITE, to_llvm, unroll_transfers
 from qdialect.runtime.jit import MachineCode
 
 SIZE = 240

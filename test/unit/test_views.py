@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.memory.views import Axis, collapse
+from qdialect.lowering.ir.strides import Axis, collapse
 
 
 @st.composite

@@ -8,12 +8,12 @@ from compiled_ops import EIGHT_BIT, check, ends, tensor
 from graphs import convolution, graph
 from together import variants_together
 
-from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.kernels.weight_remainder import remainder_groups
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import remainder_groups
+from qdialect.targets import TARGETS
 
 # Input, weights, strides, padding, dilation, groups.
 WINDOWS = [

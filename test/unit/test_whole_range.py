@@ -8,10 +8,10 @@ from compiled_ops import Array, Attributes, check, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect import target
-from qdialect._mlir import ir
+from qdialect import targets
 from qdialect.dialect import F32MaxOp, F32MinOp, RangeScaleOp, RangeZeroPointOp, build
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -60,7 +60,7 @@ def test_ranges(shape: tuple[int, ...]) -> None:
 
 
 def test_one_call_finds_both_ends() -> None:
-    labels = list(lower(ranges((5, 64)), target.host(), Phase.LINALG).labels)
+    labels = list(lower(ranges((5, 64)), targets.host(), Phase.LINALG).labels)
     assert labels.count("qnn.f32_range") == 1
     assert not {"qnn.f32_min", "qnn.f32_max"} & set(labels)
 

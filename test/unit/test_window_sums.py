@@ -8,12 +8,12 @@ from compiled_ops import EIGHT_BIT, check, ends, tensor
 from graphs import graph
 from together import variants_together
 
-from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, MatMulOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.kernels.window_sums import overlapping
-from qdialect.lowering.pipeline import Phase, lower
-from qdialect.target import TARGETS
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import overlapping
+from qdialect.targets import TARGETS
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
 """Input, weights, strides, padding, dilation."""

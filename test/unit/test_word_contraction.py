@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernels.word_contraction import channel_parts, fits_words
-from qdialect.lowering.operands.packing import pack_k_groups
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pack_k_groups
+from qdialect.lowering.qnn_to_linalg.contractions.word_contraction import channel_parts, fits_words
 
 LARGEST = 2**16 - 1
 

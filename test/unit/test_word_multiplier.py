@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.requantization.fixed_point_multiplier import channel_multipliers, shifted_thresholds
-from qdialect.lowering.requantization.word_multiplier import WordMultiplier, word_multiplier
-from qdialect.quant_math import IntArray, Rounding, requantize, requantize_parameters
+from qdialect.arithmetic import IntArray, Rounding, requantize, requantize_parameters
+from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import (
+    WordMultiplier,
+    channel_multipliers,
+    shifted_thresholds,
+    word_multiplier,
+)
 
 WORD = np.iinfo(np.int16)
 

@@ -1,7 +1,7 @@
 """How much a network computes."""
 
-from qdialect.context import parse
-from qdialect.runtime.workload import multiply_accumulates
+from qdialect.bench.throughput import multiply_accumulates
+from qdialect.ir.context import parse
 
 NETWORK = """
 func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left: tensor<7x2x4xui8>,

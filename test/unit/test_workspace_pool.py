@@ -9,8 +9,8 @@ import pytest
 from deadline import HANG
 from subprocesses import output_of
 
-from qdialect.diagnostics import CompileError
-from qdialect.runtime.workspace_pool import MAX, WorkspacePool, checked
+from qdialect.runtime.memory import MAX, WorkspacePool, checked
+from qdialect.support.diagnostics import CompileError
 
 
 class Memory:
@@ -193,7 +193,7 @@ def test_counts_that_are_none(count: object) -> None:
 def test_a_forked_process_has_what_other_threads_had() -> None:
     output_of(
         "import os, threading\n"
-        "from qdialect.runtime.workspace_pool import WorkspacePool\n"
+        "from qdialect.runtime.memory import WorkspacePool\n"
         "class Memory: is_spare = False\n"
         "pool = WorkspacePool(Memory, 2)\n"
         "taken, end = threading.Barrier(3), threading.Event()\n"

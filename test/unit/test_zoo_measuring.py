@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
-from qdialect.interface import Port
+from qdialect.support.interface import Port
 from tools.zoo import frameworks, units
 from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import fitting, measured

@@ -5,7 +5,7 @@ import pytest
 from litert import reference
 from recurrent_models import BidirectionalLstm, Lstm
 
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from tools.zoo.truth.tflite_truth import in_double
 
 FLOAT = Lstm(data=np.float32, weights=np.float32)

@@ -13,8 +13,8 @@ from loop_models import Loop
 from numpy.typing import NDArray
 from tflite_graphs import options, small_network
 
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.zoo import truth
 from tools.zoo.truth.tflite_truth import in_double
 

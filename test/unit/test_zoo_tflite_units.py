@@ -8,8 +8,8 @@ import tflite
 from tflite_graphs import options
 
 import qdialect
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.zoo import frameworks, truth
 from tools.zoo.frameworks import litert_kernels
 from tools.zoo.frameworks.runner import Runner

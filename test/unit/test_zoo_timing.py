@@ -92,7 +92,7 @@ def test_a_model_that_was_compared_is_not_compiled_for_its_times(
     _dense(folder / "dense.qdq_u8s8.onnx")
     chosen = [str(tmp_path), "dense", "qdq_u8s8"]
     measure_model.main(chosen)
-    monkeypatch.setattr("qdialect.compilation.compile_model", None)
+    monkeypatch.setattr("qdialect.driver.compile_model.compile_model", None)
     time_model.main(chosen)
     assert results.read(folder / "dense.qdq_u8s8.json").times["qdialect"] > 0
     # Comparing starts with an empty cache, so that its compile time is one.

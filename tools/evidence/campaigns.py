@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from qdialect import target
+from qdialect import targets
 from tools.evidence.case import Array, Case, InvalidCaseError, Variant, outcome_of
 from tools.evidence.damaged_files import outcome_of_damage
 from tools.evidence.drawn_networks import drawn, quantized
@@ -49,7 +49,7 @@ def values_of(model: onnx.ModelProto, inputs: Sequence[Array]) -> dict[str, Arra
 def drawn_variants(seed: int) -> Sequence[Variant]:
     """This CPU on one to three threads, and one more kind of code; of an open batch, calls of any batch as well."""
     rng = np.random.default_rng(seed)
-    kinds = [kind for kind, one in target.TARGETS.items() if one.features <= target.host_features()]
+    kinds = [kind for kind, one in targets.TARGETS.items() if one.features <= targets.host_features()]
     other = str(rng.choice([*kinds, "host,portable"]))
     batch = "dynamic" if seed % 5 == 0 else 1
     return (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qdialect
-from qdialect import FallbackWarning, QDialectError, target
+from qdialect import FallbackWarning, QDialectError, targets
 from tools.evidence.outcomes import FLOAT_LIMIT, Outcome, Rank, compare_all, worst
 
 Array = NDArray[Any]
@@ -91,7 +91,7 @@ def measure(source: Source, key: Key) -> Outcome:
 
 def other_variant(name: str) -> Variant:
     """Each way that this machine can run is taken by its share of the names."""
-    kinds = [kind for kind, one in target.TARGETS.items() if one.features <= target.host_features()]
+    kinds = [kind for kind, one in targets.TARGETS.items() if one.features <= targets.host_features()]
     others = [*(Variant(kind) for kind in kinds), Variant(threads=2), Variant(is_saved=True), Variant("host,portable")]
     return others[crc32(name.encode()) % len(others)]
 

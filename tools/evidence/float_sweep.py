@@ -28,12 +28,12 @@ from torch.nn import Module
 
 import qdialect
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
-from qdialect.diagnostics import QDialectError
-from qdialect.frameworks import litert, onnx_runtime
+from qdialect.frontends import frameworks
 from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.frontends.torch import import_torch
+from qdialect.support.diagnostics import QDialectError
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -390,7 +390,7 @@ def of_onnx(kind: str, attributes: Mapping[str, Any], inputs: Sequence[F32], tru
     result = writer.node(kind, given, **attributes)
     ports = [(name, one.shape, "FLOAT") for name, one in zip(names, inputs, strict=True)]
     content = writer.model(ports, [(result, truth.shape, "FLOAT")], opset=20)
-    (theirs,) = onnx_runtime.load(content, names, [result], 1)(inputs)
+    (theirs,) = frameworks.load_onnx_runtime(content, names, [result], 1)(inputs)
     return _compiled(import_onnx(content), inputs), np.asarray(theirs)
 
 
@@ -403,7 +403,7 @@ def of_tflite(kind: str, inputs: Sequence[F32], truth: F64) -> tuple[F32, F32]:
     options: Any = getattr(tflite.BuiltinOptions, name, 0), _options(name) if hasattr(tflite, name) else None
     writer.operator(getattr(tflite.BuiltinOperator, kind), tensors, output, *options)
     content = writer.finish(tensors, [output])
-    (theirs,) = litert.load(content, 1, is_reference=kind not in _OPTIMIZED)(inputs)
+    (theirs,) = frameworks.load_litert(content, 1, is_reference=kind not in _OPTIMIZED)(inputs)
     return _compiled(import_tflite(content), inputs), np.asarray(theirs)
 
 

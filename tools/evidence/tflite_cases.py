@@ -10,8 +10,8 @@ import tflite
 from flatbuffers import Builder
 from tflite_operators import Given, Option, Result, one_operator
 
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from tools.evidence.case import Array, Case, InvalidCaseError, Key, Source
 
 _TYPES = ("float32", "int8", "uint8", "int16", "int32", "int64", "bool")
@@ -355,6 +355,6 @@ class TfliteCases(Source):
 
 def _framework(content: bytes, arrays: Sequence[Array], form: str) -> tuple[Array, ...]:
     try:
-        return tuple(litert.load(content, 1, is_reference=form == "reference kernels")(arrays))
+        return tuple(frameworks.load_litert(content, 1, is_reference=form == "reference kernels")(arrays))
     except Exception as error:
         raise InvalidCaseError(str(error)) from error

@@ -8,7 +8,7 @@ import numpy as np
 import tflite
 from tflite_graphs import options
 
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from tools.record import litert
 from tools.record.drawing import Draw
 from tools.record.family import Array, Case, Family

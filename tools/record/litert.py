@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qdialect.bench.engines.base import foreign
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.bench.cases import foreign
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from tools.record.family import Array
 
 # Operators without a reference kernel are recorded from the optimized built-in one.

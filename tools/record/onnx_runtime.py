@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.bench.engines.base import foreign
+from qdialect.bench.cases import foreign
 from tools.record.family import Array
 
 _ERRORS_ONLY = 3

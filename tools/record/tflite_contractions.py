@@ -10,7 +10,7 @@ import numpy as np
 import tflite
 from tflite_graphs import options
 
-from qdialect.frontends.tflite.writer import Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization
 from tools.record import litert
 from tools.record.drawing import Draw, Type, covering_scale
 from tools.record.family import Case, Family

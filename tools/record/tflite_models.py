@@ -9,7 +9,7 @@ import numpy as np
 import tflite
 from flatbuffers import Builder
 
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.record.drawing import Draw, Type
 from tools.record.family import Array, Case
 

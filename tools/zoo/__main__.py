@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from qdialect.bench import machine
+from qdialect.bench import run
 from tools.zoo.campaign import Campaign
 from tools.zoo.child import Limits
 from tools.zoo.flows.files import Files
@@ -76,7 +76,7 @@ def result_of(folder: Path, entry: Entry) -> Path:
 
 def write(folder: Path, results: Sequence[Result], is_small: bool) -> None:
     """Write ``ZOO.md`` and ``zoo.json``."""
-    facts = machine.describe()
+    facts = run.describe_machine()
     sizes = "small inputs" if is_small else "full size"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ZOO.md").write_text(report(results, facts, sizes))

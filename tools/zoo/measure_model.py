@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdialect.cache.folder import VARIABLE
+from qdialect.cache.store import VARIABLE
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS
 from tools.zoo.flows.samples import load

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import qdialect
-from qdialect.diagnostics import QDialectError
-from qdialect.interface import Port
+from qdialect.support.diagnostics import QDialectError
+from qdialect.support.interface import Port
 from tools.zoo import frameworks, truth, units
 from tools.zoo.distance import difference, distance
 from tools.zoo.flows.samples import Sample

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdialect.cache.folder import VARIABLE
+from qdialect.cache.store import VARIABLE
 from tools.zoo import results
 from tools.zoo.flows.files import Files
 from tools.zoo.flows.registry import FLOWS

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 import qdialect
-from qdialect.bench.timing import measure
+from qdialect.bench.worker import measure
 from tools.zoo import frameworks
 from tools.zoo.flows.samples import Sample
 from tools.zoo.measuring import as_list, failure, fitting

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
-from qdialect.bench.engines.base import Engine
+from qdialect.bench.cases import Engine
 
 OURS = "qdialect"
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import qdialect
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, known_forms
+from qdialect.bench.cases import Array, Case, known_forms
 from qdialect.bench.levels import target_name
 from qdialect.runtime.memory import allocate
 

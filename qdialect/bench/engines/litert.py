@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, foreign, known_forms
+from qdialect.bench.cases import Array, Case, foreign, known_forms
 
 _FORMS = ("tflite", "tflite_f32", "function_tflite", "call_tflite")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, foreign, known_forms
+from qdialect.bench.cases import Array, Case, foreign, known_forms
 
 _FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", "onnx", "function_onnx", "call_onnx")
 _ERRORS_ONLY = 3

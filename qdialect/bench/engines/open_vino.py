@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, foreign, known_forms
+from qdialect.bench.cases import Array, Case, foreign, known_forms
 
 _FORMS = ("qdq", "qdq_one_rounding", "onnx", "function_onnx")
 _LAYOUT = "qdq_layout"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, EngineError, foreign
+from qdialect.bench.cases import Array, Case, EngineError, foreign
 
 # A network in float32 takes minutes to compile and seconds to run.
 _KINDS = ("layer",)

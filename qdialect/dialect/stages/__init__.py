@@ -5,6 +5,6 @@ A new file of this package is a new stage: all of them are imported here.
 
 from __future__ import annotations
 
-from qdialect.registry import import_modules
+from qdialect.support.registry import import_modules
 
 import_modules(__name__, __path__)

@@ -15,17 +15,14 @@ Its fields are its attributes; one with a default may be left out of the text, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self, TypeVar
 
-from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import ELEMENT_TYPE, I64, SCALE, AttributeKind
-from qdialect.dialect.fields import attribute_violations
+from qdialect.dialect.fields import ELEMENT_TYPE, I64, SCALE, AttributeKind, attribute_violations
 from qdialect.dialect.op_base import require
-from qdialect.dialect.quantized_type import QuantizedType
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, QuantizedType
+from qdialect.ir._mlir import ir
 
 
 class Domain(StrEnum):

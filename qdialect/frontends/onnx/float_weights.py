@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.frontends.common import Array
-from qdialect.frontends.onnx.float_groups import BOUNDS, Groups
-from qdialect.frontends.onnx.graph_readers import MOVEMENTS, NOTHING, Readers, is_operator
-from qdialect.frontends.onnx.model import Graph, Node
-from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import AccumulatorBias, Quantized
-from qdialect.frontends.planning.contraction import accumulator_scales
+from qdialect.frontends.building.checks import Array
+from qdialect.frontends.onnx.model import MOVEMENTS, NOTHING, Graph, Node, Readers, is_operator
+from qdialect.frontends.onnx.operators.registry import AccumulatorBias, Call, Quantized
+from qdialect.frontends.onnx.qdq_groups import BOUNDS, Groups
+from qdialect.frontends.planning.contraction import LARGEST_BIAS, accumulator_scales
 from qdialect.frontends.planning.tensors import Constant, known
-from qdialect.frontends.planning.weight import LARGEST_BIAS
 
 _KINDS = ("Conv", "ConvTranspose", "Gemm")
 # Between a DequantizeLinear and weights: a Cast of f32 is one to f32, and constants are transposed themselves.

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, Interface, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import (
+from qdialect.frontends.building.checks import (
     Array,
+    Budget,
     GraphNode,
     Interface,
     UnsupportedError,
@@ -23,20 +21,20 @@ from qdialect.frontends.common import (
     refuse,
     require,
 )
-from qdialect.frontends.extents import Extents
-from qdialect.frontends.onnx.branches import known_conditions, take_branches
-from qdialect.frontends.onnx.float_groups import GroupKernel, group_kernels
+from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.onnx.float_weights import ContractionConstants
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape, is_evaluated, sum_of_nothing
-from qdialect.frontends.onnx.inference import inferred
+from qdialect.frontends.onnx.inlining import known_conditions, take_branches
 from qdialect.frontends.onnx.model import Attributes, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
+from qdialect.frontends.onnx.qdq_groups import GroupKernel, group_kernels
 from qdialect.frontends.onnx.reader import read_graph, read_proto
-from qdialect.frontends.onnx.schema import check_attributes, check_read
-from qdialect.frontends.planning.module import Planned, module_of
+from qdialect.frontends.onnx.schema import check_attributes, check_read, inferred
+from qdialect.frontends.planning.emitter import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, is_known, known_array
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
 
 if TYPE_CHECKING:
     import onnx

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from qdialect.frontends.common import Array, Interface
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.building.checks import Array, Interface
 
 if TYPE_CHECKING:
     import onnx
+
 
 ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1"}
 """Names of the element types by their numbers in the schema."""
@@ -99,3 +102,94 @@ def known_tensor(name: str, type_: onnx.TypeProto) -> Interface | None:
     extents = [entry.dim_value if entry.HasField("dim_value") else -1 for entry in tensor.shape.dim]
     is_known = tensor.HasField("shape") and min(extents, default=0) >= 0 and tensor.elem_type in ELEMENTS
     return Interface(name, tuple(extents), ELEMENTS[tensor.elem_type]) if is_known else None
+
+
+# Nodes in an order in which they can be executed: a file may hold them in any.
+
+T = TypeVar("T")
+
+
+def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """`nodes`, each after those that give what it and the graphs in it read; of others the first of the file is first.
+
+    Nodes on a cycle, and what depends on them, come last as they stand in the file.
+    """
+    giver = {name: index for index, node in reversed(list(enumerate(nodes))) for name in node.outputs if name}
+    waits = [{giver[name] for name in (*node.inputs, *node.captured) if name in giver} for node in nodes]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for index, needed in enumerate(waits):
+        for other in needed:
+            readers[other].append(index)
+    ready = [index for index, needed in enumerate(waits) if not needed]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        found = heappop(ready)
+        order.append(found)
+        for reader in readers[found]:
+            waits[reader].discard(found)
+            if not waits[reader]:
+                heappush(ready, reader)
+    done = set(order)
+    return tuple(nodes[index] for index in (*order, *(i for i in range(len(nodes)) if i not in done)))
+
+
+def callees_first(calls: Mapping[T, Sequence[T]]) -> list[T] | None:
+    """The functions of `calls`, which says what each of them calls, after those that they call; None for a cycle."""
+    sorter = TopologicalSorter(calls)
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return None
+
+
+# Who gives the tensors of a graph, and who reads them.
+
+_DOMAIN = "com.microsoft."
+NOTHING = ("Identity", "Dropout")
+"""Operators that ONNX Runtime drops."""
+MOVEMENTS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
+"""Operators that ONNX Runtime moves quantizations and dequantizations through."""
+
+
+class Readers:
+    """The givers of tensors, and how many readers they have once each has a DequantizeLinear of its own."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._constants = graph.constants
+        self._giver = {name: node for node in graph.nodes for name in node.outputs}
+        self._reading = defaultdict[str, list[Node]](list)
+        for node in graph.nodes:
+            for name in dict.fromkeys(node.inputs):
+                self._reading[name].append(node)
+        direct = Counter(name for node in graph.nodes for name in node.inputs)
+        direct.update(name for node in graph.nodes for name in node.captured)
+        direct.update(graph.outputs)
+        self._count = Counter(direct)
+        for node in graph.nodes:
+            if is_operator(node, "DequantizeLinear"):
+                # One that nobody reads is a reader all the same.
+                self._count[node.inputs[0]] += max(direct[node.outputs[0]], 1) - 1
+
+    def giver(self, name: str) -> Node | None:
+        """The node whose result `name` is."""
+        return self._giver.get(name)
+
+    def only_reader(self, node: Node) -> Node | None:
+        """The one node that reads the first result of another, None where there are more or less."""
+        result = next(iter(node.outputs), "")
+        readers = self._reading.get(result, [])
+        return readers[-1] if readers and self._count[result] == 1 else None
+
+    def all_readers(self, node: Node) -> Sequence[Node]:
+        """The nodes that read the first result of another."""
+        return self._reading.get(next(iter(node.outputs), ""), [])
+
+    def constant(self, name: str) -> Array | None:
+        """A constant of the graph."""
+        return self._constants.get(name)
+
+
+def is_operator(node: Node, kind: str) -> bool:
+    """Whether a node is of `kind`, QuantizeLinear or DequantizeLinear, with what that needs."""
+    return node.kind in (kind, _DOMAIN + kind) and len(node.inputs) >= 2 and len(node.outputs) == 1

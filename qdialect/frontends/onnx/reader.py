@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.files import note_read
-from qdialect.frontends.common import Array, Interface
-from qdialect.frontends.extents import Extents, OpenShape
-from qdialect.frontends.onnx.functions import captured, inlined
-from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
-from qdialect.frontends.onnx.sorting import in_order
+from qdialect.frontends.building.checks import Array, Interface
+from qdialect.frontends.building.extents import Extents, OpenShape
+from qdialect.frontends.onnx.inlining import captured, inlined
+from qdialect.frontends.onnx.model import Graph, Node, element_name, in_order, known_tensor
+from qdialect.support.diagnostics import ImportModelError
+from qdialect.support.files import note_read
 
 if TYPE_CHECKING:
     import onnx

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Shape
-from qdialect.frontends.planning.blocked_sum import blocked_sum
+from qdialect.frontends.building.checks import Shape
+from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
 from qdialect.frontends.planning.emitter import Emitter
-from qdialect.frontends.planning.f32_builder import F32Builder, reduced
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
 
 LOWEST = float(np.finfo(np.float32).min)
 """What is added to a score that must not count; its exponential is 0."""

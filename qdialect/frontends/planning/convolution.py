@@ -1,22 +1,113 @@
-"""Convolutions over images NCHW, rows NCL as images of height 1, and volumes NCDHW as images of their slices."""
+"""Convolutions over rows, images and volumes, plain and transposed, as convolutions over images NHWC."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
-from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.contraction import Contraction, Finish, accumulator_attributes
+import numpy as np
+
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
+from qdialect.frontends.building.slices import Slice, check_indices, gather, take_slices
+from qdialect.frontends.building.windows import Window
+from qdialect.frontends.planning.contraction import Contraction, Finish, RunTimeWeight, Weight, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
-from qdialect.frontends.planning.movement import move
-from qdialect.frontends.planning.tensors import Plan, Quantized
-from qdialect.frontends.planning.volumes import DepthTaps, taps_of_depth
-from qdialect.frontends.planning.weight import RunTimeWeight, Weight
-from qdialect.frontends.planning.window import Window
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.planning.movement import Movement, move
+from qdialect.frontends.planning.tensors import Plan, Quantized, QuantizedTensorType
+from qdialect.ir._mlir import ir
+
+# Windows over volumes as windows over images: their taps along the depth become channels, or rows, of an image.
+
+RANK = 5
+"""Of volumes, [N, C, D, H, W]."""
+
+
+@dataclass(frozen=True)
+class DepthTaps(Movement):
+    """What each window along the depth reads, as channels of an image: [N * OD, groups * KD * C / groups, H, W]."""
+
+    window: Window
+    groups: int
+
+    @classmethod
+    def of(cls, before: Shape, window: Window, groups: int, budget: Budget) -> Self:
+        """Of volumes of shape `before`; raises `UnsupportedError` where there are too many taps to be listed."""
+        check_indices(window.output[0] * window.kernel[0], budget)
+        batch, channels, _, *size = before
+        return cls((batch * window.output[0], window.kernel[0] * channels, *size), window, groups)
+
+    @property
+    def wants_channels_last(self) -> bool:
+        return True
+
+    @property
+    def is_known(self) -> bool:
+        return False
+
+    def array(self, array: Array) -> Array:
+        raise UnsupportedError("volumes must not be known when the model is read")
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+        padded = _padded_along(emitter, value, self.window, range(1), to)
+        taps = _taps_along(emitter, padded, self.window, 0)
+        batch, count, kernel, height, width, channels = shape_of(taps.type)
+        apart = emitter.reshape(taps, (batch, count, kernel, height, width, self.groups, channels // self.groups))
+        beside = apart if kernel == 1 else emitter.transpose(apart, (0, 1, 3, 4, 5, 2, 6))
+        return emitter.reshape(beside, (batch * count, height, width, kernel * channels))
+
+
+def taps_of_depth(weight: Array) -> Array:
+    """Weights [O, KD, KH, KW, C / groups] as those of the images: [O, KH, KW, KD * C / groups]."""
+    last = np.moveaxis(weight, 1, 3)
+    return np.ascontiguousarray(last.reshape(*last.shape[:3], -1))
+
+
+def rows_of_windows(emitter: Emitter, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
+    """f32 images [N * OD, OH * KD * KH, W, C] of volumes NDHWC, and windows over them that read in the same order."""
+    padded = _padded_along(emitter, value, window, range(3), None)
+    slices = _taps_along(emitter, padded, window, 0)
+    batch, depth, taps, _, width, channels = shape_of(slices.type)
+    rows = gather(emitter, slices, 3, _positions(window, 1))
+    (height, lines), order = (window.output[1], window.kernel[1]), (0, 1, 3, 2, 4, 5, 6)
+    beside = emitter.transpose(emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels)), order)
+    image = emitter.reshape(beside, (batch * depth, height * taps * lines, width, channels))
+    kernel, strides = (taps * lines, window.kernel[2]), (taps * lines, window.strides[2])
+    return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
+
+
+def _padded_along(
+    emitter: Emitter, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
+) -> ir.Value:
+    """NDHWC data with the window's padding of these `dimensions`, which holds zeros."""
+    low, high = ([0] * RANK for _ in range(2))
+    for i in dimensions:
+        low[1 + i], high[1 + i] = window.before[i], window.after[i]
+    if not any(low) and not any(high):
+        return value
+    zero = 0 if to is None else to.quantize_scalar(0.0)
+    return emitter.build(PadOp, value, element=element_of(value.type), low=tuple(low), high=tuple(high), value=zero)
+
+
+def _taps_along(emitter: Emitter, value: ir.Value, window: Window, dimension: int) -> ir.Value:
+    """NDHWC data with a dimension of windows and one of their taps in the stead of dimension 1 + `dimension`."""
+    axis = 1 + dimension
+    shape = shape_of(value.type)
+    found = gather(emitter, value, axis, _positions(window, dimension))
+    apart = window.output[dimension], window.kernel[dimension]
+    return emitter.reshape(found, (*shape[:axis], *apart, *shape[axis + 1 :]))
+
+
+def _positions(window: Window, dimension: int) -> list[int]:
+    """Where each tap of each window stands along a padded dimension."""
+    stride, dilation = window.strides[dimension], window.dilation[dimension]
+    windows, taps = range(window.output[dimension]), range(window.kernel[dimension])
+    return [index * stride + tap * dilation for index in windows for tap in taps]
+
+
+# Convolutions over images NCHW, rows NCL as images of height 1, and volumes NCDHW as images of their slices.
 
 
 @dataclass(frozen=True)
@@ -95,3 +186,104 @@ def from_image(shape: Shape) -> Finish:
     """Brings images NHWC to the model's `shape`."""
     last = (shape[0], *shape[2:], shape[1])
     return lambda emitter, value: (emitter.reshape(value, last), True)
+
+
+# Transposed convolutions over volumes of quantized numbers.
+#
+# Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
+# ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
+# channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
+# gives
+# all remainders beside each other, and they are interleaved.
+
+_Entry = TypeVar("_Entry")
+
+
+@dataclass(frozen=True)
+class TransposedVolumes:
+    """Weights are [O, KD, KH, KW, C / groups]; `before` and `after` are cropped, `extra` elements follow the extent."""
+
+    strides: Shape
+    dilation: Shape
+    before: Shape
+    after: Shape
+    extra: Shape
+    groups: int
+    output: Shape
+    """[OD, OH, OW]"""
+
+    def contraction(
+        self, plan: Plan, data: Quantized, weight: Weight, bias: Array | None, name: str | None = None
+    ) -> Contraction:
+        """The f32 values of the result [N, O, OD, OH, OW]; raises `UnsupportedError` where there are too many taps."""
+        taps = self._remainders(weight)
+        moved = move(plan, name or "volumes", data, self._movement(plan, data.shape, taps.shape[1]))
+        assert isinstance(moved, Quantized)
+        shape = (data.shape[0], len(weight.values), *self.output)
+
+        def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
+            return self._accumulate(emitter, moved, Weight(taps, weight.scales, weight.zero_points), bias, shape)
+
+        return Contraction(shape, data, weight.scales, bias, accumulate, from_image(shape), name=name)
+
+    def _movement(self, plan: Plan, shape: Shape, taps: int) -> DepthTaps:
+        """Windows of `taps` slices, the first of which ends on the first slice of the data."""
+        depth = shape[2]
+        windows = math.ceil((self.before[0] + self.output[0]) / self.strides[0])
+        after, ones = max(windows - depth, 0), (1, 1)
+        window = Window((taps, *ones), (1, 1, 1), (1, 1, 1), (taps - 1, 0, 0), (after, 0, 0), (windows, *shape[3:]))
+        return DepthTaps.of(shape, window, self.groups, plan.budget)
+
+    def _remainders(self, weight: Weight) -> Array:
+        """The taps of all remainders: [groups * s * O / groups, J, KH, KW, C / groups], reversed along the depth.
+
+        Those that a remainder lacks are zero points.
+        """
+        outputs, kernel, *rest = weight.shape
+        stride, dilation = self.strides[0], self.dilation[0]
+        extent = (kernel - 1) * dilation + 1
+        taps = math.ceil(extent / stride)
+        zeros = np.array(weight.zero_points, weight.values.dtype).reshape(-1, 1, 1, 1, 1)
+        spread = np.broadcast_to(zeros, (outputs, taps * stride, *rest)).copy()
+        spread[:, :extent:dilation] = weight.values
+        apart = spread.reshape(self.groups, outputs // self.groups, taps, stride, *rest)
+        return apart[:, :, ::-1].transpose(0, 3, 1, 2, 4, 5, 6).reshape(-1, taps, *rest)
+
+    def _accumulate(
+        self, emitter: Emitter, data: Quantized, weight: Weight, bias: Array | None, shape: Shape
+    ) -> ir.Value:
+        channels = shape[1]
+        scales, points = self._repeated(weight.scales, channels), self._repeated(weight.zero_points, channels)
+        of_all = Weight(weight.values, scales, points)
+        sums = emitter.build(
+            ConvTranspose2DOp,
+            emitter.last(data.values),
+            emitter.constant(taps_of_depth(weight.values)),
+            None if bias is None else emitter.constant(np.array(self._repeated(tuple(bias), channels), np.int32)),
+            element="i32",
+            **accumulator_attributes(data, of_all),
+            strides=self.strides[1:],
+            padding=(*self.before[1:], *self.after[1:]),
+            output_padding=self.extra[1:],
+            dilation=self.dilation[1:],
+            groups=self.groups,
+        )
+        return self._interleaved(emitter, sums, shape)
+
+    def _repeated(self, entries: tuple[_Entry, ...], channels: int) -> tuple[_Entry, ...]:
+        """Those of output channels for the channels of all remainders; one for the tensor stays alone."""
+        if len(entries) != channels:
+            return entries
+        share = channels // self.groups
+        each = [entries[group * share : (group + 1) * share] for group in range(self.groups)]
+        return tuple(entry for one in each for entry in one * self.strides[0])
+
+    def _interleaved(self, emitter: Emitter, sums: ir.Value, shape: Shape) -> ir.Value:
+        """[N * Q, OH, OW, groups * s * O / groups] as images [N * OD, OH, OW, O]."""
+        (batch, channels, depth, *size), stride = shape, self.strides[0]
+        windows = shape_of(sums.type)[0] // batch
+        apart = emitter.reshape(sums, (batch, windows, *size, self.groups, stride, channels // self.groups))
+        beside = apart if stride == 1 else emitter.transpose(apart, (0, 1, 5, 2, 3, 4, 6))
+        whole = emitter.reshape(beside, (batch, windows * stride, *size, channels))
+        slices = (Slice(0, 1, batch), Slice(self.before[0], 1, depth), *(Slice(0, 1, one) for one in (*size, channels)))
+        return emitter.reshape(take_slices(emitter, whole, slices), (batch * depth, *size, channels))

@@ -1,16 +1,28 @@
-"""Builds the function's ops: which values are held, in which order of dimensions, and constants."""
+"""Builds the verified module of a plan: which values are held, in which order of dimensions, and constants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 
-from qdialect._mlir import ir
-from qdialect.dialect import TransposeOp
+from qdialect.dialect import ConstraintError, TransposeOp
+from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, Shape
-from qdialect.frontends.op_builder import OpBuilder
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.building.checks import (
+    Array,
+    Budget,
+    Interface,
+    Shape,
+    UnsupportedError,
+    converting,
+    unsupported_interfaces,
+)
+from qdialect.frontends.building.op_builder import OpBuilder
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context, verify
+from qdialect.support.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
+
+# Builds the function's ops: which values are held, in which order of dimensions, and constants.
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +134,161 @@ def channels_last(rank: int) -> tuple[int, ...]:
 def channels_first(rank: int) -> tuple[int, ...]:
     """The order of dimensions that undoes `channels_last`."""
     return (0, rank - 1, *range(1, rank - 1))
+
+
+# Values that are computed when they are asked for: once each, and without recursion over the graph.
+
+Compute = Callable[[], Value]
+
+
+class _WantedError(Exception):
+    """A computation asks for a value that is not computed yet; it starts again when that is there."""
+
+    def __init__(self, key: Hashable, compute: Compute) -> None:
+        super().__init__()
+        self.key = key
+        self.compute = compute
+
+
+@dataclass
+class Demands:
+    """The answers so far, and the values that computations have appended to `values`.
+
+    A computation that asks for a value which is not known is abandoned, the value is computed, and the computation
+    starts again; so the stack is a list, however long the chain of those that ask.  A computation may ask as often as
+    it likes before it appends a value of its own; what an abandoned one has appended is taken back.
+    """
+
+    values: list[Value]
+    _answers: dict[Hashable, Value | str] = field(default_factory=dict[Hashable, "Value | str"])
+    _is_running: bool = False
+
+    def ask(self, key: Hashable, compute: Compute) -> Value:
+        """What `compute` gives for `key`; raises `UnsupportedError` where it did, the same for everyone who asks."""
+        if key not in self._answers:
+            if self._is_running:
+                raise _WantedError(key, compute)
+            self._run(key, compute)
+        answer = self._answers[key]
+        if isinstance(answer, str):
+            raise UnsupportedError(answer)
+        return answer
+
+    def _run(self, key: Hashable, compute: Compute) -> None:
+        self._is_running = True
+        waiting = [(key, compute)]
+        try:
+            while waiting:
+                self._advance(waiting)
+        finally:
+            self._is_running = False
+
+    def _advance(self, waiting: list[tuple[Hashable, Compute]]) -> None:
+        """Compute what was asked for last, or put in front of it what it asks for itself."""
+        key, compute = waiting[-1]
+        before = len(self.values)
+        try:
+            self._answers[key] = compute()
+        except _WantedError as wanted:
+            del self.values[before:]
+            waiting.append((wanted.key, wanted.compute))
+            return
+        except UnsupportedError as error:
+            del self.values[before:]
+            self._answers[key] = str(error)
+        waiting.pop()
+
+
+# From a plan to a verified module.
+
+
+class ValueRefusedError(ImportModelError):
+    """What is planned cannot be built: `value` names it, and is empty where that is not known."""
+
+    value: str = ""
+
+    @classmethod
+    def of(cls, name: str, value: str, reason: str) -> ValueRefusedError:
+        """The error for a model that messages call `name`."""
+        what = f"'{value}' cannot be computed: {reason}" if value else reason
+        message = f"'{name}': {what}"
+        error = cls(message, (Diagnostic(Severity.ERROR, message, notes=(Diagnostic(Severity.NOTE, what),)),))
+        error.value = value
+        return error
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the function takes, every value it computes in order, and what it gives by the names of the model."""
+
+    arguments: tuple[Value, ...]
+    values: tuple[Value, ...]
+    results: tuple[tuple[str, Value], ...]
+    budget: Budget | None = None
+    """Of the constants that ops are built with; without one they are as large as they are."""
+
+
+def arguments_of(
+    inputs: Sequence[Interface], elements: Sequence[str], unsupported: list[str], *, may_be_empty: bool = False
+) -> tuple[Value, ...]:
+    """The values of a graph's inputs; those of other types than `elements` are added to `unsupported`."""
+    unsupported += unsupported_interfaces("input", inputs, elements, may_be_empty=may_be_empty)
+    return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
+
+
+def result_of(
+    name: str,
+    plan: Callable[[], Value],
+    elements: Sequence[str],
+    unsupported: list[str],
+    *,
+    may_be_empty: bool = False,
+) -> tuple[tuple[str, Value], ...]:
+    """The output `name` that `plan` gives; one that is unsupported is added to `unsupported` instead."""
+    try:
+        value = plan()
+    except UnsupportedError as error:
+        unsupported.append(f"output '{name}': {error}")
+        return ()
+    unsupported += unsupported_interfaces("output", [_interface(name, value)], elements, may_be_empty=may_be_empty)
+    return ((name, value),)
+
+
+def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
+    """A verified module with one public function ``@main``; `name` is what messages call the model.
+
+    Raises `ValueRefusedError` where ops do not hold what the model says.
+    """
+    with context or make_context(), ir.Location.file(name, 0, 0):
+        try:
+            module = _build(planned, name)
+            verify(module)
+        except VerificationError as error:
+            raise ValueRefusedError.of(name, "", error.message) from error
+    return module
+
+
+def _build(planned: Planned, name: str) -> ir.Module:
+    module = ir.Module.create()
+    emitter = Emitter(name, planned.budget)
+    inputs = [_interface(value.name, value) for value in planned.arguments]
+    block = emitter.function(module, inputs, [_interface(*result) for result in planned.results])
+    for value, argument in zip(planned.arguments, block.arguments, strict=True):
+        emitter.define(value, argument)
+    with ir.InsertionPoint(block):
+        for value in planned.values:
+            _emit(emitter, value, name)
+        func.ReturnOp([emitter.to_channels_first(value) for _, value in planned.results])
+    return module
+
+
+def _emit(emitter: Emitter, value: Value, name: str) -> None:
+    try:
+        with converting():
+            emitter.emit(value)
+    except (ConstraintError, BuildError, UnsupportedError) as error:
+        raise ValueRefusedError.of(name, value.name, str(error)) from error
+
+
+def _interface(name: str, value: Value) -> Interface:
+    return Interface(name, value.shape, value.element)

@@ -1,27 +1,37 @@
-"""Ways to move the elements of a tensor, on quantized values and on f32 values.
-
-Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
-"""
+"""Moves and joins the elements of tensors, as quantized values and as f32 values."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import DynamicGatherOp, PadOp
+from qdialect.dialect import ConcatOp, DynamicGatherOp, PadOp
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.budget import check_shape
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_shape, require
+from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Quantized, Tensor, known
-from qdialect.frontends.slices import Slice, gather, take_slices
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    Quantized,
+    QuantizedTensorType,
+    Tensor,
+    known,
+    stored_axis,
+)
+from qdialect.ir._mlir import ir
+
+# Ways to move the elements of a tensor, on quantized values and on f32 values.
+#
+# Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
 
 _LARGEST_WHOLE = 2**24
 
@@ -306,3 +316,73 @@ def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: Quan
         return ordered.emit(emitter, held, to), True
 
     return plan.compute(name, movement.shape, value.element, emit)
+
+
+# Tensors side by side along a dimension.
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(F32Tensor):
+    """f32 values side by side along `axis`; their quantized values get one scale by a table for each part."""
+
+    parts: tuple[F32Tensor, ...]
+    axis: int
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        if to.element not in EIGHT_BIT:
+            return super()._quantized(plan, name, to)
+        return self.concatenated(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
+
+    def concatenated(self, plan: Plan, name: str, values: Sequence[Value], to: QuantizedTensorType) -> Value:
+        """Quantized values of the parameters `to` side by side."""
+        attributes = {
+            "input_scales": (to.scale,) * len(values),
+            "input_zero_points": (to.zero_point,) * len(values),
+            "output_scale": to.scale,
+            "output_zero_point": to.zero_point,
+            **to.profile.rescale,
+        }
+
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = emitter.alike(values)
+            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
+            if len(operands) > MAX_VARIADIC:
+                return emitter.concatenate(operands, axis), is_channels_last
+            return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **attributes), is_channels_last
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        values = [part.f32(plan, name) for part in self.parts]
+
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = emitter.alike(values)
+            return emitter.concatenate(operands, stored_axis(self.axis, len(self.shape), is_channels_last)), (
+                is_channels_last
+            )
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def joined(parts: Sequence[F32Tensor], axis: int, name: str | None = None) -> Joined:
+    """`parts` side by side along dimension `axis`; raises `UnsupportedError` where they differ beside it."""
+    require(len(parts) >= 1, "must have at least 1 part, but got 0")
+    return Joined(joined_shape([part.shape for part in parts], axis), tuple(parts), axis, name=name)
+
+
+def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
+    """The shape of tensors of `shapes` side by side; raises `UnsupportedError` where they differ beside `axis`."""
+    others = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    ranks = {len(shape) for shape in shapes}
+    require(len(others) == len(ranks) == 1, f"parts must agree but for axis {axis}, but got {sorted(others)}")
+    first = shapes[0]
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def concatenation(plan: Plan, name: str, whole: Joined) -> F32Tensor:
+    """What stands for `whole`: quantized values of the same parameters keep them."""
+    parts = [part for part in whole.parts if isinstance(part, Quantized) and part.is_eight_bit]
+    to = parts[0].parameters if parts else None
+    if to is None or len(parts) < len(whole.parts) or not all(to.same_meaning(part.parameters) for part in parts):
+        return whole
+    return parts[0].with_values(whole.concatenated(plan, name, [part.values for part in parts], to))

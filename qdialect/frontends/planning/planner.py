@@ -10,10 +10,16 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.budget import is_shape
-from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse, unsupported_interfaces
-from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.module import Planned, arguments_of, result_of
+from qdialect.frontends.building.checks import (
+    Array,
+    Interface,
+    UnsupportedError,
+    converting,
+    is_shape,
+    refuse,
+    unsupported_interfaces,
+)
+from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, result_of
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 
 Result = Tensor | tuple[Tensor, ...]

@@ -1,21 +1,22 @@
-"""Windows over 8-bit images: their sums, and their maxima, which are the quantized values of the largest numbers."""
+"""Pools as ops: maxima and sums of windows over 8-bit images, and f32 sums of windows in row-major order."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, GatherOp, MaxPool2DOp, PadOp
+from qdialect.dialect import Conv2DOp, F32Conv2DOp, GatherOp, MaxPool2DOp, PadOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
-from qdialect.frontends.common import require
-from qdialect.frontends.planning.convolution import image
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.windows import Window
+from qdialect.frontends.planning.convolution import RANK, image, rows_of_windows
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized
-from qdialect.frontends.planning.window import Window
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, QuantizedTensorType
+from qdialect.ir._mlir import ir
+
+# Windows over 8-bit images: their sums, and their maxima, which are the quantized values of the largest numbers.
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,3 +103,27 @@ def image_of(emitter: Emitter, values: Value, rank: int) -> ir.Value:
     batch, channels, *size = values.shape
     height, width = (1, math.prod(size)) if len(size) != 2 else size
     return emitter.reshape(emitter.last(values), (batch, height, width, channels))
+
+
+# Sums of windows over f32 images and volumes whose terms are added one after the other, in row-major order.
+
+
+def f32_window_sums(emitter: Emitter, values: Value, window: Window) -> ir.Value:
+    """The sums [N, ..., C] of the windows over f32 values [N, C, ...]; what lies outside counts as 0."""
+    channels = values.shape[1]
+    data, flat = _padded_images(emitter, values, window)
+    ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))
+    steps = {"strides": flat.strides, "dilation": flat.dilation}
+    sums = emitter.build(F32Conv2DOp, data, ones, element="f32", groups=channels, **steps)
+    return emitter.reshape(sums, (values.shape[0], *window.output, channels))
+
+
+def _padded_images(emitter: Emitter, values: Value, window: Window) -> tuple[ir.Value, Window]:
+    """Padded images, and the windows over them."""
+    if len(values.shape) == RANK:
+        return rows_of_windows(emitter, emitter.last(values), window)
+    flat, data = window.two_dimensional(), image(emitter, values)
+    if not any(flat.padding):
+        return data, flat
+    low, high = (0, *flat.before, 0), (0, *flat.after, 0)
+    return emitter.build(PadOp, data, element="f32", low=low, high=high, value=0), flat

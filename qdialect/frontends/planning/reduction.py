@@ -1,20 +1,34 @@
-"""Sums and means over dimensions."""
+"""Reduces dimensions: sums, means, normalizations by them, and the extreme and largest numbers of a row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.dialect import MeanOp, SumOp
-from qdialect.frontends.common import Shape
-from qdialect.frontends.planning.blocked_sum import blocked_sum
+import numpy as np
+
+from qdialect.arithmetic.expressions import Input
+from qdialect.dialect import IntMaxOp, IntMinOp, MeanOp, SumOp, TopKOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import Shape
+from qdialect.frontends.building.op_builder import F32Builder, blocked_sum
+from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, limit, mapping
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.expressions import Input
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    F32Tensor,
+    Plan,
+    Quantized,
+    QuantizedTensorType,
+    Tensor,
+    limit,
+    mapping,
+)
+from qdialect.ir._mlir import ir
+
+# Sums and means over dimensions.
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +88,127 @@ def over_axes(
     if keep_dims or rest == sorted(rest):
         return held, own, keep_dims
     return emitter.to_channels_first(value), tuple(axes), False
+
+
+# Normalizations in float32, as ops: sums over dimensions, and what is element-wise around them.
+#
+# Sums are taken in float32 in blocks, and variances from centred numbers; a framework that adds in another order
+# differs
+# in the last places.
+
+
+def mean_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
+    """The means of an f32 value over `axes`, which stay as extents of 1."""
+    total = blocked_sum(emitter, value, axes)
+    count = math.prod(shape_of(value.type)[axis] for axis in axes)
+    return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
+
+
+def centred(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
+    """``x - mean(x)`` over `axes`."""
+    return F32Builder(emitter, shape_of(value.type))("subf", value, mean_of(emitter, value, axes))
+
+
+def normalized(emitter: Emitter, value: ir.Value, axes: Shape, epsilon: float, is_centred: bool = True) -> ir.Value:
+    """``(x - mean) / sqrt(variance + epsilon)`` over `axes`; not centred ``x / sqrt(mean(x^2) + epsilon)``."""
+    source = centred(emitter, value, axes) if is_centred else value
+    s = F32Builder(emitter, shape_of(value.type))
+    variance = mean_of(emitter, s("mulf", source, source), axes)
+    row = F32Builder(emitter, shape_of(variance.type))
+    return s("divf", source, row("sqrt", row("addf", variance, epsilon)))
+
+
+def affine(emitter: Emitter, value: ir.Value, scale: ir.Value | None, bias: ir.Value | None) -> ir.Value:
+    """``x * scale + bias``, which broadcast to the value, each where it is given."""
+    s = F32Builder(emitter, shape_of(value.type))
+    scaled = value if scale is None else s("mulf", value, scale)
+    return scaled if bias is None else s("addf", scaled, bias)
+
+
+def group_normalized(
+    emitter: Emitter, value: ir.Value, groups: int, channels_axis: int, epsilon: float, parameters: Sequence[ir.Value]
+) -> ir.Value:
+    """Each group of channels of each example normalized, then ``* scale + bias``.
+
+    `parameters` are scale and bias, with an entry for each channel or for each group.
+    """
+    shape = shape_of(value.type)
+    before, channels, after = shape[:channels_axis], shape[channels_axis], shape[channels_axis + 1 :]
+    grouped = emitter.reshape(value, (*before, groups, channels // groups, *after))
+    axes = tuple(axis for axis in range(1, len(shape) + 1) if axis != channels_axis)
+    normal = normalized(emitter, grouped, axes, epsilon)
+    ones = (1,) * len(after)
+    entries = [emitter.reshape(one, (groups, shape_of(one.type)[0] // groups, *ones)) for one in parameters]
+    scale, bias = entries
+    return emitter.reshape(affine(emitter, normal, scale, bias), shape)
+
+
+# The order of numbers: integers that are ordered as they are, and where the extreme one of a row stands.
+#
+# Zeros are equal whatever their sign, and a NaN is larger than every number.
+
+_ALL_BUT_SIGN = 2**31 - 1
+
+
+def keys_of(site: Site, source: Tensor, is_largest: bool) -> Value:
+    """Integers in the order of the numbers of `source`; in the opposite order unless `is_largest`."""
+    value = _ordered_value(site, source)
+    element = "i64" if value.element == "i64" else "i32"
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        key = _float_key(s, x) if value.element == "f32" else s.resize(x, element)
+        return key if is_largest else s.op("arith.xori", key, -1)
+
+    return unary(site, value, element, build)
+
+
+def _ordered_value(site: Site, source: Tensor) -> Value:
+    """A tensor as a value; of numbers with one scale their quantized values, which have their order."""
+    if isinstance(source, Quantized) and len(source.scales) == 1:
+        return source.values
+    return value_of_tensor(site, source)
+
+
+def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
+    """The bits of a float, those of negative ones inverted; plus zero makes minus zero plus zero."""
+    bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
+    return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+
+
+def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest: bool) -> Value:
+    """The indices along `axis` of the first `count` numbers in order, equal ones in their own: i64."""
+    keys = keys_of(site, source, is_largest)
+    shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
+
+    def top_k(emitter: Emitter) -> Emitted:
+        return emitter.build(TopKOp, emitter.to_channels_first(keys), element="i64", axis=axis, count=count), False
+
+    return site.plan.compute(site.name, shape, "i64", top_k)
+
+
+def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, last: bool, is_largest: bool) -> Value:
+    """The index along `axis` of the extreme number of `source`, the first or the last of equal ones."""
+    keys = keys_of(site, source, is_largest)
+    shape, plan, name = keys.shape, site.plan, site.name
+    after = tuple(1 if i == axis else extent for i, extent in enumerate(shape))
+
+    def largest(emitter: Emitter) -> Emitted:
+        data = emitter.to_channels_first(keys)
+        return emitter.build(IntMaxOp, data, element=keys.element, axes=(axis,), keep_dims=True), False
+
+    extreme = plan.compute(name, after, keys.element, largest)
+    along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
+    outside = -1 if last else shape[axis]
+    positions = ternary(
+        site,
+        [keys, extreme, constant_of(site, along)],
+        "i64",
+        lambda s, key, best, position: s.select(s.compare("eq", key, best), position, outside),
+    )
+
+    def index(emitter: Emitter) -> Emitted:
+        op_class, data = IntMaxOp if last else IntMinOp, emitter.to_channels_first(positions)
+        return emitter.build(op_class, data, element="i64", axes=(axis,), keep_dims=keep_dims), False
+
+    kept = after if keep_dims else (*shape[:axis], *shape[axis + 1 :])
+    return plan.compute(name, kept, "i64", index)

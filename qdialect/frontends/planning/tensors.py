@@ -6,24 +6,29 @@ it waits for the quantization that asks for its quantized values, and then the Q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import ref
 
 import numpy as np
 
-from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.budget import Budget, check_shape
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.demands import Demands
-from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.late_dataclass import dataclass
-from qdialect.profiles import Profile
-from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_values
+from qdialect.arithmetic import (
+    ElementFunction,
+    FloatArray,
+    QuantParams,
+    dequantize_array,
+    quantize_array,
+    same_scale,
+    table_values,
+)
+from qdialect.arithmetic.profiles import Profile
+from qdialect.dialect import ClipOp, DequantizeOp, F32MatmulOp, LutOp, QuantizeOp
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, check_shape, require
+from qdialect.frontends.planning.emitter import Demands, Emission, Emitted, Emitter, Value
+from qdialect.ir._mlir import ir
 
 ComputedValue = TypeVar("ComputedValue", bound=Value)
 Floats = tuple[float, ...]
@@ -257,13 +262,10 @@ def known_array(tensor: Tensor | None) -> Array | None:
     return tensor.f32_values() if isinstance(tensor, Quantized) else None
 
 
-_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
-
-
 def known(name: str, array: Array) -> Value:
     """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
-    require(array.dtype in _ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
-    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
+    require(array.dtype in ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
+    return Value(name, array.shape, ELEMENT_NAMES[array.dtype], data=array)
 
 
 def filled(plan: Plan, name: str, shape: Shape, fill: int, element: str) -> Value:
@@ -343,3 +345,93 @@ def mapping(before: QuantizedTensorType, to: QuantizedTensorType) -> Mapping[str
         "output_scale": to.scale,
         "output_zero_point": to.zero_point,
     }
+
+
+# How a tensor is quantized per tensor, with the arithmetic of a runtime.
+
+
+@dataclass(frozen=True)
+class QuantizedTensorType:
+    """``q = clip(round(x / scale) + zero_point, minimum, maximum)`` with the rounding and division of `profile`.
+
+    `element` is the dialect's name of the quantized type (``"ui8"``).
+    """
+
+    profile: Profile
+    element: str
+    params: QuantParams
+    minimum: int
+    maximum: int
+
+    @classmethod
+    def full_range(cls, profile: Profile, element: str, scale: float, zero_point: int) -> Self:
+        """Parameters whose bounds are those of the element type."""
+        return cls(profile, element, QuantParams(scale, zero_point), *ELEMENT_RANGES[element])
+
+    @property
+    def scale(self) -> float:
+        """That of `params`."""
+        return self.params.scale
+
+    @property
+    def zero_point(self) -> int:
+        """That of `params`."""
+        return self.params.zero_point
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the quantized values leave out some of the type's."""
+        return (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]
+
+    def same_meaning(self, other: QuantizedTensorType) -> bool:
+        """Whether a quantized value stands for the same f32 value in both."""
+        same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
+        return same_points and same_scale(self.scale, other.scale)
+
+    def quantize(self, f32_values: Array) -> Array:
+        """The quantized values of f32 values, of the same shape."""
+        how = (self.profile.float_rounding, self.profile.scaling, self.profile.nan)
+        dtype = NUMPY_DTYPES[self.element]
+        values = quantize_array(f32_values.astype(np.float32), self.scale, self.zero_point, 0, dtype, *how)
+        return np.clip(values, self.minimum, self.maximum)
+
+    def quantize_scalar(self, f32_value: float) -> int:
+        """The quantized value of one f32 value."""
+        return int(self.quantize(np.array([f32_value], dtype=np.float32))[0])
+
+    def dequantize(self, values: Array) -> Array:
+        """The f32 values of quantized values: ``float32(q - zero_point) * float32(scale)``."""
+        return dequantize_array(values, self.scale, self.zero_point, 0)
+
+
+# Results that are computed in float32 of float32 operands, whatever becomes of them.
+
+Build = Callable[[Emitter, Sequence[ir.Value]], ir.Value]
+"""``build(emitter, operands)`` gives the result, all with the model's order of dimensions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Computation(F32Tensor):
+    """What `build` makes of f32 operands; with their channels last where `is_channels_last`."""
+
+    operands: tuple[F32Tensor, ...]
+    build: Build
+    is_channels_last: bool = False
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        values = [operand.f32(plan, name) for operand in self.operands]
+
+        def emit(emitter: Emitter) -> Emitted:
+            held = [emitter.last(one) if self.is_channels_last else emitter.to_channels_first(one) for one in values]
+            return self.build(emitter, held), self.is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def product(source: F32Tensor, matrix: Array) -> Computation:
+    """``x W`` in float32: x [..., K] times a constant [K, N]."""
+
+    def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        return emitter.build(F32MatmulOp, operands[0], emitter.constant(matrix), element="f32")
+
+    return Computation((*source.shape[:-1], matrix.shape[1]), (source,), build)

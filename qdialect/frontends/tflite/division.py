@@ -1,36 +1,51 @@
-"""A .tflite model divided between this compiler and LiteRT."""
+"""Divides a .tflite model between this compiler and LiteRT, which gets its parts as .tflite models."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import tflite
+from flatbuffers import Builder
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
+from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frameworks import litert
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Interface, UnsupportedError, content_of, converting, unsupported_interfaces
-from qdialect.frontends.extents import Extents
-from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
-from qdialect.frontends.planning.partition import Part, PartitionNode
+from qdialect.frontends import frameworks
+from qdialect.frontends.building.checks import (
+    Array,
+    Budget,
+    Interface,
+    UnsupportedError,
+    content_of,
+    converting,
+    unsupported_interfaces,
+)
+from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.planning.partition import (
+    Division,
+    OpenInterface,
+    Part,
+    PartitionNode,
+    PartRefusedError,
+    Runner,
+    refused_nodes,
+)
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
-from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import EIGHT_BIT
-from qdialect.frontends.tflite.operators.left_to_litert import keeps_state
-from qdialect.frontends.tflite.products import products
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.frontends.tflite.submodel import extract
-from qdialect.profiles import TFLITE, TFLITE_XNNPACK
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, f32_bounds
+from qdialect.frontends.tflite.operators.registry import keeps_state
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
+
+# A .tflite model divided between this compiler and LiteRT.
 
 _BLOCK_STEP = 32
 """Blocks that XNNPACK's delegate takes are multiples of this."""
@@ -41,7 +56,7 @@ _STATEFUL = "the network keeps a state between calls"
 class TfliteDivision(Division):
     """A model whose operators are judged one by one: every tensor of the file has a type and a shape."""
 
-    framework = litert.FRAMEWORK.name
+    framework = frameworks.LITERT.name
 
     def __init__(
         self,
@@ -119,7 +134,9 @@ class TfliteDivision(Division):
         divided = [operator for operator in operators if any(t is not None and t.block for t in operator.inputs)]
         for operator in divided:
             self._check_blocks(operator)
-        return litert.load(content, threads, is_reference=self._profile == TFLITE.name, needs_delegate=bool(divided))
+        return frameworks.load_litert(
+            content, threads, is_reference=self._profile == TFLITE.name, needs_delegate=bool(divided)
+        )
 
     def _check_blocks(self, operator: Operator) -> None:
         """LiteRT's own kernels take no notice of scales by block; raises `ImportModelError` where they would run."""
@@ -198,3 +215,141 @@ def _death(operator: Operator) -> str:
     if operator.kind in _NEEDS_SCALES and any(not tensor.scales for tensor in narrow):
         return "LiteRT reads outside of its memory where an input of few bits is not quantized"
     return ""
+
+
+# How many products an operator sums up, from the shapes of its tensors.
+
+_RECURRENT = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN")
+
+
+def products(operator: Operator) -> int:
+    """Of one call, 0 for an operator that sums up none."""
+    shapes = [() if tensor is None else tensor.shape for tensor in operator.inputs]
+    elements = sum(math.prod(tensor.shape) for tensor in operator.outputs)
+    if operator.kind in _RECURRENT:
+        return _of_sequence(operator)
+    if len(shapes) < 2 or not all(shapes[:2]):
+        return 0
+    match operator.kind:
+        case "CONV_2D" | "CONV_3D":
+            return elements * math.prod(shapes[1][1:])
+        case "DEPTHWISE_CONV_2D":
+            return elements * math.prod(shapes[1][1:3])
+        case "FULLY_CONNECTED" | "BATCH_MATMUL":
+            summed = shapes[0 if operator.kind == "BATCH_MATMUL" else 1]
+            return elements * summed[len(summed) - 1]
+        case "TRANSPOSE_CONV" if len(shapes) > 2:
+            # The weights' last dimension is that of the input, whose elements meet all the others.
+            return math.prod(shapes[2]) * math.prod(shapes[1][:-1])
+        case _:
+            return 0
+
+
+def _of_sequence(operator: Operator) -> int:
+    """Every step of every sequence meets all weights, the constants of two dimensions."""
+    held = (tensor for tensor in operator.inputs if tensor is not None and tensor.data is not None)
+    weights = sum(math.prod(tensor.shape) for tensor in held if len(tensor.shape) == 2)
+    first = operator.inputs[0]
+    return math.prod(_steps(first.shape)) * weights if first is not None else 0
+
+
+def _steps(shape: Shape) -> Shape:
+    return shape[:2]
+
+
+# Parts of a .tflite model written back as flatbuffers, for LiteRT to run.
+
+_FILE_IDENTIFIER = b"TFL3"
+
+
+def extract(
+    content: bytes,
+    operators: Sequence[int],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    constants: Mapping[int, Array],
+    shapes: Mapping[int, Sequence[int]],
+    subgraph_index: int = 0,
+) -> bytes:
+    """The model of `operators` of a subgraph, all by their numbers in the file.
+
+    Tensors keep their numbers, and operators their options, versions and custom names.  `constants` are tensors that
+    other operators compute in the file, `shapes` those of `inputs`, which the file may leave open.  Raises
+    `ImportModelError` where the schema cannot read the file.
+    """
+    schema = frameworks.litert_schema()
+    try:
+        model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
+    # On a damaged file accessors raise whatever the broken bytes lead to.
+    except Exception as error:
+        raise ImportModelError(f"file is damaged: {type(error).__name__}") from error
+    _take_in(model, content)
+    # The first is what an interpreter runs; the others stay where operators such as WHILE find them.
+    subgraph: Any = model.subgraphs[subgraph_index]
+    model.subgraphs[0] = subgraph
+    subgraph.operators = [subgraph.operators[index] for index in operators]
+    subgraph.inputs, subgraph.outputs = list(inputs), list(outputs)
+    _add_biases(schema, model, subgraph)
+    # Both name tensors of the whole.
+    model.signatureDefs, model.metadata = [], []
+    _drop_unread(schema, model, {*inputs, *outputs, *_tensors_of(subgraph.operators)})
+    for index, shape in shapes.items():
+        subgraph.tensors[index].shape = list(shape)
+    for index, array in constants.items():
+        buffer = schema.BufferT()
+        buffer.data = memoryview(array.tobytes())
+        subgraph.tensors[index].buffer = len(model.buffers)
+        subgraph.tensors[index].shape = list(array.shape)
+        model.buffers.append(buffer)
+    builder = Builder(len(content))
+    builder.Finish(model.Pack(builder), _FILE_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _take_in(model: Any, content: bytes) -> None:
+    """Buffers and options that lie behind the tables become parts of these, where a shorter file has them."""
+    for buffer in model.buffers:
+        if buffer.offset > 1 or buffer.size > 1:
+            buffer.data = memoryview(content)[buffer.offset : buffer.offset + buffer.size]
+            buffer.offset = buffer.size = 0
+    for operator in (operator for subgraph in model.subgraphs for operator in subgraph.operators or ()):
+        begin, size = operator.largeCustomOptionsOffset, operator.largeCustomOptionsSize
+        if begin > 1 or size > 1:
+            operator.customOptions = list(content[begin : begin + size])
+            operator.largeCustomOptionsOffset = operator.largeCustomOptionsSize = 0
+
+
+def _add_biases(schema: Any, model: Any, subgraph: Any) -> None:
+    """Biases of zero, where LiteRT's kernel of f32 data and 8-bit weights reads one that is left out."""
+    for operator in subgraph.operators:
+        code = model.operatorCodes[operator.opcodeIndex]
+        kind = max(code.builtinCode, code.deprecatedBuiltinCode)
+        inputs = [int(index) for index in operator.inputs]
+        if kind != schema.BuiltinOperator.DEPTHWISE_CONV_2D or (len(inputs) > 2 and inputs[2] != -1):
+            continue
+        weight = subgraph.tensors[inputs[1]]
+        if subgraph.tensors[inputs[0]].type == schema.TensorType.FLOAT32 != weight.type:
+            bias, buffer, channels = schema.TensorT(), schema.BufferT(), int(weight.shape[-1])
+            bias.name, bias.shape, bias.type = b"zero", [channels], schema.TensorType.FLOAT32
+            buffer.data = memoryview(bytes(4 * channels))
+            bias.buffer = len(model.buffers)
+            model.buffers.append(buffer)
+            operator.inputs = [*inputs[:2], len(subgraph.tensors)]
+            subgraph.tensors.append(bias)
+
+
+def _tensors_of(operators: Sequence[Any]) -> set[int]:
+    lists = (getattr(operator, name) for operator in operators for name in ("inputs", "outputs", "intermediates"))
+    return {int(index) for held in lists if held is not None for index in held}
+
+
+def _drop_unread(schema: Any, model: Any, read: set[int]) -> None:
+    """Empty the buffers that no tensor of the part has; what runs the other subgraphs may be in it."""
+    part, *others = model.subgraphs
+    held = [part.tensors[index] for index in read if index >= 0]
+    # Scales of blocks lie in tensors that no operator names.
+    details = [tensor.quantization.details for tensor in held if tensor.quantization is not None]
+    named = {getattr(one, name, -1) for one in details for name in ("scales", "zeroPoints")}
+    kept = {tensor.buffer for tensor in [*held, *(part.tensors[index] for index in named if index >= 0)]}
+    kept |= {tensor.buffer for other in others if other is not part for tensor in other.tensors}
+    model.buffers = [buffer if index in kept else schema.BufferT() for index, buffer in enumerate(model.buffers)]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context, verify
-from qdialect.diagnostics import ImportModelError, VerificationError
+from qdialect.arithmetic.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
-from qdialect.frontends.common import (
+from qdialect.frontends.building.checks import (
     GraphNode,
     Interface,
     UnsupportedError,
@@ -21,16 +20,17 @@ from qdialect.frontends.common import (
     refuse,
     unsupported_interfaces,
 )
-from qdialect.frontends.extents import Extents
-from qdialect.frontends.planning.module import ValueRefusedError
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.extents import with_extents
+from qdialect.frontends.building.extents import Extents, OpenShape
+from qdialect.frontends.planning.emitter import ValueRefusedError
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.folding import fold_constants
-from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.late_imports import LATE_IMPORTS
-from qdialect.profiles import TFLITE_PROFILES, TFLITE_XNNPACK
+from qdialect.frontends.tflite.operators.registry import Emitter
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context, verify
+from qdialect.support.diagnostics import ImportModelError, VerificationError
+from qdialect.support.late_imports import LATE_IMPORTS
 
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 """What arguments and results of a module may be."""
@@ -181,3 +181,48 @@ def _mark(value: ir.Value, tensor: Tensor) -> None:
     producer = value.owner
     if not isinstance(producer, ir.Block):
         producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
+
+
+# Extents that a .tflite file leaves open: those of inputs are said by the user, others follow from them.
+#
+# A file has extents for all inputs, and notes beside which of them may be others.  Where nobody says one, it is the
+# file's.
+
+_BATCH = 1
+
+
+def open_shapes(graph: Graph) -> Mapping[str, OpenShape]:
+    """The shapes of the inputs by their names; an extent that may be another has an empty name."""
+    return {graph.name_of(tensor): _declared(tensor) for tensor in graph.inputs}
+
+
+def _declared(tensor: Tensor) -> OpenShape:
+    signature = tensor.signature if len(tensor.signature) == len(tensor.shape) else tensor.shape
+    return tuple("" if noted == -1 else extent for extent, noted in zip(tensor.shape, signature, strict=True))
+
+
+def with_extents(graph: Graph, extents: Extents) -> Graph:
+    """`graph` with inputs of the extents that are said; raises `ImportModelError` where none of those is open."""
+    known: dict[int, Tensor] = {}
+    for tensor in graph.inputs:
+        name = graph.name_of(tensor)
+        declared = [_said(extents, name, axis, tensor) for axis in range(len(tensor.shape))]
+        known[tensor.index] = replace(tensor, shape=extents.shape(name, declared))
+    extents.check_used()
+
+    def current(tensor: Tensor) -> Tensor:
+        return known.get(tensor.index, tensor)
+
+    operators = [
+        replace(one, inputs=tuple(None if tensor is None else current(tensor) for tensor in one.inputs))
+        for one in graph.operators
+    ]
+    tensors, inputs, outputs = (tuple(map(current, of)) for of in (graph.tensors, graph.inputs, graph.outputs))
+    return replace(graph, tensors=tensors, operators=tuple(operators), inputs=inputs, outputs=outputs)
+
+
+def _said(extents: Extents, name: str, axis: int, tensor: Tensor) -> int | str:
+    """Nothing, for what is to be looked up; else the extent of the file."""
+    is_open = _declared(tensor)[axis] == ""
+    is_said = f"{name}:{axis}" in extents.dims or (axis == 0 and extents.batch != _BATCH)
+    return "" if is_open and is_said else tensor.shape[axis]

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import tflite
 
-from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 
 Fresh = Callable[[Tensor], Tensor]
 

@@ -10,9 +10,9 @@ import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
-from qdialect.frontends.tflite.operators.window import explicit_padding
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
-from qdialect.quant_math.convolution import conv2d_accumulate
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.operators.checks import explicit_padding
 
 # Output channels and stride of each pair of a depthwise and a pointwise convolution, at width 0.25.
 _BLOCKS = (

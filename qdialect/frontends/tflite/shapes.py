@@ -13,21 +13,19 @@ from dataclasses import replace
 import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Interface, UnsupportedError, converting, require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
+from qdialect.frontends.building.checks import Budget, Interface, UnsupportedError, converting, require
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many
+from qdialect.frontends.tflite.operators.checks import explicit_padding, integers, operands, operands_of_many
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.frontends.tflite.operators.slicing import axis_of
-from qdialect.frontends.tflite.operators.window import explicit_padding
-from qdialect.frontends.tflite.reader import read_options
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
 
 Rule = Callable[[Operator], Sequence[Shape]]
 """The shapes of an operator's outputs; raises `UnsupportedError` where its inputs do not give them."""

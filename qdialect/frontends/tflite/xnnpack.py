@@ -8,41 +8,158 @@ factors outside its ranges, fall back to TFLite's own kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import (
+    FloatRounding,
+    Multiplier,
+    Rounding,
+    SubArithmetic,
+    encode_table,
+    quantize_multiplier,
+    table_values,
+)
+from qdialect.arithmetic.choices import Interpolation, LeakyMode
+from qdialect.arithmetic.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.dialect import (
     CONTRACTION_CLASSES,
     AddOp,
+    IntSumOp,
     LeakyReluOp,
     LutOp,
+    MatMulOp,
+    MeanOp,
     MulOp,
+    QuantizeOp,
     RequantizeOp,
     ResizeBilinearOp,
     SubOp,
+    SumOp,
     build,
 )
-from qdialect.dialect.constants import constant_value
-from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
-from qdialect.frontends.tflite.xnnpack_dense import RunTimeDense
-from qdialect.frontends.tflite.xnnpack_mean import Mean
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
 from qdialect.passes.tabulate import is_eight_bit
-from qdialect.profiles import TFLITE, TFLITE_XNNPACK
-from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_values
-from qdialect.quant_math.choices import Interpolation, LeakyMode
+
+# FULLY_CONNECTED of i8 with weights that are known when the network runs, which TFLite's XNNPACK delegate leaves.
+#
+# TFLite's own kernel rounds twice (ruy's of x86): the doubling high product with the multiplier ``q * 2^(e - 31)``,
+# then
+# the shift by -e bits, ties up both times.
+
+_FACTOR_BITS = 31
+
+
+class RunTimeDense(Pattern[tuple[int, int]]):
+    """The rescale of such a product by integer ops, whose factor is below one."""
+
+    name: ClassVar[str] = "xnnpack-run-time-dense"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+
+    def check(self, op: RequantizeOp) -> tuple[int, int] | None:
+        """Multiplier and exponent."""
+        producer = op.input.owner
+        # BATCH_MATMUL rounds in another way already.
+        is_other = op.rounding is not Rounding.FIXED64_NEAREST or element_of(op.output.type) != "i8"
+        if is_other or isinstance(producer, ir.Block) or not isinstance(producer.opview, MatMulOp):
+            return None
+        if constant_value(producer.operands[1]) is not None or len(op.weight_scales) != 1:
+            return None
+        q, e = quantize_multiplier(op.input_scale * op.weight_scales[0] / op.output_scale)
+        return (q, e) if e <= 0 and -e < _FACTOR_BITS else None
+
+    def rewrite(self, op: RequantizeOp, match: tuple[int, int], rewriter: Rewriter) -> None:
+        q, e = match
+        shape, bounds = shape_of(op.input.type), range_of(op.output.type)
+        with rewriter.before(op):
+            wide = tensor_of(shape, ir.IntegerType.get_signless(64))
+
+            def of_number(name: str, value: ir.Value, number: int) -> ir.Value:
+                return upstream(name, wide, value, constant(np.broadcast_to(np.int64(number), shape)))
+
+            value = of_number("arith.muli", upstream("arith.extsi", wide, op.input), q)
+            for count in (_FACTOR_BITS, -e):
+                # A shift by no bits has no half to add.
+                nudged = of_number("arith.addi", value, (1 << count) >> 1)
+                value = of_number("arith.shrsi", nudged, count)
+            value = of_number("arith.addi", value, op.output_zero_point)
+            value = of_number("arith.minsi", of_number("arith.maxsi", value, bounds[0]), bounds[1])
+            narrow = upstream("arith.trunci", tensor_of(shape, ir.IntegerType.get_signless(8)), value)
+        rewriter.replace(op, narrow)
+
+
+# MEAN and SUM of TFLite's XNNPACK delegate: the sum of quantized values times one factor, plus one bias, in float32.
+#
+# With n elements and ``m = (s_x / s_y) * (1 / n)``, or ``s_x / s_y`` for a sum, every operation rounded to float32, it
+# is
+# ``half_even(float32(sum) * m + (-(z_x * n) * m + z_y))`` (XNNPACK's reduce operator of 8-bit tensors).
+
+_MAX_SUMMANDS = 2**23
+"""Of elements that are added up."""
+
+
+class Mean(Pattern[tuple[np.float32, np.float32]]):
+    """A mean, or a sum, as a sum of integers, a factor and a bias."""
+
+    name: ClassVar[str] = "xnnpack-mean"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.mean", "qnn.sum")
+
+    def check(self, op: MeanOp | SumOp) -> tuple[np.float32, np.float32] | None:
+        """Factor and bias; None where 32 bits may not hold the sum."""
+        count = math.prod(shape_of(op.input.type)[axis] for axis in op.axes)
+        if count > _MAX_SUMMANDS:
+            return None
+        factor = np.float32(op.input_scale) / np.float32(op.output_scale)
+        if isinstance(op, MeanOp):
+            factor = factor * (np.float32(1) / np.float32(count))
+        return factor, np.float32(-op.input_zero_point * count) * factor + np.float32(op.output_zero_point)
+
+    def rewrite(self, op: MeanOp | SumOp, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
+        factor, bias = match
+        with rewriter.before(op):
+            total = build(IntSumOp, _widened(op.input), element="i32", axes=op.axes, keep_dims=op.keep_dims).output
+            shape = shape_of(total.type)
+            value = upstream("arith.sitofp", tensor_of(shape, ir.F32Type.get()), total)
+            for name, number in (("arith.mulf", factor), ("arith.addf", bias)):
+                value = upstream(name, value.type, value, constant(np.broadcast_to(number, shape)))
+            how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
+            quantized = build(QuantizeOp, value, element=element_of(op.output.type), **how)
+        rewriter.replace(op, quantized.output)
+
+
+def _widened(value: ir.Value) -> ir.Value:
+    """An 8-bit tensor as i32."""
+    shape, is_unsigned = shape_of(value.type), element_of(value.type) == "ui8"
+    if is_unsigned:
+        value = upstream("tensor.bitcast", tensor_of(shape, ir.IntegerType.get_signless(8)), value)
+    widens = "arith.extui" if is_unsigned else "arith.extsi"
+    return upstream(widens, tensor_of(shape, ir.IntegerType.get_signless(32)), value)
+
+
+def tensor_of(shape: tuple[int, ...], element: ir.Type) -> ir.Type:
+    """A ranked tensor type."""
+    return ir.RankedTensorType.get(list(shape), element)
+
+
+def upstream(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
+    """The result of an upstream op without attributes."""
+    return ir.Operation.create(name, results=[type_], operands=list(operands)).results[0]
+
 
 # What the delegate's subgraph accepts of each kind of factor: the minimum, and the first that is too large.
 _CONTRACTIONS = (0.0, 2.0**8)
 _PRODUCTS = (2.0**-16, 2.0**8)
 _SUMS = (2.0**-10, 2.0**8)
 _TABLES = (2.0**-8, 2.0**7)
-_FRACTION_BITS = 8
+_SLOPE_BITS = 8
 _CONTRACTION_OPS = tuple(CONTRACTION_CLASSES.values())
 
 
@@ -141,9 +258,9 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
 
 
 def _rescaled(offsets: NDArray[np.int64], positive: np.float32, negative: np.float32) -> NDArray[np.int64]:
-    factors = [int(np.rint(factor * np.float32(2**_FRACTION_BITS))) for factor in (positive, negative)]
-    half = 1 << (_FRACTION_BITS - 1)
-    return (offsets * np.where(offsets >= 0, *factors) + half) >> _FRACTION_BITS
+    factors = [int(np.rint(factor * np.float32(2**_SLOPE_BITS))) for factor in (positive, negative)]
+    half = 1 << (_SLOPE_BITS - 1)
+    return (offsets * np.where(offsets >= 0, *factors) + half) >> _SLOPE_BITS
 
 
 class _Rescale(_Tabulated):

@@ -8,19 +8,23 @@ runs: the kernels of its composite operators and the entry of its decomposition 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import Array, UnsupportedError, require
-from qdialect.frontends.torch.calls import call_operator, dtype_of, first_line, operator_of
-from qdialect.frontends.torch.inplace import is_in_place
-from qdialect.frontends.torch.model import Node, Output
-from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.reader import read_traced
-from qdialect.frontends.torch.schemas import schema_of
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.building.checks import Array, UnsupportedError, require
+from qdialect.frontends.torch.program.functionalization import is_in_place
+from qdialect.frontends.torch.program.model import Node, Output
+from qdialect.frontends.torch.program.pytorch_operators import (
+    call_operator,
+    dtype_of,
+    first_line,
+    operator_of,
+    schema_of,
+    torch_package,
+)
+from qdialect.frontends.torch.program.reader import read_traced
+from qdialect.support.diagnostics import ImportModelError
 
 _MAX_NODES = 4096
 

@@ -14,13 +14,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from qdialect.diagnostics import ImportModelError, InputError
-from qdialect.frontends.common import Array
-from qdialect.frontends.torch.calls import array_of, operator_of, parameters_of, tensor_of, torch_name
-from qdialect.frontends.torch.inplace import written_operand
-from qdialect.frontends.torch.model import NARROW, Element, Graph, Node, Ref
-from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.schemas import schema_of
+from qdialect.frontends.building.checks import Array
+from qdialect.frontends.torch.program.functionalization import written_operand
+from qdialect.frontends.torch.program.model import NARROW, Element, Graph, Node, Ref
+from qdialect.frontends.torch.program.pytorch_operators import (
+    array_of,
+    operator_of,
+    parameters_of,
+    schema_of,
+    tensor_of,
+    torch_name,
+    torch_package,
+)
+from qdialect.support.diagnostics import ImportModelError, InputError
 
 Values = dict[str, Any]
 Step = Callable[[Values], Any]

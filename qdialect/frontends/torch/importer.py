@@ -8,27 +8,33 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError, QDialectError
-from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, refuse, require
-from qdialect.frontends.extents import Extents
-from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.module import Planned, module_of
-from qdialect.frontends.planning.plain import element_type
+from qdialect.frontends.building.checks import (
+    Array,
+    Budget,
+    GraphNode,
+    Interface,
+    UnsupportedError,
+    content_of,
+    refuse,
+    require,
+)
+from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.planning.elementwise import element_type
+from qdialect.frontends.planning.emitter import Planned, Value, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
 from qdialect.frontends.torch.archive import read_archive
-from qdialect.frontends.torch.archive.fields import shown
+from qdialect.frontends.torch.archive.members import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
-from qdialect.frontends.torch.folding import FOLDABLE, fold
-from qdialect.frontends.torch.inplace import is_in_place
-from qdialect.frontends.torch.model import UNKNOWN, Graph, Node, Output, held_element
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
-from qdialect.frontends.torch.reader import read_program
-from qdialect.frontends.torch.run_time import RunTimeQuantized, RunTimeScale
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.options import check_choice
+from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized, RunTimeScale
+from qdialect.frontends.torch.program.folding import FOLDABLE, fold
+from qdialect.frontends.torch.program.functionalization import is_in_place
+from qdialect.frontends.torch.program.model import UNKNOWN, Graph, Node, Output, held_element
+from qdialect.frontends.torch.program.reader import read_program
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError, QDialectError
+from qdialect.support.options import check_choice
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from qdialect._mlir import ir
-from qdialect.context import parse, verify
-from qdialect.diagnostics import Diagnostic
-from qdialect.frontends.common import GraphNode, refuse
-from qdialect.locations import names_of
+from qdialect.frontends.building.checks import GraphNode, refuse
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse, verify
+from qdialect.ir.locations import names_of
 from qdialect.passes.import_tosa import UnsupportedOp, converted, has_tosa
 from qdialect.passes.tosa import converted_ops
+from qdialect.support.diagnostics import Diagnostic
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 

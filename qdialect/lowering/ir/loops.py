@@ -1,10 +1,14 @@
-"""Loops, and constant indices."""
+"""Loops: those of `scf.for`, and those that walk the operands of an op by affine maps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
+
+# Loops, and constant indices.
 
 LOOP = "scf.for"
 
@@ -39,3 +43,68 @@ def inside(op: ir.Operation) -> Iterator[ir.Operation]:
             for child in block.operations:
                 yield child.operation
                 yield from inside(child.operation)
+
+
+# Affine maps of ops whose operands are walked by loops: which loop walks each dimension, and how far.
+
+Point = Mapping[int, int]
+"""An index for each of some loops."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """The loops of a `vector.contract`, by their positions in its iteration space."""
+
+    lhs: tuple[int, ...]
+    """The loop that walks each dimension of the first operand."""
+    rhs: tuple[int, ...]
+    result: tuple[int, ...]
+    extents: tuple[int, ...]
+    """Steps of each loop."""
+    kind: str
+    """What combines the products: ``add``, ``minsi``, ..."""
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The loops over terms of one element of the result, outermost first."""
+        return tuple(loop for loop in range(len(self.extents)) if loop not in self.result)
+
+    def terms(self, loops: Sequence[int]) -> int:
+        """Steps of `loops` together."""
+        count = 1
+        for loop in loops:
+            count *= self.extents[loop]
+        return count
+
+    def points(self, loops: Sequence[int]) -> Iterator[dict[int, int]]:
+        """Every step of `loops`, the last of them fastest."""
+        for indices in product(*(range(self.extents[loop]) for loop in loops)):
+            yield dict(zip(loops, indices, strict=True))
+
+
+def loops_of(attribute: ir.Attribute) -> tuple[int | None, ...]:
+    """The loop that each result of an affine map is; None for a result that is another expression."""
+    return tuple(
+        ir.AffineDimExpr(result).position if isinstance(result, ir.AffineDimExpr) else None
+        for result in ir.AffineMapAttr(attribute).value.results
+    )
+
+
+def contraction_of(op: ir.Operation) -> Contraction:
+    """The loops of the `vector.contract` `op`, whose verifier wants projected permutations."""
+    maps = [
+        tuple(loop for loop in loops_of(one) if loop is not None)
+        for one in ir.ArrayAttr(op.attributes["indexing_maps"])
+    ]
+    extents = [1] * len(ir.ArrayAttr(op.attributes["iterator_types"]))
+    for loops, value in zip(maps, list(op.operands), strict=False):
+        shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else ()
+        for loop, extent in zip(loops, shape, strict=True):
+            extents[loop] = extent
+    kind = str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
+    return Contraction(maps[0], maps[1], maps[2], tuple(extents), kind)
+
+
+def at(point: Point, loops: Sequence[int]) -> tuple[int, ...]:
+    """The indices of an operand that `loops` walk at a point; a loop that has no index there is at its start."""
+    return tuple(point.get(loop, 0) for loop in loops)

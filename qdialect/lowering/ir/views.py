@@ -5,10 +5,11 @@ Positions are counted in bytes, since a view may have elements of another type t
 
 from __future__ import annotations
 
-from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
+from dataclasses import dataclass
+
+from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.loops import constant, loop_of
-from qdialect.lowering.memory.strides import static_strides
+from qdialect.lowering.ir.strides import static_strides
 
 _DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 _SAME_ELEMENTS = frozenset(
@@ -28,7 +29,7 @@ _ADDRESSES = frozenset(
     )
 )
 """Ops whose first operand tells what their result points into."""
-_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _GLOBAL = "memref.get_global"
 _FUNCTIONS = ("func.func", "llvm.func")
 _FARTHEST_SUM = 4
@@ -76,7 +77,7 @@ def buffer_of(value: ir.Value) -> Buffer | None:
         return found if owner.owner.operation.name in _FUNCTIONS and isinstance(found.type, ir.MemRefType) else None
     if owner.name == _GLOBAL:
         return ir.FlatSymbolRefAttr(owner.attributes["name"]).value
-    return found if owner.name in _ALLOCATIONS else None
+    return found if owner.name in ALLOCATIONS else None
 
 
 def may_meet(one: ir.Value, other: ir.Value) -> bool:

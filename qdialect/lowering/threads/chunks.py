@@ -1,21 +1,33 @@
-"""Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's.
-
-Cores differ: a neighbour on the same core, a slower kind of core, another program. Each thread begins with the chunks
-of its own part, which read what it has just written, and then takes the next of a part that has some left.
-"""
+"""Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from qdialect.late_dataclass import dataclass
-from qdialect.lowering.threads.affinity import crossing_bytes
-from qdialect.lowering.threads.division import Partition, Work, chained_partition, largest_share, partition
-from qdialect.lowering.threads.loop_nests import KernelFunction
-from qdialect.lowering.threads.part_accesses import parts_are_order_free
-from qdialect.lowering.threads.schedule import NetworkCall
-from qdialect.lowering.threads.shared_reads import common_bytes, inside_outermost
+import numpy as np
+
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.op_cycles import cycles
+from qdialect.lowering.ir.accesses import Access, Run
+from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
+from qdialect.lowering.threads.loop_nests import (
+    KernelFunction,
+    LoopNest,
+    Partition,
+    Work,
+    chained_partition,
+    largest_share,
+    partition,
+)
+from qdialect.lowering.threads.schedule import NetworkCall, Touch, origin
+
+# Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's.
+#
+# Cores differ: a neighbour on the same core, a slower kind of core, another program. Each thread begins with the
+# chunks
+# of its own part, which read what it has just written, and then takes the next of a part that has some left.
 
 MAX_CHUNKS = 8
 """Of a part: an eighth of it is about what a thread waits for another one."""
@@ -101,3 +113,186 @@ def _cut(partitions: Sequence[Partition], chunks: int) -> list[Partition]:
         )
         for found in partitions
     ]
+
+
+# What the parts that a kernel is cut into touch, and whether one needs another.
+
+
+def parts_are_order_free(kernel: KernelFunction, partitions: Sequence[Partition]) -> bool:
+    """Whether the order of the parts is free; of an access all between its first element and its last one counts."""
+    touched: dict[int, list[_Touched]] = {}
+    for access in kernel.shared:
+        touched.setdefault(access.argument, []).extend(_touched(kernel, access, partitions))
+    return not any(_meet(found) for found in touched.values())
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Elements [first, last) that a part reads or writes."""
+
+    part: int
+    is_write: bool
+    first: int
+    last: int
+
+
+def _touched(kernel: KernelFunction, access: Access, partitions: Sequence[Partition]) -> list[_Touched]:
+    """What each part touches by `access`."""
+    index, run = kernel.loop_nest_of(access), access.run
+    first, last = (run.start, run.end) if run else (0, access.extent)
+    parts = list(enumerate(pairwise(partitions[index or 0].bounds)))
+    if index is None:
+        return [_Touched(part, access.is_write, first, last) for part, _ in parts]
+    found, work = partitions[index], kernel.loop_nests[index].work
+    outermost, units = kernel.loop_nests[index].loops[:1], work.units(found.depth)
+    stride = dict(access.loops).get(outermost[0], 0) if outermost and found.depth and run else 0
+    inside = units // work.trips[0] if found.depth else 1
+    return [
+        _Touched(
+            part,
+            access.is_write,
+            first + stride * (begin // inside),
+            last - stride * ((units - end) // inside),
+        )
+        for part, (begin, end) in parts
+        if begin < end
+    ]
+
+
+def _meet(found: Sequence[_Touched]) -> bool:
+    """Whether a part touches what another one writes."""
+    part, first, last = (np.array([getattr(one, name) for one in found]) for name in ("part", "first", "last"))
+    is_write = np.array([one.is_write for one in found])
+    overlap = (first[:, None] < last) & (first < last[:, None])
+    return bool((overlap & (part[:, None] != part) & (is_write[:, None] | is_write)).any())
+
+
+# Which loops of a kernel are cut so that its threads read little of what other cores wrote.
+#
+# A product that is cut at its rows reads rows that the same thread wrote. Where heads of attention are its columns,
+# those
+# that read its result are cut at heads: then it is cut at its columns, as they are, and each thread reads all rows.
+
+_INNER_SHARE = 0.97
+"""Of the cost of a loop that the loop inside it must have: each thread does all that stands beside that one."""
+
+
+def inside_outermost(kernel: KernelFunction) -> KernelFunction | None:
+    """`kernel` with its loop nests cut inside their outermost loops, where its threads then share fewer bytes."""
+    nests = [loop_nest for loop_nest in kernel.loop_nests if _is_deep(loop_nest)]
+    if not nests or kernel.is_chained or any(not loop_nest.loops for loop_nest in kernel.loop_nests):
+        return None
+    if common_bytes(kernel, 0) <= common_bytes(kernel, 1):
+        return None
+    chosen = tuple(_inside(nest) if nest in nests else nest for nest in kernel.loop_nests)
+    columns = {(nest.work.trips[:1], nest.work.strides[:1]) for nest in chosen}
+    return replace(kernel, loop_nests=chosen) if len(columns) == 1 else None
+
+
+def _is_deep(loop_nest: LoopNest) -> bool:
+    """Whether nearly all that its outermost loop computes is in the loop inside it."""
+    if len(loop_nest.loops) < 2:
+        return False
+    inner = cycles(loop_nest.loops[1]) * loop_nest.work.trips[0]
+    return inner >= _INNER_SHARE * loop_nest.work.cost
+
+
+def _inside(loop_nest: LoopNest) -> LoopNest:
+    """`loop_nest` with all loops but its outermost one to be cut."""
+    work = loop_nest.work
+    return replace(
+        loop_nest, loops=loop_nest.loops[1:], work=replace(work, trips=work.trips[1:], strides=work.strides[1:])
+    )
+
+
+def common_bytes(kernel: KernelFunction, depth: int) -> int:
+    """About how many bytes every iteration of the loops at `depth` reads again."""
+    found: dict[int, int] = {}
+    for access in kernel.shared:
+        number = None if access.is_write else kernel.loop_nest_of(access)
+        loops = () if number is None else kernel.loop_nests[number].loops[depth : depth + 1]
+        if loops and loops[0] not in dict(access.loops):
+            found[access.argument] = max(found.get(access.argument, 0), _bytes(kernel, access))
+    return sum(found.values())
+
+
+def _bytes(kernel: KernelFunction, access: Access) -> int:
+    """About how many bytes `access` reads."""
+    type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[access.argument].type)
+    elements = access.run.end - access.run.start if access.run else access.extent
+    return elements * (element_bytes(type_) or 0)
+
+
+# How much of what the calls of a kernel write is read on another core.
+#
+# Both are taken as cut into two halves of their outermost loops: a half reads from the other core what the other half
+# wrote. Other numbers of threads share as much or more.
+
+_HALVES = (0, 1)
+
+
+def crossing_bytes(kernel: KernelFunction, calls: Sequence[NetworkCall]) -> int:
+    """Bytes that calls of `kernel`, cut at its loops, write on one core and those after them read on another."""
+    return sum(
+        _crossing(kernel, call, reader, read)
+        for i, call in enumerate(calls)
+        if call.kernel.name == kernel.name
+        for reader, read in _readers(call, calls[i + 1 :])
+    )
+
+
+def _readers(call: NetworkCall, after: Sequence[NetworkCall]) -> Iterator[tuple[NetworkCall, Access]]:
+    """The reads of what `call` writes, up to the call that writes there again."""
+    written = [touch for touch in call.touches if touch.is_write]
+    for other in after:
+        arguments = {touch.argument for touch in other.touches if not touch.is_write and _overlaps(touch, written)}
+        yield from ((other, access) for access in other.kernel.shared if _is_read_of(access, arguments))
+        if any(touch.is_write and _overlaps(touch, written) for touch in other.touches):
+            return
+
+
+def _is_read_of(access: Access, arguments: set[int]) -> bool:
+    return not access.is_write and access.argument in arguments
+
+
+def _overlaps(touch: Touch, others: Sequence[Touch]) -> bool:
+    return any(
+        touch.block == other.block and touch.bytes.start < other.bytes.end and other.bytes.start < touch.bytes.end
+        for other in others
+    )
+
+
+def _crossing(kernel: KernelFunction, call: NetworkCall, reader: NetworkCall, read: Access) -> int:
+    writes = [access for access in kernel.shared if access.is_write]
+    return sum(
+        _half(kernel, call, write, half).count_in_common(_half(reader.kernel, reader, read, 1 - half))
+        for write in writes
+        for half in _HALVES
+        if _block(call, write) == _block(reader, read)
+    )
+
+
+def _block(call: NetworkCall, access: Access) -> int:
+    return origin(call.op.operands[access.argument])[0]
+
+
+def _half(kernel: KernelFunction, call: NetworkCall, access: Access, half: int) -> Run:
+    """The bytes that `access` touches in one half of the iterations."""
+    value = call.op.operands[access.argument]
+    run = access.run or Run(0, ((1, access.extent),))
+    number = kernel.loop_nest_of(access)
+    loops = kernel.loop_nests[number].loops[:1] if number is not None else ()
+    stride = dict(access.loops).get(loops[0]) if loops else None
+    if number is not None and stride is not None:
+        run = _cut_run(run, stride, kernel.loop_nests[number].work.trips[0], half)
+    return run.scaled(element_bytes(ir.MemRefType(value.type)) or 0, origin(value)[1])
+
+
+def _cut_run(run: Run, stride: int, trips: int, half: int) -> Run:
+    """The elements of `run` in one half of the `trips` iterations of a loop that moves it by `stride`."""
+    if trips < 2:
+        return run
+    dims, middle = list(run.dims), trips // 2
+    at = dims.index((stride, trips))
+    dims[at] = (stride, trips - middle if half else middle)
+    return replace(run, start=run.start + half * middle * stride, dims=tuple(dims))

@@ -1,24 +1,28 @@
-"""The loop nests of a kernel, and which of their loops may be divided among threads.
-
-A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
-together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads another's
-scratch memory.
-"""
+"""The loop nests of a kernel: which of their loops may be divided among threads, and where into parts of equal cost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 
-from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.op_cycles import cycles
+from qdialect.lowering.ir.accesses import Access, known_accesses, ops_of
+from qdialect.lowering.ir.functions import op_in
 from qdialect.lowering.ir.loops import bounds
-from qdialect.lowering.text.kernel_text import SCRATCH
-from qdialect.lowering.threads.accesses import Access, known_accesses, ops_of
-from qdialect.lowering.threads.cost import cycles
-from qdialect.lowering.threads.dependences import is_order_free
-from qdialect.lowering.threads.division import Work
-from qdialect.lowering.threads.scratch_groups import scratch_groups
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH
+
+# The loop nests of a kernel, and which of their loops may be divided among threads.
+#
+# A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
+# together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads
+# another's
+# scratch memory.
 
 _INNER_SHARE = 0.9
 """Of the cost of an iteration that a loop inside it must have to be divided."""
@@ -135,7 +139,7 @@ def _readers(top: ir.Operation, known: Collection[ir.Operation]) -> set[ir.Opera
     left, seen = [top], {top}
     while left:
         uses = [use for result in left.pop().results for use in result.uses]
-        users = {_top_in(use.owner.operation, top.block) for use in uses} - seen
+        users = {op_in(use.owner.operation, top.block) for use in uses} - seen
         seen |= users
         found |= users & set(known)
         left += users - set(known)
@@ -159,7 +163,7 @@ def _slice_of(group: Sequence[ir.Operation]) -> list[ir.Operation]:
     block = group[0].block
     chosen = set(group)
     for other in reversed(list(block.operations)):
-        users = {_top_in(use.owner.operation, block) for result in other.operation.results for use in result.uses}
+        users = {op_in(use.owner.operation, block) for result in other.operation.results for use in result.uses}
         if users and users <= chosen and other.operation.name not in ("arith.constant", "memref.reinterpret_cast"):
             chosen.add(other.operation)
     return [other.operation for other in block.operations if other.operation in chosen]
@@ -171,7 +175,7 @@ def _independent_loops(op: ir.Operation, writes: Sequence[Access]) -> tuple[ir.O
     while inner is not None and _is_independent(inner, writes):
         loops.append(inner)
         body = inner.regions[0].blocks[0]
-        holders = {_top_in(access.op, body) for access in writes}
+        holders = {op_in(access.op, body) for access in writes}
         whole = sum(cycles(op.operation) for op in body.operations)
         # What stands beside an inner loop is done again by each part of it.
         inner = next((op for op in holders if len(holders) == 1 and cycles(op) >= _INNER_SHARE * whole), None)
@@ -201,11 +205,221 @@ def _ops(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
-    return _top_in(op, function.regions[0].blocks[0])
+    return op_in(op, function.regions[0].blocks[0])
 
 
-def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The op of `block` that is `op` or holds it."""
-    while op.block != block and op.parent:
-        op = op.parent.operation
-    return op
+# Where the work of a kernel is cut into parts of equal cost.
+#
+# A loop nest consists of loops, each inside the one before, whose iterations may run in any order. The iterations of
+# its
+# outermost loops are numbered in a row, and each part gets a contiguous range of them.
+#
+# All loop nests of a kernel are divided at the same offsets of what they write: so a part reads what the same part of
+# the
+# kernel before it wrote, and borders go with the rows that they belong to.
+
+# A part this much more expensive than an even share is good enough: counting through more loops costs more.
+_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Work:
+    """A loop nest: the trip counts of its loops, outermost first, its cost, and where it writes."""
+
+    trips: tuple[int, ...]
+    cost: float
+    start: int = 0
+    strides: tuple[int, ...] = ()
+    """Elements from one iteration of each loop to the next."""
+    extent: int = 1
+    """Elements of the buffer that it writes."""
+    span: int = 1
+    """Elements from the first that an iteration of the outermost loop writes to behind the last."""
+
+    def units(self, depth: int) -> int:
+        """Iterations of the `depth` outermost loops together."""
+        return math.prod(self.trips[:depth])
+
+    def positions(self, depth: int) -> NDArray[np.int64]:
+        """About where each iteration writes, in ascending order."""
+        found = np.full(1, self.start, np.int64)
+        for trips, stride in list(zip(self.trips, self.strides, strict=True))[:depth]:
+            found = (found[:, None] + np.arange(trips) * stride).reshape(-1)
+        if (np.diff(found) >= 0).all():
+            return found
+        even: NDArray[np.float64] = np.linspace(float(found.min()), float(found.max()), len(found))
+        return even.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How many outermost loops are divided, and the iteration where each part starts and the last one ends."""
+
+    depth: int
+    bounds: tuple[int, ...]
+
+
+def partition(works: Sequence[Work], parts: int) -> list[Partition]:
+    """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best there is."""
+    alike = _cut_alike(works, parts)
+    if alike and largest_share(works, alike) * parts <= 1 + _TOLERANCE:
+        return alike
+    best, minimum = _partition(works, parts, 0), 1.0
+    for depth in range(1 + max(len(work.trips) for work in works)):
+        found = _partition(works, parts, depth)
+        share = largest_share(works, found)
+        if share < minimum * (1 - _TOLERANCE):
+            best, minimum = found, share
+        if share * parts <= 1 + _TOLERANCE:
+            break
+    return best
+
+
+def chained_partition(works: Sequence[Work], parts: int) -> list[Partition] | None:
+    """`works` that touch what others of them write, all cut at the same shares of their buffers.
+
+    No iteration of an outermost loop writes on both sides of such a share; None where there are too few.
+    """
+    depths = [min(1, len(work.trips)) for work in works]
+    starts = [work.positions(depth) / work.extent for work, depth in zip(works, depths, strict=True)]
+    shares = np.unique(np.concatenate(starts))
+    for work, depth in zip(works, depths, strict=True):
+        ends = np.insert((work.positions(depth) + work.span) / work.extent, 0, 0.0)
+        shares = shares[ends[np.searchsorted(work.positions(depth) / work.extent, shares)] <= shares]
+    if len(shares) < parts:
+        return None
+    before = [np.searchsorted(found, shares) for found in starts]
+    costs = sum(work.cost / work.units(depth) * n for work, depth, n in zip(works, depths, before, strict=True))
+    total = sum(work.cost for work in works)
+    cuts = [int(np.argmin(np.abs(costs - total * part / parts))) for part in range(1, parts)]
+    return [
+        Partition(depth, (0, *(int(n[cut]) for cut in cuts), work.units(depth)))
+        for work, depth, n in zip(works, depths, before, strict=True)
+    ]
+
+
+def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> float:
+    """The share of all cost that the most expensive part has."""
+    costs = sum(
+        work.cost / work.units(found.depth) * np.diff(found.bounds)
+        for work, found in zip(works, partitions, strict=True)
+    )
+    return float(np.max(costs) / np.sum(costs))
+
+
+def _cut_alike(works: Sequence[Work], parts: int) -> list[Partition] | None:
+    """All outermost loops cut at the same iterations, where they are over the same rows or columns.
+
+    What such loops share, such as the weights of the columns, is read by one thread, and parts are even whatever one
+    loop costs beside another.
+    """
+    if len({(work.trips[:1], work.strides[:1]) for work in works}) != 1 or not works[0].trips:
+        return None
+    count = works[0].trips[0]
+    return [Partition(1, tuple(round(count * part / parts) for part in range(parts + 1)))] * len(works)
+
+
+def _partition(works: Sequence[Work], parts: int, depth: int) -> list[Partition]:
+    """The division of at most the `depth` outermost loops."""
+    depths = [min(depth, len(work.trips)) for work in works]
+    units = [work.units(depth) for work, depth in zip(works, depths, strict=True)]
+    positions = np.concatenate([work.positions(depth) for work, depth in zip(works, depths, strict=True)])
+    costs = np.repeat([work.cost / count for work, count in zip(works, units, strict=True)], units)
+    order = np.argsort(positions, kind="stable")
+    middles = np.cumsum(costs[order]) - costs[order] / 2
+    share = float(costs.sum()) / parts
+    ends = [0, *(int(np.count_nonzero(middles < share * part)) for part in range(1, parts)), len(order)]
+    owner = np.empty(len(order), np.int64)
+    for part, (first, last) in enumerate(pairwise(ends)):
+        owner[order[first:last]] = part
+    begins = np.cumsum([0, *units])
+    return [
+        Partition(chosen, tuple(int(np.count_nonzero(owner[first:last] < part)) for part in range(parts + 1)))
+        for chosen, (first, last) in zip(depths, pairwise(begins), strict=True)
+    ]
+
+
+# Whether accesses of a kernel depend on each other.
+
+
+def is_order_free(found: Sequence[Access]) -> bool:
+    """Whether the order of all accesses is free: no two write the same element, none reads what another writes."""
+    writes = [access for access in found if access.is_write]
+    reads = [access for access in found if not access.is_write]
+    pairs = [*combinations(writes, 2), *((write, read) for write in writes for read in reads)]
+    return not any(_conflict(*pair) for pair in pairs)
+
+
+def _conflict(one: Access, other: Access) -> bool:
+    if one.argument != other.argument:
+        return False
+    return one.run is None or other.run is None or one.run.meets(other.run)
+
+
+# Which ops at the top of a kernel hand scratch memory to each other.
+#
+# Nothing is handed over at an op where the memory is dead: every element that is read from there on has been written
+# since. A loop over blocks of rows and the block of what is left each write a tile of sums and read it again: between
+# them the memory is dead, and each is divided on its own.
+
+_WHOLE_WRITES = (
+    *("vector.transfer_write", "vector.store", "memref.store", "memref.copy", "affine.store", "affine.vector_store"),
+)
+
+
+def scratch_groups(tops: Sequence[ir.Operation], touching: Sequence[Access]) -> list[list[ir.Operation]]:
+    """`tops` of a block, which make the accesses `touching` of one buffer, cut wherever the buffer is dead.
+
+    All are together where the first reads what none has written: an iteration may then go on with another's elements.
+    """
+    live = np.zeros(touching[0].extent, np.bool_)
+    groups: list[list[ir.Operation]] = [[]]
+    for top in reversed(tops):
+        groups[-1].append(top)
+        for access in reversed(_in_order(top, touching)):
+            _step_back(live, access)
+        if not live.any():
+            groups.append([])
+    return [list(tops)] if live.any() else groups[:-1]
+
+
+def _in_order(top: ir.Operation, touching: Sequence[Access]) -> list[Access]:
+    """The accesses that `top` makes, in the order of their ops; an op that does both reads first."""
+    position = {op: i for i, op in enumerate(_walk(top))}
+    found = [access for access in touching if access.op in position]
+    return sorted(found, key=lambda access: (position[access.op], access.is_write))
+
+
+def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield from _walk(child.operation)
+
+
+def _step_back(live: NDArray[np.bool_], access: Access) -> None:
+    """From what is live behind `access` to what is live before it."""
+    if not access.is_write:
+        live[slice(None) if access.run is None else access.run.mask(len(live))] = True
+    elif access.run is not None and _writes_all(access.op):
+        live[access.run.mask(len(live))] = False
+
+
+def _writes_all(op: ir.Operation) -> bool:
+    """Whether `op` is certain to write every element of its run."""
+    if op.name not in _WHOLE_WRITES or (op.name == "vector.transfer_write" and not _is_whole(op)):
+        return False
+    holder = op.parent
+    while holder and holder.name != "func.func":
+        found = bounds(holder.operation) if holder.name == "scf.for" else None
+        if found is None or not found[2]:
+            return False
+        holder = holder.operation.parent
+    return True
+
+
+def _is_whole(op: ir.Operation) -> bool:
+    """Whether a write of a vector is without mask and within its buffer."""
+    *_, masks = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    return not masks and all(ir.BoolAttr(value).value for value in ir.ArrayAttr(op.attributes["in_bounds"]))

@@ -1,14 +1,24 @@
-"""The parallel region of `main`: every thread runs through all calls and computes its parts of them."""
+"""The parallel region of `main`: its memory, what every thread runs, and which barriers are not needed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from qdialect._mlir import arith, func, ir, scf
+import numpy as np
+
+from qdialect.ir._mlir import arith, func, ir, memref, scf
+from qdialect.lowering.ir.accesses import Access, Run
+from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
+from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
+from qdialect.lowering.qnn_to_linalg.program.storage import SLACK, element_bytes
 from qdialect.lowering.threads.chunks import Division
-from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall
-from qdialect.lowering.threads.team import RECORD
-from qdialect.lowering.threads.thread_memory import ThreadMemory
+from qdialect.lowering.threads.loop_nests import KernelFunction
+from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, origin
+
+# The parallel region of `main`: every thread runs through all calls and computes its parts of them.
 
 
 class Region:
@@ -137,3 +147,236 @@ class Region:
 
 def _index(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
+
+
+# What threads need beside the network's working memory, at its end: scratch memory for each, counters and a record.
+#
+# A counter says how many chunks of a part of a divided call have been taken. All of a part lie together, in lines that
+# its own thread keeps in its cache until another one looks for work.
+
+_COUNTER_BYTES = 8
+
+
+class ThreadMemory:
+    """The memory of `threads` threads; makes the last argument of `main` larger by `growth` bytes.
+
+    Raises `CompileError` where that argument is not bytes.
+    """
+
+    def __init__(self, main: ir.Operation, kernels: Sequence[KernelFunction], threads: int, counters: int) -> None:
+        arguments = list(main.regions[0].blocks[0].arguments)
+        self._memory, self._threads, self._counters = arguments[-1], threads, counters
+        self._offsets = {kernel.function: _offsets(kernel) for kernel in kernels}
+        self._part = max(end for _, end in self._offsets.values())
+        self._row = _aligned(counters * _COUNTER_BYTES)
+        if not _is_bytes(self._memory):
+            what = "must be bytes to be divided: threads have memory of their own there"
+            raise error_at(main.location, f"last argument of main {what}, but got {self._memory.type}")
+        before = ir.MemRefType(self._memory.type).shape[0]
+        self._start = _aligned(before)
+        self.record = self._start + (self._part + self._row) * threads
+        """Where the record of the calls starts, in bytes."""
+        self.growth = self.record + _aligned(RECORD_BYTES) - before
+        self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
+        inputs = [argument.type for argument in arguments]
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+
+    def operands(self, kernel: KernelFunction, call: ir.Operation, thread: ir.Value) -> list[ir.Value]:
+        """The operands of `call` with `kernel`'s scratch in the memory of `thread`."""
+        operands = list(call.operands)
+        for argument, offset in self._offsets[kernel.function][0].items():
+            start = arith.addi(arith.muli(thread, _index(self._part)), _index(self._start + offset))
+            type_ = operands[argument].type
+            operands[argument] = ir.Operation.create("memref.view", [type_], [self._memory, start]).result
+        return operands
+
+    def clear(self, part: ir.Value) -> None:
+        """Set the counters of `part` to 0."""
+        counters = self._view()
+        loop = scf.ForOp(_index(0), _index(self._counters), _index(1))
+        with ir.InsertionPoint(loop.body):
+            zero = arith.constant(ir.IntegerType.get_signless(64), 0)
+            memref.store(zero, counters, [self._position(part, loop.induction_variable)])
+            scf.YieldOp([])
+
+    def take(self, part: ir.Value, counter: int) -> ir.Value:
+        """How many chunks of `part` were taken before this one."""
+        i64 = ir.IntegerType.get_signless(64)
+        operands = [arith.constant(i64, 1), self._view(), self._position(part, _index(counter))]
+        taken = memref.atomic_rmw(arith.AtomicRMWKind.addi, operands[0], operands[1], operands[2:])
+        return arith.index_cast(ir.IndexType.get(), taken)
+
+    def _view(self) -> ir.Value:
+        count = self._row * self._threads // _COUNTER_BYTES
+        type_ = ir.MemRefType.get([count], ir.IntegerType.get_signless(64))
+        start = _index(self._start + self._part * self._threads)
+        return ir.Operation.create("memref.view", [type_], [self._memory, start]).result
+
+    def _position(self, part: ir.Value, counter: ir.Value) -> ir.Value:
+        return arith.addi(arith.muli(part, _index(self._row // _COUNTER_BYTES)), counter)
+
+
+def has_counters(main: ir.Operation) -> bool:
+    """Whether the working memory of `main` can have counters."""
+    arguments = list(main.regions[0].blocks[0].arguments)
+    return bool(arguments) and _is_bytes(arguments[-1])
+
+
+def _is_bytes(memory: ir.Value) -> bool:
+    return isinstance(memory.type, ir.MemRefType) and element_bytes(memory.type) == 1
+
+
+def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
+    """Where in a thread's memory each scratch argument starts, and where the last one ends."""
+    offsets: dict[int, int] = {}
+    end = 0
+    for argument in kernel.scratch:
+        type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[argument].type)
+        offsets[argument] = end
+        end += _aligned(type_.shape[0] * (element_bytes(type_) or 0) + SLACK)
+    return offsets, end
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+# Barriers that are not needed: each part reads only what the same part has written.
+#
+# A part of a call and the part of the same number of another call run on the same thread, however many threads there
+# are, as long as no thread takes chunks from another. So rows that go through one layer after the other, each thread
+# having its own, need no barrier in between.
+
+_MAX_PAIRS = 64
+"""Pairs of runs that are compared byte by byte for two calls; where more of them may meet, the barrier stays."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A call since the last barrier, and what each of the threads touches in it; None where that is not fixed."""
+
+    scheduled: ScheduledCall
+    touches: Mapping[int, Sequence[Touch]] | None
+
+
+def elide_barriers(
+    calls: Iterable[ScheduledCall], divisions: Mapping[str, Division], threads: int
+) -> Iterator[ScheduledCall]:
+    """The `calls` in their order, with those barriers alone that they need."""
+    running: list[_Running] = []
+    for scheduled in calls:
+        own = _Running(scheduled, _touches(scheduled, divisions, threads))
+        waits = any(_needs_barrier(before, own) for before in running)
+        running = [own] if waits else [*running, own]
+        yield replace(scheduled, waits=waits)
+
+
+def _touches(
+    scheduled: ScheduledCall, divisions: Mapping[str, Division], threads: int
+) -> Mapping[int, Sequence[Touch]] | None:
+    if scheduled.thread is not None:
+        return {scheduled.thread: scheduled.call.touches}
+    division = divisions[scheduled.call.kernel.name]
+    if division.chunks > 1:
+        return None
+    return {part: part_touches(scheduled.call, division, part) for part in range(threads)}
+
+
+def _needs_barrier(before: _Running, after: _Running) -> bool:
+    """Whether a thread touches in one call what another one does in the other, and one of them writes it."""
+    if not before.scheduled.call.conflicts(after.scheduled.call):
+        return False
+    if before.touches is None or after.touches is None:
+        return True
+    pairs = _overlapping(before.touches, after.touches)
+    return len(pairs) > _MAX_PAIRS or any(one.conflicts(other) for one, other in pairs)
+
+
+def _overlapping(
+    before: Mapping[int, Sequence[Touch]], after: Mapping[int, Sequence[Touch]]
+) -> list[tuple[Touch, Touch]]:
+    """Touches of different threads that conflict if all between their first byte and their last one counts."""
+    one, other = _flat(before), _flat(after)
+    rows, columns = _table(one)[:, :, None], _table(other)[:, None, :]
+    thread, block, is_write, start, end = range(5)
+    meets = (rows[start] < columns[end]) & (columns[start] < rows[end]) & (rows[block] == columns[block])
+    found = meets & (rows[thread] != columns[thread]) & ((rows[is_write] | columns[is_write]) == 1)
+    return [(one[i][1], other[j][1]) for i, j in np.argwhere(found)]
+
+
+def _flat(touches: Mapping[int, Sequence[Touch]]) -> list[tuple[int, Touch]]:
+    return [(thread, touch) for thread, found in touches.items() for touch in found]
+
+
+def _table(touches: Sequence[tuple[int, Touch]]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """A row each for the thread, the block, whether it is written, the first byte and the one behind the last."""
+    rows = [(thread, touch.block, touch.is_write, touch.bytes.start, touch.bytes.end) for thread, touch in touches]
+    return np.array(rows, np.int64).reshape(-1, 5).T
+
+
+# Which bytes of the network's blocks one part of a call reads and writes.
+
+_Box = tuple[tuple[int, int], ...]
+"""From which iteration to which each of nested loops runs."""
+
+
+def part_touches(call: NetworkCall, division: Division, part: int) -> list[Touch]:
+    """What part number `part` of `call`, whose kernel is cut as `division` says, touches of memory that threads share.
+
+    A part has the chunks of it that are in `division`.
+    """
+    return [
+        _touch(call, access, run) for access in division.kernel.shared for run in _part_runs(division, access, part)
+    ]
+
+
+def _touch(call: NetworkCall, access: Access, run: Run) -> Touch:
+    value = call.op.operands[access.argument]
+    block, offset = origin(value)
+    size = element_bytes(ir.MemRefType(value.type)) or 0
+    return Touch(block, access.argument, access.is_write, run.scaled(size, offset))
+
+
+def _part_runs(division: Division, access: Access, part: int) -> Iterator[Run]:
+    """Elements that `access` touches in a part: none where its loop nest has no iteration there."""
+    whole = access.run or Run(0, ((1, access.extent),))
+    number = division.kernel.loop_nest_of(access)
+    if number is None:
+        yield whole
+        return
+    partition = division.partitions[number]
+    begin, end = (partition.bounds[at * division.chunks] for at in (part, part + 1))
+    if begin == end:
+        return
+    nest, depth = division.kernel.loop_nests[number], partition.depth
+    if access.run is None:
+        yield whole
+        return
+    strides = [dict(access.loops).get(loop, 0) for loop in nest.loops[:depth]]
+    for box in _boxes(nest.work.trips[:depth], begin, end):
+        yield _inside(access.run, strides, nest.work.trips, box)
+
+
+def _boxes(trips: Sequence[int], begin: int, end: int) -> Iterator[_Box]:
+    """Iterations [begin, end) of nested loops, counted in a row."""
+    if not trips:
+        yield ()
+        return
+    inside = math.prod(trips[1:])
+    first, last = -(-begin // inside), end // inside
+    if first < last:
+        yield ((first, last), *((0, count) for count in trips[1:]))
+    for step in sorted({begin // inside, (end - 1) // inside} - set(range(first, last))):
+        low, high = max(begin - step * inside, 0), min(end - step * inside, inside)
+        yield from (((step, step + 1), *rest) for rest in _boxes(trips[1:], low, high))
+
+
+def _inside(run: Run, strides: Sequence[int], trips: Sequence[int], box: _Box) -> Run:
+    """The elements of `run` in the iterations of `box`; `strides` are how far each of the loops moves it."""
+    dims, start = list(run.dims), run.start
+    for stride, count, (low, high) in zip(strides, trips, box, strict=False):
+        # A run has no dimension for a loop of one iteration.
+        if stride and count > 1:
+            dims[dims.index((stride, count))] = (stride, high - low)
+            start += stride * low
+    return Run(start, tuple(dims))

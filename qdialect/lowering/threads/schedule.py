@@ -1,21 +1,24 @@
-"""Which call of a network runs on which threads, and where threads wait for each other.
-
-A call that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a call that
-touches what a call since the last barrier writes, or writes what that one touches, unless both run on the same one
-thread. So chains of small calls stay on one thread, and independent ones run side by side.
-"""
+"""Which call of a network runs on which threads, and where threads wait for each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from qdialect._mlir import ir
-from qdialect.late_dataclass import dataclass
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.accesses import Run
+from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.functions import MAIN
 from qdialect.lowering.ir.loops import constant
-from qdialect.lowering.memory.storage import element_bytes
-from qdialect.lowering.threads.accesses import Run
+from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
 from qdialect.lowering.threads.loop_nests import KernelFunction
+
+# Which call of a network runs on which threads, and where threads wait for each other.
+#
+# A call that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a call that
+# touches what a call since the last barrier writes, or writes what that one touches, unless both run on the same one
+# thread. So chains of small calls stay on one thread, and independent ones run side by side.
 
 
 @dataclass(frozen=True)
@@ -136,3 +139,49 @@ def origin(value: ir.Value) -> tuple[int, int]:
     if owner.name != "memref.view" or offset is None:
         raise ValueError(f"'{owner.name}' op is no view at a constant offset")
     return ir.BlockArgument(owner.operands[0]).arg_number, offset
+
+
+# What `main` must be to be divided among threads: calls of kernels on its buffers and on views of them.
+
+_SUFFIX = "to be divided"
+
+
+def check_network(main: ir.Operation, kernels: Mapping[str, ir.Operation]) -> None:
+    """Raise `CompileError` where `main` does more than call `kernels`, all of them functions of the module."""
+    blocks = len(main.regions[0].blocks)
+    if blocks != 1:
+        raise error_at(main.location, f"function {MAIN} must have one block {_SUFFIX}, but got {blocks}")
+    block = main.regions[0].blocks[0]
+    for argument in block.arguments:
+        if not _is_flat(argument.type) and not isinstance(argument.type, ir.IntegerType | ir.IndexType | ir.FloatType):
+            what = f"must be a flat buffer or a number {_SUFFIX}, but got {argument.type}"
+            raise error_at(main.location, f"argument {argument.arg_number} of {MAIN} {what}")
+    for op in block.operations:
+        reason = _reason(op.operation, block, kernels)
+        if reason:
+            raise op_error(op.operation, reason)
+
+
+def _reason(op: ir.Operation, block: ir.Block, kernels: Mapping[str, ir.Operation]) -> str | None:
+    """Why `op` may not stand in `main`."""
+    match op.name:
+        case "arith.constant" | "func.return":
+            return None
+        case "memref.view":
+            is_known = op.operands[0].owner == block and constant(op.operands[1]) is not None
+            known = is_known and _is_flat(op.results[0].type)
+            return None if known else f"must be of an argument of {MAIN}, at a constant offset, {_SUFFIX}"
+        case "func.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            found = kernels.get(callee)
+            is_body = found is not None and len(found.regions[0].blocks) == 1
+            return None if is_body else f"must call a function with one block {_SUFFIX}, but got {callee}"
+        case _:
+            return f"must be a call, a constant or a view {_SUFFIX}"
+
+
+def _is_flat(type_: ir.Type) -> bool:
+    """Whether a type is that of a buffer whose elements lie side by side, as many as the type says."""
+    if not isinstance(type_, ir.MemRefType) or type_.rank != 1 or not type_.has_static_shape:
+        return False
+    return static_strides(type_) == (1,) and element_bytes(type_) is not None

@@ -9,30 +9,20 @@ that its thresholds leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, Rounding, Thresholds, real_multiplier, requantize, requantize_parameters
 from qdialect.dialect import RequantizeOp
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE, is_scale
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.fields import LARGEST_SCALE, is_scale
+from qdialect.ir._mlir import ir
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.thresholds import GraphThresholds
 from qdialect.passes.pattern import MatchFailure
-from qdialect.quant_math import (
-    Multiplier,
-    Rounding,
-    Thresholds,
-    real_multiplier,
-    requantize,
-    requantize_parameters,
-)
 
-Array = NDArray[Any]
 F64Array = NDArray[np.float64]
 
 # A multiplier has at most three float32 roundings, half a unit in the last place each.

@@ -1,32 +1,85 @@
-"""An element-wise graph: from one tensor, constants aside, through upstream ops to one value.
-
-All tensors of such a graph have one shape, so that an element of the result depends on one element of the source and,
-where constants differ along the last dimension, on its channel.  The graph is evaluated on any numbers, not on tensors:
-arrays are [N, C] with N numbers for each of C channels, or [N, 1] where all channels are alike.
-"""
+"""An element-wise graph: from one tensor, constants aside, through upstream ops to one value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.late_dataclass import dataclass
-from qdialect.passes.elementwise.undefined import undefined_elements
+from qdialect.ir._mlir import ir
 from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure
 from qdialect.reference import interpreter
 
+# Where upstream ops leave their result undefined: LLVM calls it poison, and any number may stand for it.
+
 Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+_Rule = Callable[[Sequence[Array], np.dtype[Any]], Mask]
+
+
+def undefined_elements(name: str, operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask | None:
+    """Where the op called `name` has no defined result of `dtype` for these operands; None where it always has one.
+
+    That is a float that the integer type does not hold, a shift by the width of the type or more, and an integer
+    division by zero or of the minimum by -1 (MLIR's arith dialect, LLVM's language reference).
+    """
+    rule = _RULES.get(name)
+    return None if rule is None else rule(operands, dtype)
+
+
+def _unsigned(array: Array) -> Array:
+    return array.view(f"u{array.itemsize}") if array.dtype.kind == "i" else array
+
+
+def _conversion(signed: bool) -> _Rule:
+    def rule(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
+        bits = 8 * dtype.itemsize
+        low, end = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+        whole = np.trunc(operands[0].astype(np.float64))
+        # A comparison with NaN is false.
+        return ~((whole >= low) & (whole < end))
+
+    return rule
+
+
+def _shift(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
+    return _unsigned(operands[1]) >= 8 * dtype.itemsize
+
+
+def _unsigned_division(operands: Sequence[Array], _: np.dtype[Any]) -> Mask:
+    return operands[1] == 0
+
+
+def _signed_division(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
+    minimum = np.iinfo(dtype.name).min
+    return (operands[1] == 0) | ((operands[0] == minimum) & (operands[1] == -1))
+
+
+_RULES: Mapping[str, _Rule] = {
+    "arith.fptosi": _conversion(signed=True),
+    "arith.fptoui": _conversion(signed=False),
+    **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui"), _shift),
+    **dict.fromkeys(("arith.divui", "arith.remui", "arith.ceildivui"), _unsigned_division),
+    **dict.fromkeys(("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"), _signed_division),
+}
+
+
+# An element-wise graph: from one tensor, constants aside, through upstream ops to one value.
+#
+# All tensors of such a graph have one shape, so that an element of the result depends on one element of the source
+# and,
+# where constants differ along the last dimension, on its channel.  The graph is evaluated on any numbers, not on
+# tensors:
+# arrays are [N, C] with N numbers for each of C channels, or [N, 1] where all channels are alike.
 
 _EVALUATORS = interpreter.evaluators.EVALUATORS
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _NOT_ELEMENTWISE = ("arith.constant", "tensor.concat")
 MAX_OPS = 128
 """Of one graph."""
@@ -138,7 +191,7 @@ def _is_eight_bit(value: ir.Value) -> bool:
 def is_known_tensor(value: ir.Value) -> bool:
     """Whether `value` is a static tensor of an element type that has a NumPy dtype."""
     type_ = value.type
-    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in NUMPY_DTYPES
 
 
 def per_channel_constant(value: ir.Value) -> Array | None:
@@ -243,4 +296,4 @@ def _evaluate_op(op: ir.OpView, values: dict[ir.Value, Array], undefined: dict[i
 
 
 def _dtype_of(value: ir.Value) -> np.dtype[Any]:
-    return _DTYPES[element_of(value.type)]
+    return NUMPY_DTYPES[element_of(value.type)]

@@ -6,7 +6,7 @@ A new file of this package may register more: all of them are imported here.
 from __future__ import annotations
 
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, convert, converted_ops
-from qdialect.registry import import_modules
+from qdialect.support.registry import import_modules
 
 import_modules(__name__, __path__)
 

@@ -1,16 +1,27 @@
-"""Convolutions and matrix products, whose accumulators a rescale usually reads."""
+"""Converts convolutions and matrix products, whose accumulators a rescale usually reads."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp, PadOp, TransposeOp, build
+from qdialect.dialect import (
+    Conv2DOp,
+    ConvTranspose2DOp,
+    DenseOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    MatMulOp,
+    PadOp,
+    SliceOp,
+    TransposeOp,
+    build,
+)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.tosa import f32_contraction
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import (
     Conversion,
     Plan,
@@ -21,8 +32,66 @@ from qdialect.passes.tosa.conversion import (
     result_element,
     window,
 )
-from qdialect.passes.tosa.scaling import plan_of, scaling_of, sole_rescale
-from qdialect.passes.tosa.upstream import apply, spread
+from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
+from qdialect.passes.tosa.upstream import apply, reshaped, spread
+
+# Convolutions and matrix products of f32 values, in the order of `qnn.f32_conv2d` and `qnn.f32_matmul`.
+
+
+def padded(value: ir.Value, before: tuple[int, ...], after: tuple[int, ...]) -> ir.Value:
+    """An f32 image with zeros around it: before and after height and width."""
+    if not any((*before, *after)):
+        return value
+    return build(PadOp, value, element="f32", low=(0, *before, 0), high=(0, *after, 0), value=0).output
+
+
+def _with_bias(conversion: Conversion, op: ir.Operation, product: ir.Value) -> ir.Value:
+    """A bias has one entry for each channel, or one for all."""
+    return apply("arith.addf", product, spread(conversion.value(op.operands[2]), shape_of(product.type)))
+
+
+def f32_convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, groups: int) -> ir.Value:
+    """A ``tosa.conv2d`` or ``tosa.depthwise_conv2d``; `weight` is [OC, KH, KW, IC / groups]."""
+    top, left, bottom, right = padding(op)
+    data = padded(conversion.value(op.operands[0]), (top, left), (bottom, right))
+    strides, dilation = window(op, "stride"), window(op, "dilation")
+    product = build(F32Conv2DOp, data, weight, element="f32", strides=strides, dilation=dilation, groups=groups)
+    return _with_bias(conversion, op, product.output)
+
+
+def f32_transposed_convolution(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """A convolution with the turned weight of the data, between whose elements there are zeros."""
+    weight = conversion.array(op.operands[1], "weight")
+    top, bottom, left, right = window(op, "out_pad")
+    data = _stretched(conversion.value(op.operands[0]), window(op, "stride"))
+    height, width = weight.shape[1] - 1, weight.shape[2] - 1
+    require(min(top, bottom) >= -height and min(left, right) >= -width, "out_pad must not cut off more than the kernel")
+    data = padded(data, (height + top, width + left), (height + bottom, width + right))
+    turned = constant(np.ascontiguousarray(weight[:, ::-1, ::-1]))
+    return _with_bias(conversion, op, build(F32Conv2DOp, data, turned, element="f32").output)
+
+
+def _stretched(value: ir.Value, strides: tuple[int, ...]) -> ir.Value:
+    """An image with ``stride - 1`` zeros between its elements."""
+    batch, height, width, channels = shape_of(value.type)
+    down, across = strides
+    apart = reshaped(value, (batch, height, 1, width, 1, channels))
+    high = (0, 0, down - 1, 0, across - 1, 0)
+    filled = build(PadOp, apart, element="f32", low=(0,) * 6, high=high, value=0).output
+    joined = reshaped(filled, (batch, height * down, width * across, channels))
+    size = (batch, (height - 1) * down + 1, (width - 1) * across + 1, channels)
+    return build(SliceOp, joined, element="f32", begin=(0,) * 4, size=size, strides=(1,) * 4).output
+
+
+def f32_product(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """Products of batches of matrices; `rhs` may be one for all."""
+    batches = math.prod(shape_of(rhs.type)[:-2])
+    if batches == 1:
+        rhs = reshaped(rhs, shape_of(rhs.type)[-2:])
+    return build(F32MatmulOp, lhs, rhs, element="f32").output
+
+
+# Convolutions and matrix products, whose accumulators a rescale usually reads.
 
 
 @converts("tosa.conv2d")
@@ -42,7 +111,7 @@ def _depthwise_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, groups: int) -> ir.Value:
     if _is_float(op):
-        return f32_contraction.convolution(conversion, op, weight, groups)
+        return f32_convolution(conversion, op, weight, groups)
     channels = shape_of(weight.type)[0]
     convolution = build(
         Conv2DOp,
@@ -64,7 +133,7 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
 def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Negative padding of the result cuts rows and columns off; what is added at its end holds the bias."""
     if _is_float(op):
-        return f32_contraction.transposed_convolution(conversion, op)
+        return f32_transposed_convolution(conversion, op)
     top, bottom, left, right = window(op, "out_pad")
     weight, strides = conversion.value(op.operands[1]), window(op, "stride")
     # What is added before is the bias too: that of rows of zeros before the data, as many as reach so far.
@@ -100,7 +169,7 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A constant right-hand side of one batch is the weight of a dense op."""
     right = op.operands[1]
     if _is_float(op):
-        return f32_contraction.product(conversion.value(op.operands[0]), conversion.value(right))
+        return f32_product(conversion.value(op.operands[0]), conversion.value(right))
     data = _data(conversion, op, op.operands[2])
     data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
     left = conversion.value(op.operands[0])
@@ -116,7 +185,7 @@ def _matmul_t(conversion: Conversion, op: ir.Operation) -> ir.Value:
     left, right = (conversion.value(operand) for operand in list(op.operands)[:2])
     columns = build(TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
     if _is_float(op):
-        return f32_contraction.product(left, columns)
+        return f32_product(left, columns)
     data = _data(conversion, op, op.operands[2])
     data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
     if not conversion.is_constant(op.operands[1]) or shape_of(right.type)[0] != 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import (
     ArgMaxOp,
     F32MaxOp,
@@ -21,6 +20,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, mode, require, result_element
 from qdialect.passes.tosa.upstream import apply, compare, convert, filled, resized, select, spread
 

@@ -1,14 +1,371 @@
-"""RESCALE: a requantization, or the integer arithmetic that it is."""
+"""Converts RESCALE, the one op that rounds: a requantization, a sum or product of quantized values, or 64-bit integers."""
 
 from __future__ import annotations
 
-from qdialect._mlir import ir
-from qdialect.dialect import RequantizeOp, build
-from qdialect.dialect.type_constraints import shape_of
-from qdialect.passes.tosa.binary import joined_operands
-from qdialect.passes.tosa.conversion import Conversion, converts
-from qdialect.passes.tosa.rescaled_integers import is_requantization, rescaled_integers
-from qdialect.passes.tosa.scaling import input_values, plan_of, scaling_of, target_of
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams, Rounding, quantize_multiplier
+from qdialect.arithmetic.elementwise import scale_of_sum
+from qdialect.dialect import AddOp, LutOp, MulOp, RequantizeOp, build
+from qdialect.dialect.elementwise_ops import binary_attributes
+from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE, is_scale
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.passes.quant_types import parameters_of, storage_type
+from qdialect.passes.tosa.conversion import (
+    Conversion,
+    Plan,
+    UnsupportedError,
+    converts,
+    flag,
+    mode,
+    require,
+    result_element,
+)
+from qdialect.passes.tosa.upstream import (
+    apply,
+    compare,
+    convert,
+    filled,
+    reshaped,
+    resized,
+    select,
+    spread,
+    without_sign,
+)
+
+# RESCALE: the one op that rounds.
+#
+# A multiplier is ``q * 2^-shift``, which a double holds exactly.  `qnn.requantize` gets it as a scale and takes it
+# apart
+# into q * 2^k in [2^30, 2^31) and shift + k again.  With SINGLE_ROUND both pairs give the same integer:
+# ``floor((v * q + 2^(s-1)) / 2^s)`` does not change when both sides of the division are multiplied by 2^k.  The second
+# nudge of DOUBLE_ROUND is 2^30 whatever k is, so that q must be in that range already, or both shifts be 31 at most.
+# A multiplier below 2^-32, which quantization flushes to zero, takes every 32-bit number to less than one half, and
+# that
+# rounds to zero too.
+#
+# TOSA leaves open what a rescale gives whose scaled value does not fit 32 bits; here it saturates.
+
+_MIN_SHIFT, _MAX_SHIFT, _MAX_DOUBLE_ROUND_SHIFT = 2, 62, 31
+_SIGN_BIT = np.arange(256, dtype=np.uint8) ^ 0x80
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The multipliers of a rescale, one or one for each channel, and how it rounds."""
+
+    multipliers: tuple[float, ...]
+    rounding: Rounding
+
+
+@dataclass(frozen=True)
+class QuantizedValues:
+    """Quantized values of which `qnn` knows the sign, and their zero point."""
+
+    value: ir.Value
+    zero_point: int
+
+
+def scaling_of(conversion: Conversion, op: ir.Operation) -> Scaling:
+    """The scaling of a ``tosa.rescale``; raises `UnsupportedError` where no requantization has it."""
+    multipliers = conversion.array(op.operands[1], "multiplier").astype(np.int64).ravel()
+    shifts = conversion.array(op.operands[2], "shift").astype(np.int64).ravel()
+    pairs = list(zip(multipliers.tolist(), shifts.tolist(), strict=True))
+    for multiplier, shift in pairs:
+        require(multiplier >= 0, f"multiplier must not be negative, but got {multiplier}")
+        wanted = f"in [{_MIN_SHIFT}, {_MAX_SHIFT}]"
+        require(_MIN_SHIFT <= shift <= _MAX_SHIFT, f"shift must be {wanted}, but got {shift}")
+    rounding = Rounding.FIXED64_DOUBLE if _rounds_twice(op, pairs) else Rounding.FIXED64_UP
+    return Scaling(tuple(float(np.ldexp(multiplier, -shift)) for multiplier, shift in pairs), rounding)
+
+
+def _rounds_twice(op: ir.Operation, pairs: list[tuple[int, int]]) -> bool:
+    if mode(op, "rounding_mode") != "DOUBLE_ROUND" or all(
+        shift <= _MAX_DOUBLE_ROUND_SHIFT or multiplier == 0 for multiplier, shift in pairs
+    ):
+        return False
+    for multiplier, shift in pairs:
+        headroom = 31 - multiplier.bit_length()
+        holds = multiplier == 0 or headroom == 0 or shift + headroom <= _MAX_DOUBLE_ROUND_SHIFT
+        require(holds, f"multiplier of DOUBLE_ROUND must be 2^30 or more with a shift by {shift}, but got {multiplier}")
+    return True
+
+
+def signed_values(conversion: Conversion, old: ir.Value, zero_point: int, *, is_unsigned: bool) -> QuantizedValues:
+    """The quantized values of `old`; where its signless bytes are unsigned ones, less 128, as is their zero point."""
+    value = conversion.value(old)
+    if not is_unsigned or element_of(value.type) == "ui8":
+        return QuantizedValues(value, zero_point)
+    require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {element_of(value.type)}")
+    return QuantizedValues(_with_other_sign(value), zero_point - 128)
+
+
+def _with_other_sign(value: ir.Value) -> ir.Value:
+    """Bytes less or plus 128: a signed value and an unsigned one in the same 8 bits."""
+    identity: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
+    return build(LutOp, value, element="i8", table=_SIGN_BIT, **identity).output
+
+
+def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
+    """What a ``tosa.rescale`` reads."""
+    is_unsigned = flag(op, "input_unsigned")
+    zero_point = conversion.zero_point(op.operands[3], "input_zp", is_unsigned=is_unsigned)
+    return signed_values(conversion, op.operands[0], zero_point, is_unsigned=is_unsigned)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a ``tosa.rescale`` gives: element type and zero point in `qnn`, and whether the sign bit must be flipped."""
+
+    element: str
+    zero_point: int
+    flips_sign: bool
+
+    def finished(self, value: ir.Value) -> ir.Value:
+        """`value`, which has element type and zero point of the target, as the op's result."""
+        return _with_other_sign(value) if self.flips_sign else value
+
+
+def target_of(conversion: Conversion, op: ir.Operation) -> Target:
+    """The target of a ``tosa.rescale``."""
+    element, is_unsigned = result_element(op), flag(op, "output_unsigned")
+    zero_point = conversion.zero_point(op.operands[4], "output_zp", is_unsigned=is_unsigned)
+    if not is_unsigned or element == "ui8":
+        return Target(element, zero_point, flips_sign=False)
+    require(element == "i8", f"unsigned result must have 8 bits, but got {element}")
+    return Target(element, zero_point - 128, flips_sign=True)
+
+
+def plan_of(input_scale: float, scaling: Scaling, output_scale: float) -> Plan:
+    """Scales with the multipliers of `scaling`: the weights' take what the two others leave.
+
+    A double holds the quotient of scales closely enough for the 31 bits of a multiplier to come back.  Raises
+    `UnsupportedError` where the scales of an interface leave no such scales.
+    """
+    weights = tuple(max(m, SMALLEST_SCALE) * output_scale / input_scale for m in scaling.multipliers)
+    if not all(0 < weight <= LARGEST_SCALE for weight in weights):
+        raise UnsupportedError(f"weight scales must be in (0, 2^30], but got {max(weights)}")
+    return Plan(input_scale, weights, output_scale)
+
+
+def sole_rescale(value: ir.Value) -> ir.Operation | None:
+    """The rescale that alone reads `value`, where it is signed with zero point 0; None where others read it too."""
+    users = [use.owner.operation for use in value.uses]
+    return users[0] if len(users) == 1 and users[0].name == "tosa.rescale" else None
+
+
+# Sums and products of 8-bit quantized values as TOSA writes them: rescale both to 32 bits, join, rescale back.
+#
+# A sum is that of `qnn.add` where the larger of the operands' multipliers is 2^19: they meet at twice the larger
+# scale,
+# with 20 more bits.  A product is that of `qnn.mul` where the operands lose their zero points and nothing else.  What
+# is
+# neither stays a sum or a product of 32-bit integers.
+
+_LIFT = 2.0**20
+_LARGER = _LIFT / 2
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two values of 8-bit quantized values that meet as 32-bit integers, their rescales, and the rescale back."""
+
+    lhs: ir.Value
+    rhs: ir.Value
+    rescales: tuple[ir.Operation, ir.Operation]
+    scaling: Scaling
+
+
+@dataclass(frozen=True)
+class Sum(Pair):
+    """A sum of `qnn.add`."""
+
+    lhs_multiplier: float
+    rhs_multiplier: float
+
+
+@dataclass(frozen=True)
+class Product(Pair):
+    """A product of `qnn.mul`."""
+
+
+def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
+    """The sum or product of 8-bit quantized values that the ``tosa.rescale`` `op` ends; None where it ends none."""
+    try:
+        return _pair_of(conversion, op)
+    except UnsupportedError:
+        # The op of which this is true says so itself.
+        return None
+
+
+def _pair_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
+    join, scaling = op.operands[0].owner, scaling_of(conversion, op)
+    ends = result_element(op) in ("i8", "ui8") and len(scaling.multipliers) == 1
+    if not isinstance(join, ir.Operation | ir.OpView) or join.name not in ("tosa.add", "tosa.mul") or not ends:
+        return None
+    operands = list(join.operation.operands)
+    lhs, rhs = (_widening(conversion, value) for value in operands[:2])
+    if lhs is None or rhs is None or conversion.zero_point(op.operands[3], "input_zp") != 0:
+        return None
+    multipliers = [scaling_of(conversion, rescale).multipliers[0] for rescale in (lhs, rhs)]
+    values = (lhs.operands[0], rhs.operands[0], (lhs, rhs), scaling)
+    if join.name == "tosa.add":
+        is_sum = max(multipliers) == _LARGER and min(*multipliers, *scaling.multipliers) > 0
+        return Sum(*values, *multipliers) if is_sum else None
+    is_product = multipliers == [1.0, 1.0] and conversion.zero_point(operands[2], "shift") == 0
+    return Product(*values) if is_product else None
+
+
+def _widening(conversion: Conversion, value: ir.Value) -> ir.Operation | None:
+    """The rescale that gives `value` from 8-bit quantized values, with one rounding and without zero point."""
+    rescale = value.owner
+    if not isinstance(rescale, ir.Operation | ir.OpView) or rescale.name != "tosa.rescale":
+        return None
+    scaling = scaling_of(conversion, rescale.operation)
+    is_single = len(scaling.multipliers) == 1 and scaling.rounding is Rounding.FIXED64_UP
+    if not is_single or conversion.zero_point(rescale.operation.operands[4], "output_zp") != 0:
+        return None
+    source = element_of(storage_type(rescale.operation.operands[0].type))
+    return rescale.operation if source in ("i8", "ui8") else None
+
+
+def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) -> ir.Value | None:
+    """The 8-bit sum or product that the rescale `op` ends; None where it ends none."""
+    pair = sum_of(conversion, op)
+    if pair is None:
+        return None
+    values = [input_values(conversion, rescale) for rescale in pair.rescales]
+    if isinstance(pair, Product):
+        scales = (pair.scaling.multipliers[0], 1.0, 1.0)
+        return _joined(MulOp, values, scales, target, rounding=pair.scaling.rounding) if is_scale(scales[0]) else None
+    is_double = pair.scaling.rounding is Rounding.FIXED64_DOUBLE
+    arithmetic = AddArithmetic.SHIFTED_DOUBLE if is_double else AddArithmetic.SHIFTED_SINGLE
+    scales = (conversion.scale(pair.lhs), conversion.scale(pair.rhs), conversion.scale(op.results[0]))
+    if not _has_multipliers(pair, scales):
+        scales = (
+            pair.lhs_multiplier / _LARGER,
+            pair.rhs_multiplier / _LARGER,
+            1 / (_LARGER * pair.scaling.multipliers[0]),
+        )
+    holds = all(map(is_scale, scales)) and _has_multipliers(pair, scales)
+    return _joined(AddOp, values, scales, target, arithmetic=arithmetic) if holds else None
+
+
+def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
+    """Whether `qnn.add` at these scales multiplies as the rescales do: by ``2^20 * s / t`` and ``t / (2^20 * s_y)``."""
+    lhs, rhs, output = (QuantParams(scale, 0) for scale in scales)
+    common = scale_of_sum(lhs, rhs, output)
+    wanted = (pair.lhs_multiplier / _LIFT, pair.rhs_multiplier / _LIFT, pair.scaling.multipliers[0])
+    found = (common.lhs, common.rhs, common.output)
+    return list(map(quantize_multiplier, wanted)) == list(map(quantize_multiplier, found))
+
+
+def _joined(
+    op_class: type[AddOp | MulOp],
+    values: Sequence[QuantizedValues],
+    scales: tuple[float, float, float],
+    target: Target,
+    **how: Any,
+) -> ir.Value:
+    lhs, rhs = values
+    points = (lhs.zero_point, rhs.zero_point, target.zero_point)
+    params = [QuantParams(scale, zero_point) for scale, zero_point in zip(scales, points, strict=True)]
+    quantization = BinaryQuantization(*params, bounds=ELEMENT_RANGES[target.element])
+    joined = build(
+        op_class,
+        lhs.value,
+        rhs.value,
+        element=target.element,
+        **binary_attributes(quantization),
+        **how,
+    )
+    return joined.output
+
+
+# RESCALE in 64-bit arithmetic, of which every form can be written: what no requantization has.
+#
+# ``((value - z_i) * multiplier + nudge) >> shift``, plus z_o, clamped.  The nudge is ``2^(shift - 1)``; with
+# DOUBLE_ROUND
+# and a shift above 31 it is larger by 2^30, smaller for negative values.
+
+_SECOND_NUDGE, _MAX_SHIFT_OF_ONE = 1 << 30, 31
+
+
+def is_requantization(conversion: Conversion, op: ir.Operation) -> bool:
+    """Whether a ``tosa.rescale`` is a `qnn.requantize`.
+
+    Its parameters must be constants, what it reads or writes as unsigned be bytes, and short multipliers not be rounded
+    twice.
+    """
+    operands = list(op.operands)
+    if not all(conversion.is_constant(operand) for operand in operands[1:]):
+        return False
+    source = element_of(storage_type(operands[0].type))
+    sides = (("input_unsigned", source), ("output_unsigned", result_element(op)))
+    if any(flag(op, name) and element not in ("i8", "ui8") for name, element in sides):
+        return False
+    multipliers, shifts = (conversion.array(operands[i], "parameters").ravel() for i in (1, 2))
+    rounds_twice = mode(op, "rounding_mode") == "DOUBLE_ROUND" and bool((shifts > _MAX_SHIFT_OF_ONE).any())
+    return not rounds_twice or _keeps_second_nudge(multipliers.tolist(), shifts.tolist())
+
+
+def _keeps_second_nudge(multipliers: list[int], shifts: list[int]) -> bool:
+    """Whether multipliers in [2^30, 2^31) with the shifts to them have the same second nudge."""
+    for multiplier, shift in zip(multipliers, shifts, strict=True):
+        headroom = 31 - multiplier.bit_length()
+        if multiplier > 0 and headroom > 0 and shift + headroom > _MAX_SHIFT_OF_ONE:
+            return False
+    return True
+
+
+def rescaled_integers(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """The result of a ``tosa.rescale``."""
+    data, multiplier, shift, input_zp, output_zp = op.operands
+    shape, is_unsigned = shape_of(data.type), flag(op, "input_unsigned")
+    value = _wide(conversion, data, shape, is_unsigned)
+    offset = apply("arith.subi", value, _wide(conversion, input_zp, shape, is_unsigned))
+    scale, amount = (_wide(conversion, operand, shape, is_unsigned=False) for operand in (multiplier, shift))
+    nudge = apply("arith.shli", filled(1, amount), apply("arith.subi", amount, 1))
+    if mode(op, "rounding_mode") == "DOUBLE_ROUND":
+        nudge = apply("arith.addi", nudge, _second_nudge(offset, amount))
+    total = apply("arith.addi", apply("arith.muli", offset, scale), nudge)
+    writes_unsigned = flag(op, "output_unsigned")
+    moved = apply(
+        "arith.addi", apply("arith.shrsi", total, amount), _wide(conversion, output_zp, shape, writes_unsigned)
+    )
+    return _narrow(moved, result_element(op), writes_unsigned)
+
+
+def _second_nudge(offset: ir.Value, amount: ir.Value) -> ir.Value:
+    signed = select(compare("lt", offset, 0), filled(-_SECOND_NUDGE, offset), _SECOND_NUDGE)
+    return select(compare("gt", amount, _MAX_SHIFT_OF_ONE), signed, 0)
+
+
+def _wide(conversion: Conversion, old: ir.Value, shape: tuple[int, ...], is_unsigned: bool) -> ir.Value:
+    """An operand as 64-bit integers of the shape of the data; a parameter is one, or one for each channel."""
+    value = conversion.value(old)
+    if shape_of(value.type) != shape and not shape:
+        value = reshaped(value, ())
+    is_unsigned = is_unsigned or element_of(value.type).startswith("u")
+    return spread(resized(without_sign(value), "i64", is_unsigned=is_unsigned), shape)
+
+
+def _narrow(value: ir.Value, element: str, is_unsigned: bool) -> ir.Value:
+    """Clamped to the range of the result, as signless bits or as an unsigned tensor."""
+    bits = element.removeprefix("u")
+    width = int(bits[1:])
+    is_unsigned = is_unsigned or element.startswith("u")
+    low, high = (0, (1 << width) - 1) if is_unsigned else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    narrow = resized(apply("arith.minsi", apply("arith.maxsi", value, low), high), bits)
+    return convert("tensor.bitcast", narrow, element) if element.startswith("u") else narrow
+
+
+# RESCALE: a requantization, or the integer arithmetic that it is.
 
 
 @converts("tosa.rescale")
@@ -34,3 +391,80 @@ def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
         rounding=scaling.rounding,
     )
     return target.finished(rescaled.output)
+
+
+# A scale for every value of a function, such that the multipliers of its sums are ratios of scales.
+#
+# Data movement keeps a scale, a sum of quantized values fixes the ratios of three, and contractions and other rescales
+# fix none: their weights' scales take what is left.  So scales spread along sums and data movement from the values
+# whose
+# types or interfaces give one, and from any value where none does.  Where two contradict each other the first counts.
+
+_KEEPS_SCALE = (
+    "tosa.avg_pool2d",
+    "tosa.cast",
+    "tosa.clamp",
+    "tosa.concat",
+    "tosa.identity",
+    "tosa.max_pool2d",
+    "tosa.pad",
+    "tosa.reduce_max",
+    "tosa.reduce_min",
+    "tosa.reshape",
+    "tosa.reverse",
+    "tosa.slice",
+    "tosa.tile",
+    "tosa.transpose",
+)
+
+_Links = dict[ir.Value, list[tuple[ir.Value, float]]]
+
+
+def give_scales(conversion: Conversion, function: ir.Operation) -> None:
+    """Tell `conversion` the scale of every value of `function` that is linked to another or has a known one."""
+    block = function.regions[0].blocks[0]
+    links: _Links = {}
+    for op in block.operations:
+        for one, other, ratio in _linked(conversion, op.operation):
+            links.setdefault(one, []).append((other, ratio))
+            links.setdefault(other, []).append((one, 1 / ratio))
+    known = dict(_known(function))
+    for value, scale in [*known.items(), *((value, 1.0) for value in links)]:
+        _spread(conversion, links, value, scale)
+
+
+def _spread(conversion: Conversion, links: _Links, start: ir.Value, scale: float) -> None:
+    pending = [(start, scale)]
+    while pending:
+        value, found = pending.pop()
+        if value in conversion.scales or not is_scale(found):
+            continue
+        conversion.scales[value] = found
+        pending += [(other, found * ratio) for other, ratio in links.get(value, ())]
+
+
+def _linked(conversion: Conversion, op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, float]]:
+    """Pairs of values with the ratio of the second's scale to the first's."""
+    if op.name in _KEEPS_SCALE:
+        operands = list(op.operands) if op.name == "tosa.concat" else [op.operands[0]]
+        for operand in operands:
+            yield operand, op.results[0], 1.0
+    found = sum_of(conversion, op) if op.name == "tosa.rescale" else None
+    if isinstance(found, Sum):
+        yield found.lhs, found.rhs, found.rhs_multiplier / found.lhs_multiplier
+        yield found.lhs, op.results[0], 1 / (found.lhs_multiplier * found.scaling.multipliers[0])
+
+
+def _known(function: ir.Operation) -> Iterator[tuple[ir.Value, float]]:
+    block = function.regions[0].blocks[0]
+    *body, last = [op.operation for op in block.operations]
+    for name, values in (("arg_attrs", list(block.arguments)), ("res_attrs", list(last.operands))):
+        noted = list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else []
+        # Without notes there are no pairs.
+        for value, attributes in zip(values, map(ir.DictAttr, noted), strict=False):
+            if "qnn.scale" in attributes:
+                yield value, ir.FloatAttr(attributes["qnn.scale"]).value
+    for value in (*block.arguments, *(result for op in body for result in op.results)):
+        parameters = parameters_of(value.type)
+        if parameters is not None:
+            yield value, parameters.scale

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.expressions import Expression, fold
 from qdialect.dialect import BroadcastOp, ReshapeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.quant_math.expressions import Expression, fold
+from qdialect.ir._mlir import ir
 
 _FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "ne": 13}
 _INTEGER_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "gt": 4, "ge": 5, "ult": 6}

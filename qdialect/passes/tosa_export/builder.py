@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
 from qdialect.dialect.constants import elements_array
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, NUMPY_DTYPES, dtype_of, element_of, shape_of
+from qdialect.ir._mlir import ir
 
 Array = NDArray[Any]
 Number = int | float | bool
 
 _COMPARISONS = ("equal", "greater", "greater_equal")
-_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 def create(name: str, operands: Sequence[ir.Value], shape: Sequence[int], element: str, **attributes: str) -> ir.Value:
@@ -28,7 +27,7 @@ def create(name: str, operands: Sequence[ir.Value], shape: Sequence[int], elemen
 
 def const(array: Array) -> ir.Value:
     """A ``tosa.const``; unsigned elements are not among those that it may have."""
-    element = ir.Type.parse(_NAMES[array.dtype])
+    element = ir.Type.parse(ELEMENT_NAMES[array.dtype])
     values = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
     created = ir.Operation.create("tosa.const", results=[values.type], attributes={"values": values})
     return created.results[0]

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import QnnOp
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value, missing_elements
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import UnsupportedError, require
 from qdialect.passes.tosa_export import builder
 from qdialect.passes.tosa_export.builder import Array
-from qdialect.registry import Registry
+from qdialect.support.registry import Registry
 
 Op = TypeVar("Op", bound=QnnOp)
 ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "f32")

@@ -1,4 +1,4 @@
-"""Data movement: elements stay what they are."""
+"""Exports data movement, concatenation, and rows at indices that are known at run time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import QuantParams, elementwise
+from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import (
     BroadcastOp,
     ClipOp,
     ConcatOp,
+    DynamicGatherOp,
+    DynamicScatterOp,
     GatherOp,
     PadOp,
     ReshapeOp,
@@ -18,12 +21,36 @@ from qdialect.dialect import (
     SliceOp,
     TransposeOp,
 )
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.builder import const, create
-from qdialect.passes.tosa_export.concatenation import rescaled_parts
-from qdialect.passes.tosa_export.export import Export, exports, exports_each, shape_of_result, sign_of
+from qdialect.passes.tosa_export.builder import Array, apply, clamp, const, create, filled, select
+from qdialect.passes.tosa_export.export import Export, exports, exports_each, shape_of_result, sign_of, signed
+
+# The parts of a concatenation at the parameters of its result.
+
+
+def rescaled_parts(export: Export, op: ConcatOp) -> list[ir.Value]:
+    """Each input, through a TABLE where its values change on the way."""
+    return [_part(export, op, index) for index in range(len(op.inputs))]
+
+
+def _part(export: Export, op: ConcatOp, index: int) -> ir.Value:
+    source, target = op.inputs[index], dtype_of(op.output.type)
+    info = np.iinfo(dtype_of(source.type).name)
+    values = np.arange(info.min, int(info.max) + 1).astype(info.dtype)
+    own = QuantParams(op.input_scales[index], op.input_zero_points[index])
+    output = QuantParams(op.output_scale, op.output_zero_point)
+    found = elementwise.concat([values], [own], 0, output, range_of(op.output.type), op.rounding, op.multiplier)
+    found = found.astype(target)
+    held = export.value(source)
+    if np.array_equal(signed(found), signed(values)):
+        return held
+    return create("table", [held, const(signed(found))], shape_of(held.type), "i8")
+
+
+# Data movement: elements stay what they are.
 
 
 @exports(ReshapeOp)
@@ -114,3 +141,41 @@ def _bitcast(export: Export, op: ir.OpView) -> ir.Value:
     source, target = (element_of(value.type) for value in (op.operation.operands[0], op.operation.results[0]))
     require({source, target} == {"i8", "ui8"}, f"must be between i8 and ui8, but got {source} to {target}")
     return builder.apply("bitwise_xor", export.value(op.operation.operands[0]), -128)
+
+
+# Rows at indices that are known at run time.
+
+
+def _positions(export: Export, indices: ir.Value, extent: int) -> ir.Value:
+    """Indices [1, W] from 0 on: negative ones count from the end, one outside is the nearest."""
+    count, known = int(np.prod(shape_of(indices.type))), export.array(indices)
+    if known is not None:
+        return builder.const(_inside(known, extent).reshape(1, -1))
+    value = builder.reshape(export.value(indices), (1, count))
+    from_end = apply("add", value, extent)
+    return clamp(select(apply("greater", filled(0, value), value), from_end, value), 0, extent - 1)
+
+
+def _inside(indices: Array, extent: int) -> Array:
+    return np.where(indices < 0, indices + extent, indices).clip(0, extent - 1).astype(np.int32)
+
+
+@exports(DynamicGatherOp)
+def _dynamic_gather(export: Export, op: DynamicGatherOp) -> ir.Value:
+    positions = _positions(export, op.indices, shape_of(op.data.type)[op.axis])
+    return builder.reshape(gathered_rows(export.value(op.data), op.axis, positions), shape_of_result(op))
+
+
+@exports(DynamicScatterOp)
+def _dynamic_scatter(export: Export, op: DynamicScatterOp) -> ir.Value:
+    """SCATTER writes every row once."""
+    require(op.reduction is ScatterReduction.NONE, f"reduction must be none, but got {op.reduction}")
+    indices, extent = export.constant(op.indices, "indices"), shape_of(op.data.type)[0]
+    rows = _inside(indices, extent)
+    require(len(np.unique(rows)) == rows.size, f"indices must name different rows, but got {indices.tolist()}")
+    depth = int(np.prod(shape_of(op.data.type)[1:]))
+    data = builder.reshape(export.value(op.data), (1, extent, depth))
+    updates = builder.reshape(export.value(op.updates), (1, rows.size, depth))
+    operands = [data, builder.const(rows.reshape(1, -1)), updates]
+    written = create("scatter", operands, (1, extent, depth), element_of(data.type))
+    return builder.reshape(written, shape_of_result(op))

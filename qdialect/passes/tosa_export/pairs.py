@@ -4,25 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, SubOp
-from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.tosa.conversion import UnsupportedError, require
-from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.builder import apply, cast, clamp, rescale, shift_right
-from qdialect.passes.tosa_export.division import quotient
-from qdialect.passes.tosa_export.export import Export, exports, shape_of_result, sign_of
-from qdialect.passes.tosa_export.scaling import (
-    IDENTITY,
-    held,
-    multiplied,
-    multiplier_of,
-    pairs_of,
-    requantized_bytes,
-    rounded_floats,
-)
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     AddArithmetic,
     FloatRounding,
     QuantParams,
@@ -32,9 +14,27 @@ from qdialect.quant_math import (
     real_multiplier,
     requantize_parameters,
 )
-from qdialect.quant_math.common_scale import scale_of_sum
-from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters, sum_factors
-from qdialect.quant_math.scales import scale_factors
+from qdialect.arithmetic.elementwise import scale_of_sum
+from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters, sum_factors
+from qdialect.arithmetic.quantization import scale_factors
+from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.passes.tosa.conversion import UnsupportedError, require
+from qdialect.passes.tosa_export import builder
+from qdialect.passes.tosa_export.builder import apply, cast, clamp, rescale, shift_right
+from qdialect.passes.tosa_export.export import Export, exports, shape_of_result, sign_of
+from qdialect.passes.tosa_export.scaling import (
+    IDENTITY,
+    held,
+    multiplied,
+    multiplier_of,
+    pairs_of,
+    quotient,
+    requantized_bytes,
+    rounded_floats,
+)
 
 _OFFSET = 255
 _SUM_SHIFT = 20

@@ -1,4 +1,4 @@
-"""Requantization, and between quantized values and f32 values."""
+"""Exports requantization, tables, and what lies between quantized values and f32 values."""
 
 from __future__ import annotations
 
@@ -6,16 +6,62 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import DequantizeOp, RequantizeOp
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.arithmetic import Rounding, Scaling, real_multiplier, requantize_parameters
+from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters
+from qdialect.arithmetic.quantization import nan_value, scale_factors
+from qdialect.dialect import UNARY_OPS, DequantizeOp, LutOp, QnnOp, QuantizeOp, RequantizeOp
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
-from qdialect.passes.tosa_export.builder import Array, apply, cast, rescale, transpose
-from qdialect.passes.tosa_export.export import Export, exports, held_element, sign_of
-from qdialect.passes.tosa_export.scaling import centered, held, pairs_of, requantized, takes
-from qdialect.passes.tosa_export.tables import is_eight_bit, look_up
-from qdialect.quant_math import Rounding, real_multiplier, requantize_parameters
-from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
+from qdialect.passes.tosa_export.builder import (
+    Array,
+    apply,
+    cast,
+    clamp,
+    const,
+    create,
+    filled,
+    rescale,
+    select,
+    transpose,
+)
+from qdialect.passes.tosa_export.export import Export, exports, held_element, sign_of, signed
+from qdialect.passes.tosa_export.scaling import (
+    centered,
+    held,
+    is_power_of_two,
+    pairs_of,
+    quotient,
+    requantized,
+    rounded,
+    takes,
+)
+from qdialect.reference.evaluators import EVALUATORS
+
+# Functions of one 8-bit tensor: a TABLE of what the reference makes of all 256 values.
+
+
+def is_eight_bit(value: ir.Value) -> bool:
+    """Whether the elements of a `qnn` value have 8 bits."""
+    return element_of(value.type) in ("i8", "ui8")
+
+
+@exports(LutOp, *UNARY_OPS)
+def _function(export: Export, op: QnnOp) -> ir.Value:
+    return look_up(export, op)
+
+
+def look_up(export: Export, op: QnnOp) -> ir.Value:
+    """The result of an op that maps every value of its one 8-bit operand by itself."""
+    source = op.operation.operands[0]
+    dtype = np.dtype(dtype_of(source.type).name)
+    info = np.iinfo(dtype.name)
+    found: Array = EVALUATORS[op.operation.name](op, [np.arange(info.min, int(info.max) + 1).astype(dtype)])
+    entries = signed(found.astype(dtype_of(op.operation.results[0].type)))
+    return create("table", [export.value(source), const(entries)], shape_of(source.type), "i8")
+
+
+# Requantization, and between quantized values and f32 values.
 
 
 @exports(RequantizeOp)
@@ -90,3 +136,44 @@ def along_axis(parameters: Array, rank: int, axis: int) -> Array:
     if parameters.size == 1:
         return parameters
     return parameters.reshape([-1 if i == axis else 1 for i in range(rank)])
+
+
+# Quantized values of f32 values.
+
+_WIDEST = 16
+
+
+@exports(QuantizeOp)
+def _quantize(export: Export, op: QuantizeOp) -> ir.Value:
+    """NaN becomes what the op says, before which it is taken as 0."""
+    value, element = export.value(op.input), element_of(op.output.type)
+    bits = int(element.removeprefix("u")[1:])
+    require(bits <= _WIDEST, f"result must have at most {_WIDEST} bits, but got {element}")
+    is_number = apply("equal", value, value)
+    known = select(is_number, value, filled(0, value))
+    quantized = _quotient(op, known) if op.scaling is Scaling.DIVIDE else _product(op, known)
+    low, high = range_of(op.output.type)
+    points = along_axis(np.array(op.zero_points), len(shape_of(value.type)), op.axis)
+    of_nan = filled(np.asarray(nan_value(op.nan, points, low, high)), quantized)
+    return held(select(is_number, quantized, of_nan), element)
+
+
+def _quotient(op: QuantizeOp, value: ir.Value) -> ir.Value:
+    if len(op.scales) == len(op.zero_points) == 1:
+        return quotient(value, op.scales[0], op.zero_points[0], range_of(op.output.type), op.rounding)
+    found = [scale for scale in op.scales if not is_power_of_two(scale)]
+    wanted = 'scales of several channels must be powers of two where scaling is "divide"'
+    require(not found, f"{wanted}, but got {found[0] if found else ''}")
+    return _product(op, value)
+
+
+def _product(op: QuantizeOp, value: ir.Value) -> ir.Value:
+    """Rounded products with the reciprocals, with the zero points, within the range, as i32."""
+    rank = len(shape_of(value.type))
+    scaling = Scaling.RECIPROCAL_F32 if op.scaling is Scaling.DIVIDE else op.scaling
+    factors = np.asarray(scale_factors(op.scales, scaling), np.float32).reshape(-1)
+    ratio = apply("mul", value, along_axis(factors, rank, op.axis))
+    low, high = range_of(op.output.type)
+    points = along_axis(np.array(op.zero_points), rank, op.axis)
+    near = clamp(rounded(ratio, op.rounding), low - int(points.max()), high - int(points.min()))
+    return clamp(apply("add", cast(near, "i32"), points), low, high)

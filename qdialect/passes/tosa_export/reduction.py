@@ -1,14 +1,18 @@
-"""Reductions over axes, and indices of extremes."""
+"""Exports pools, reductions over axes, and indices of extremes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from qdialect._mlir import ir
+import numpy as np
+
+from qdialect.arithmetic import Division, folded_count_multiplier, real_multiplier, requantize_parameters
+from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
+    AvgPool2DOp,
     F32ExtremeOp,
     F32MaxOp,
     F32MinOp,
@@ -17,14 +21,115 @@ from qdialect.dialect import (
     IntMaxOp,
     IntMinOp,
     IntSumOp,
+    MaxPool2DOp,
+    MeanOp,
     ReduceMaxOp,
     ReduceMinOp,
+    SumOp,
 )
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.pool_ops import PoolOp
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export import builder
-from qdialect.passes.tosa_export.builder import apply, create, filled
-from qdialect.passes.tosa_export.export import Export, exports, shape_of_result
+from qdialect.passes.tosa_export.builder import Array, apply, const, create, entry, filled, select
+from qdialect.passes.tosa_export.contraction import exact_window, ints
+from qdialect.passes.tosa_export.export import Export, exports, shape_of_result, sign_of
+from qdialect.passes.tosa_export.scaling import centered, held, requantized_bytes
+
+# Pools, means and sums over axes.
+#
+# AVG_POOL2D divides as `half_away_centered` does.  Other divisions are those of sums, which a depthwise convolution
+# with
+# ones gives: INTDIV truncates, and half of the count before it rounds away from zero.
+
+
+def _clamped(op: PoolOp, value: ir.Value) -> ir.Value:
+    sign, bounds = sign_of(op.data.type), (op.output_min, op.output_max)
+    return value if bounds == range_of(op.output.type) else builder.clamp(value, *(bound - sign for bound in bounds))
+
+
+@exports(MaxPool2DOp)
+def _max_pool2d(export: Export, op: MaxPool2DOp) -> ir.Value:
+    data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
+    window = {"kernel": ints(op.kernel), "stride": ints(op.strides), "pad": ints(pad)}
+    return _clamped(op, create("max_pool2d", [data], shape_of_result(op), "i8", **window))
+
+
+@exports(AvgPool2DOp)
+def _avg_pool2d(export: Export, op: AvgPool2DOp) -> ir.Value:
+    if op.division is not Division.HALF_AWAY_CENTERED or op.count_include_pad:
+        return _divided_sums(export, op)
+    data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
+    points = [entry(op.zero_point - sign_of(op.data.type), "i8")] * 2
+    window = {"kernel": ints(op.kernel), "stride": ints(op.strides), "pad": ints(pad), "acc_type": "i32"}
+    return _clamped(op, create("avg_pool2d", [data, *points], shape_of_result(op), "i8", **window))
+
+
+def _divided_sums(export: Export, op: AvgPool2DOp) -> ir.Value:
+    """Sums of values less their center, over the count, plus the center."""
+    center = op.zero_point if op.division is Division.HALF_AWAY_CENTERED else 0
+    inside = _elements(op)
+    whole = np.full_like(inside, op.kernel[0] * op.kernel[1])
+    total = _sums(export, op, center)
+    if op.count_include_pad and op.zero_point != center:
+        total = apply("add", total, (whole - inside) * (op.zero_point - center))
+    count = whole if op.count_include_pad else inside
+    mean = _quotient(total, count, truncates=op.division is Division.TRUNCATE)
+    if center:
+        mean = apply("add", mean, center)
+    return held(builder.clamp(mean, op.output_min, op.output_max), element_of(op.output.type))
+
+
+def _quotient(total: ir.Value, count: Array, *, truncates: bool) -> ir.Value:
+    if truncates:
+        return apply("intdiv", total, count)
+    magnitude = apply("intdiv", apply("add", apply("abs", total), count // 2), count)
+    return select(apply("greater", filled(0, total), total), apply("negate", magnitude), magnitude)
+
+
+def _sums(export: Export, op: AvgPool2DOp, center: int) -> ir.Value:
+    channels = shape_of(op.data.type)[3]
+    data, pad = exact_window(export.value(op.data), op.kernel, op.strides, op.padding)
+    operands = [data, const(np.ones((*op.kernel, channels, 1), np.int8)), const(np.zeros(channels, np.int32))]
+    operands += [entry(center - sign_of(op.data.type), "i8"), entry(0, "i8")]
+    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints((1, 1)), "acc_type": "i32"}
+    return create("depthwise_conv2d", operands, shape_of_result(op), "i32", **window)
+
+
+def _elements(op: AvgPool2DOp) -> Array:
+    """[1, OH, OW, 1]: how many elements of the data each window has."""
+    _, height, width, _ = shape_of_result(op)
+    counts: list[Array] = []
+    for i, windows in enumerate((height, width)):
+        first = np.arange(windows) * op.strides[i] - op.padding[i]
+        last = np.minimum(first + op.kernel[i], shape_of(op.data.type)[1 + i])
+        counts.append(last - np.maximum(first, 0))
+    return np.multiply.outer(*counts)[np.newaxis, :, :, np.newaxis]
+
+
+@exports(MeanOp, SumOp)
+def _over_axes(export: Export, op: MeanOp | SumOp) -> ir.Value:
+    """The sum of values less their zero point, times a multiplier that has the count of a mean in it."""
+    shape = shape_of(op.input.type)
+    count = int(np.prod([shape[axis] for axis in op.axes]))
+    wide = centered(export.value(op.input), np.array([op.input_zero_point - sign_of(op.input.type)]))
+    total = builder.reduce("sum", wide, op.axes, keep_dims=op.keep_dims)
+    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    params = _of_mean(op, real, count) if isinstance(op, MeanOp) else requantize_parameters(op.rounding, real)
+    bound = export.bound(op.input, op.input_zero_point) * count
+    how = (op.rounding, bound, op.output_zero_point, range_of(op.output.type), element_of(op.output.type))
+    return requantized_bytes(total, params, *how)
+
+
+def _of_mean(op: MeanOp, real: Array, count: int) -> RequantizeParameters:
+    if not op.rounding.is_fixed:
+        return requantize_parameters(op.rounding, real / count)
+    q, e = folded_count_multiplier(float(real[0]), count)
+    return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
+
+
+# Reductions over axes, and indices of extremes.
 
 _REDUCTIONS = {
     F32MaxOp: "max",

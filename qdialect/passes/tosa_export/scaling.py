@@ -1,33 +1,45 @@
-"""Requantization in TOSA's integers and floats, for every rounding mode.
-
-`fixed64_up` and `fixed64_double` are RESCALE with SINGLE_ROUND and DOUBLE_ROUND, within what RESCALE takes.
-`fixed64_nearest`, ties away from zero, is RESCALE of the magnitude.  `fixed32_double` is MUL with a shift by 31, which
-is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that rounds
-ties up: a negative number less one has its ties go away from zero and nothing else changed.  Float multipliers are MUL
-on f32; CAST rounds to even.
-"""
+"""Writes requantization and division by scales in TOSA's integers and floats, for every rounding mode."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.arithmetic import FloatRounding, Rounding, round_f32
+from qdialect.arithmetic.multipliers import (
+    INT32_MAX,
+    INT32_MIN,
+    FixedMultiplier,
+    RequantizeParameters,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, shape_of
+from qdialect.ir._mlir import ir
 from qdialect.passes.tosa.conversion import require
 from qdialect.passes.tosa_export.builder import (
     Array,
     apply,
     cast,
     clamp,
+    const,
+    create,
     filled,
     multiplied_high,
     rescale,
+    reshape,
     select,
     shift_right,
 )
-from qdialect.quant_math import Rounding
-from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
-from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters, quantize_multiplier
+
+# Requantization in TOSA's integers and floats, for every rounding mode.
+#
+# `fixed64_up` and `fixed64_double` are RESCALE with SINGLE_ROUND and DOUBLE_ROUND, within what RESCALE takes.
+# `fixed64_nearest`, ties away from zero, is RESCALE of the magnitude.  `fixed32_double` is MUL with a shift by 31,
+# which
+# is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that rounds
+# ties up: a negative number less one has its ties go away from zero and nothing else changed.  Float multipliers are
+# MUL
+# on f32; CAST rounds to even.
 
 IDENTITY = (1 << 30, 30)
 """Multiplier and shift of RESCALE that change nothing but zero point and type."""
@@ -172,3 +184,68 @@ def held(value: ir.Value, element: str) -> ir.Value:
     if element == "ui8":
         return cast(apply("sub", value, 128), "i8")
     return cast(value, element)
+
+
+# Quantized values of f32 values over a scale.
+#
+# A quotient by a power of two is a product.  Another, which TOSA lacks, is not: there the product with the reciprocal
+# gives the quantized value or its neighbour, and the least f32 value of either, which a table knows, decides.
+
+_BITS = 32
+_INFINITY_BITS = 0x7F800000
+
+
+def is_power_of_two(scale: float) -> bool:
+    """Whether a product with the reciprocal of the float32 `scale` is the quotient."""
+    return bool(np.frexp(np.float32(scale))[0] == 0.5)
+
+
+def rounded(value: ir.Value, rounding: FloatRounding) -> ir.Value:
+    """f32 values rounded to integers, but for ties to even, which a cast rounds so."""
+    if rounding is FloatRounding.HALF_UP:
+        return apply("floor", apply("add", value, 0.5))
+    return half_away(value) if rounding is FloatRounding.HALF_AWAY else value
+
+
+def quotient(
+    value: ir.Value, scale: float, zero_point: int, bounds: tuple[int, int], rounding: FloatRounding
+) -> ir.Value:
+    """``clamp(round(value / scale) + zero_point)`` within `bounds` of f32 values that are no NaN, as i32."""
+    low, high = (bound - zero_point for bound in bounds)
+    reciprocal = float(np.float32(1) / np.float32(scale))
+    product = apply("mul", value, reciprocal)
+    if is_power_of_two(scale):
+        near = cast(clamp(rounded(product, rounding), low, high), "i32")
+        return apply("add", near, zero_point) if zero_point else near
+    near = cast(clamp(product, low, high), "i32")
+    table = np.array([-np.inf, *_thresholds(np.float32(scale), low, high, rounding), np.inf], np.float32)
+    position = apply("add", near, -low)
+    is_below = apply("greater", _taken(table[:-1], position), value)
+    is_above = apply("greater_equal", value, _taken(table[1:], position))
+    moved = apply("sub", apply("add", near, cast(is_above, "i32")), cast(is_below, "i32"))
+    return clamp(apply("add", moved, zero_point), *bounds)
+
+
+def _taken(table: Array, positions: ir.Value) -> ir.Value:
+    shape = shape_of(positions.type)
+    count = int(np.prod(shape))
+    rows = [const(table.reshape(1, -1, 1)), reshape(positions, (1, count))]
+    return reshape(create("gather", rows, (1, count, 1), "f32"), shape)
+
+
+def _thresholds(scale: np.float32, low: int, high: int, rounding: FloatRounding) -> Array:
+    """The least f32 value whose rounded quotient is q, for q in low + 1..high; by bisection over all of them."""
+    wanted = np.arange(low + 1, high + 1)
+    # Floats are ordered as the integers of their bits, negative ones the other way round.
+    first, last = np.full(wanted.shape, -_INFINITY_BITS), np.full(wanted.shape, _INFINITY_BITS)
+    for _ in range(_BITS):
+        middle = (first + last) >> 1
+        with np.errstate(over="ignore"):
+            holds = round_f32(_floats(middle) / scale, rounding) >= wanted
+        first, last = np.where(holds, first, middle + 1), np.where(holds, middle, last)
+    return _floats(last)
+
+
+def _floats(keys: Array) -> Array:
+    magnitudes = np.abs(keys).astype(np.uint32).view(np.float32)
+    return np.where(keys < 0, -magnitudes, magnitudes)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from qdialect.registry import import_modules
+from qdialect.support.registry import import_modules
 
 import_modules(__name__, __path__)

@@ -1,15 +1,41 @@
-"""The registry of stage evaluators: from the values a stage takes to those it leaves."""
+"""Evaluates the stages of an epilogue: from the values that a stage takes to those it leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
+from qdialect.arithmetic import (
+    BinaryQuantization,
+    QuantParams,
+    activate,
+    dequantize_array,
+    real_multiplier,
+    requantize,
+    requantize_f32,
+    requantize_parameters,
+)
+from qdialect.arithmetic.elementwise import add
 from qdialect.dialect import FusedOp
-from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.builtin_stages import (
+    ActivationStage,
+    AddStage,
+    ClampStage,
+    DequantizeStage,
+    LutStage,
+    QuantizeStage,
+    RequantizeStage,
+    SumStage,
+)
 from qdialect.dialect.stages.stage_base import Stage
-from qdialect.late_dataclass import dataclass
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, QuantizedType
 from qdialect.reference.evaluators import Array
+from qdialect.reference.qnn_evaluators import look_up
+
+# The registry of stage evaluators: from the values a stage takes to those it leaves.
 
 
 @dataclass(frozen=True)
@@ -42,3 +68,87 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
         return evaluator
 
     return register
+
+
+# `activation`: see `qdialect.arithmetic.activations`.
+
+
+@evaluates_stage(ActivationStage)
+def _activation(stage: ActivationStage, values: Array, _: StageInputs) -> Array:
+    return activate(stage.function, stage.alpha, values)
+
+
+# `add`: see `qdialect.arithmetic.elementwise.add`.
+
+
+@evaluates_stage(AddStage)
+def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
+    assert inputs.residual is not None, "the verifier has seen a residual"
+    assert inputs.before is not None, "the verifier has seen that values are quantized here"
+    before, after = inputs.before, stage.quantized
+    sides = [
+        (values.astype(np.int64), QuantParams(before.scale, before.zero_point)),
+        (inputs.residual, QuantParams(stage.residual_scale, stage.residual_zero_point)),
+    ]
+    if stage.residual_is_lhs:
+        sides.reverse()
+    (lhs, lhs_affine), (rhs, rhs_affine) = sides
+    how = (stage.arithmetic, stage.rounding, stage.multiplier)
+    output = QuantParams(after.scale, after.zero_point)
+    return add(lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, after.range), *how)
+
+
+# `clamp`: values limited to [min, max].
+
+
+@evaluates_stage(ClampStage)
+def _clamp(stage: ClampStage, values: Array, _: StageInputs) -> Array:
+    return np.clip(values, stage.min, stage.max)
+
+
+# `dequantize`: accumulators times the products of their scales, plus an f32 bias.
+
+
+@evaluates_stage(DequantizeStage)
+def _dequantize(stage: DequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
+    op = inputs.op
+    scales = real_multiplier(op.input_scale, op.weight_scales, 1.0, stage.multiplier).astype(np.float32)
+    values = accumulators.astype(np.float32) * scales
+    return values if inputs.bias.dtype == np.int32 else values + inputs.bias
+
+
+# `lut`: entries of a table.
+
+
+@evaluates_stage(LutStage)
+def _lut(stage: LutStage, values: Array, _: StageInputs) -> Array:
+    return look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element])
+
+
+# `quantize`: see `qdialect.arithmetic.requantize_f32`.
+
+
+@evaluates_stage(QuantizeStage)
+def _quantize(stage: QuantizeStage, values: Array, _: StageInputs) -> Array:
+    after = stage.quantized
+    return requantize_f32(values, after.scale, after.zero_point, *after.range, stage.rounding, stage.scaling)
+
+
+# `requantize`: see `qdialect.arithmetic.requantization`.
+
+
+@evaluates_stage(RequantizeStage)
+def _requantize(stage: RequantizeStage, accumulators: Array, inputs: StageInputs) -> Array:
+    op, after = inputs.op, stage.quantized
+    multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
+    parameters = requantize_parameters(stage.rounding, multipliers)
+    return requantize(accumulators, parameters, after.zero_point, *after.range, stage.rounding)
+
+
+# `sum`: f32 values plus the dequantized residual.
+
+
+@evaluates_stage(SumStage)
+def _sum(stage: SumStage, values: Array, inputs: StageInputs) -> Array:
+    assert inputs.residual is not None, "the verifier has seen a residual"
+    return values + dequantize_array(inputs.residual, stage.residual_scale, stage.residual_zero_point, 0)

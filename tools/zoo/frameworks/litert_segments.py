@@ -8,10 +8,10 @@ from itertools import groupby
 
 from flatbuffers import Builder
 
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.model import Graph, Operator
-from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.submodel import extract
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.division import extract
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from tools.zoo.frameworks import litert_kernels
 from tools.zoo.frameworks.runner import Array, Runner
 
@@ -76,7 +76,7 @@ def _segment(content: bytes, graph: Graph, operators: Sequence[Operator], *, is_
 
 def _with_own_codes(content: bytes) -> bytes:
     """The same without the names of operators that it does not have, of which LiteRT would want the kernels too."""
-    schema = litert.schema()
+    schema = frameworks.litert_schema()
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
     used = {operator.opcodeIndex for subgraph in model.subgraphs for operator in subgraph.operators}
     codes = model.operatorCodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.frontends.tflite.model import Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Tensor
 from tools.zoo.frameworks.runner import Array
 
 DTYPES = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "i32": np.int32}

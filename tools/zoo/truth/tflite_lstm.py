@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import tflite
 
-from qdialect.frontends.tflite.model import Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Tensor
 from tools.zoo.frameworks.runner import Array
 from tools.zoo.truth import NoTruthError
 from tools.zoo.truth.tflite_grid import is_quantized, on_grid, on_range

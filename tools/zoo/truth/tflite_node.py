@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import tflite
 
-from qdialect.frontends.tflite.model import Operator, OptionsTable, Tensor
-from qdialect.frontends.tflite.reader import read_options
+from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from tools.zoo.frameworks.runner import Array
 from tools.zoo.truth import NoTruthError
 

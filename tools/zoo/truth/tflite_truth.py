@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import tflite
 
-from qdialect.frontends.tflite.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.reader import LOOP, read_graph, read_options
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_graph, read_options
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.truth import NoTruthError
 from tools.zoo.truth.tflite_functions import FUNCTIONS

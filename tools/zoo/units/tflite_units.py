@@ -10,9 +10,9 @@ from typing import Any
 
 from flatbuffers import Builder
 
-from qdialect.frameworks import litert
-from qdialect.frontends.tflite.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from tools.zoo.frameworks.runner import Array
 from tools.zoo.truth.tflite_grid import is_quantized
 from tools.zoo.truth.tflite_node import traced_name
@@ -99,7 +99,7 @@ def _unit(operators: Sequence[Operator], end: Tensor) -> Iterator[Operator]:
 
 def _editable(content: bytes) -> tuple[Any, Any]:
     """The file by the schema's object API, and its first subgraph."""
-    schema = litert.schema()
+    schema = frameworks.litert_schema()
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
     # Signatures name the inputs and outputs of the whole.
     model.signatureDefs, model.metadata = [], []

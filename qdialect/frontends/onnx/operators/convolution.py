@@ -1,24 +1,46 @@
-"""Conv, QLinearConv and ConvInteger: data NCL, NCHW or NCDHW, weights OIL, OIHW or OIDHW."""
+"""Conv, ConvTranspose, QLinearConv and ConvInteger over rows, images and volumes, quantized and in float32."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp
-from qdialect.frontends.common import Array, UnsupportedError, require
-from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.slices import Slice, check_indices, take_slices
+from qdialect.frontends.building.windows import Window
+from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
+from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.run_time_zero_point import corrected, padded, run_time_zero_point
-from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.contraction import Contraction
-from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.frontends.planning.weight import RunTimeWeight, ordered_weight, run_time_weight
-from qdialect.frontends.planning.window import Window
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
+from qdialect.frontends.onnx.operators.window import (
+    NOTSET,
+    SAME_UPPER,
+    VALID,
+    explicit_padding,
+    padding_mode,
+    steps_of,
+    window_of,
+)
+from qdialect.frontends.planning.contraction import Contraction, RunTimeWeight, Weight, ordered_weight, run_time_weight
+from qdialect.frontends.planning.convolution import (
+    RANK,
+    DepthTaps,
+    Layer,
+    TransposedVolumes,
+    attributes_of,
+    check_groups,
+    taps_of_depth,
+)
+from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
+from qdialect.ir._mlir import ir
+
+# Conv, QLinearConv and ConvInteger: data NCL, NCHW or NCDHW, weights OIL, OIHW or OIDHW.
 
 
 @imports("Conv")
@@ -88,3 +110,250 @@ def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Wi
     check_groups(data.shape[1], weight.shape, groups)
     window = window_of(call, data.shape[2:], weight.shape[1:-1])
     return Layer(Conv2DOp, data, weight, attributes_of(window, groups)), window
+
+
+# ConvTranspose: data NCL, NCHW or NCDHW, weights [C, O / group, ...].
+
+
+@imports("ConvTranspose")
+def _conv_transpose(call: Call) -> Contraction:
+    """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
+    call.count(2, 3)
+    rank = len(call.tensor(0).shape)
+    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
+    data, weights = data_of(call.quantized(0)), call.quantized(1)
+    groups: int = call.attribute("group", 1)
+    weight = _channels_first(weights, rank, groups, data.shape[1])
+    size = data.shape[2:]
+    strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.values.shape[1:-1])
+    full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, kernel_extent, strict=True))
+    before, output = cropping(call, size, strides, full)
+    # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
+    rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
+    cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
+    channels = weight.values.shape[0]
+    bias = bias_of(call, 2, data, weight.scales, channels)
+    if rank == RANK:
+        volumes = TransposedVolumes(strides, dilation, before, cropped, extra, groups, output)
+        return volumes.contraction(call.plan, data, weight, bias, call.name)
+    flat = 4 - rank
+    attributes = {
+        "strides": (1,) * flat + strides,
+        "padding": (0,) * flat + before + (0,) * flat + cropped,
+        "output_padding": (0,) * flat + extra,
+        "dilation": (1,) * flat + dilation,
+        "groups": groups,
+    }
+    return Layer(ConvTranspose2DOp, data, weight, attributes).contraction((data.shape[0], channels, *output), bias)
+
+
+def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
+    """The elements cropped before the output, and its extents, as ONNX Runtime finds them.
+
+    `output_shape`, and ``size * stride`` with a mode SAME, say what is left of the full extent; of an odd number of
+    cropped elements, the larger half lies before the output, behind it with SAME_UPPER.
+    """
+    rank, mode = len(size), padding_mode(call)
+    extra: Sequence[int] = call.attribute("output_padding", [0] * rank)
+    fits = len(extra) == rank and min(extra) >= 0
+    require(fits, f"output_padding must be {rank} integers of at least 0, but got {list(extra)}")
+    whole = tuple(extent + more for extent, more in zip(full, extra, strict=True))
+    wanted: Sequence[int] = call.attribute("output_shape", [])
+    if not wanted and mode in (NOTSET, VALID):
+        before, after = explicit_padding(call, rank) if mode == NOTSET else ((0,) * rank, (0,) * rank)
+        output = tuple(extent - low - high for extent, low, high in zip(whole, before, after, strict=True))
+    else:
+        call.ignore("pads")
+        spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
+        target = tuple(wanted[-rank:]) if wanted else spread
+        require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")
+        cropped = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
+        before = tuple(total // 2 if mode == SAME_UPPER else total - total // 2 for total in cropped)
+        smallest = tuple(extent - total for extent, total in zip(whole, cropped, strict=True))
+        output = target if wanted else smallest
+    require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
+    return before, output
+
+
+def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> Weight:
+    """[C, O / g, KH, KW] as [O, KH, KW, C / g]; every group has the scales of the O / g channels."""
+    weight = ordered_weight(weights, tuple(range(rank)), 1)
+    require(weight.values.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.values.shape[0]}")
+    require(groups >= 1 and channels % groups == 0, f"group must divide {channels} channels, but got {groups}")
+    kernel = weight.values.shape[2:]
+    apart = weight.values.reshape(groups, channels // groups, -1, *kernel)
+    last = np.moveaxis(apart, 1, -1).reshape(-1, *kernel, channels // groups)
+    scales = weight.scales * groups if len(weight.scales) > 1 else weight.scales
+    zero_points = weight.zero_points * groups if len(weight.zero_points) > 1 else weight.zero_points
+    return Weight(np.ascontiguousarray(last), scales, zero_points)
+
+
+# Conv in float32: data NCL, NCHW or NCDHW, constant weights OIL, OIHW or OIDHW.
+
+
+@imports_f32("Conv")
+def _f32_conv(call: Call) -> Computed:
+    call.count(2, 3)
+    shape, weight = call.f32(0).shape, f32_weight(call)
+    kernel, groups = weight.shape, call.attribute("group", 1)
+    require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
+    declared = window_of(call, shape[2:], kernel[2:])
+    window, after = declared.two_dimensional(), (shape[0], kernel[0], *declared.output)
+    has_bias = check_bias(call, kernel[0])
+    is_volume = len(shape) == RANK
+    depth = DepthTaps.of(shape, declared, groups, call.plan.budget) if is_volume else None
+    last = weight if is_volume else weight.reshape(*kernel[:2], *window.kernel)
+    ordered = np.ascontiguousarray(last.transpose(channels_last(last.ndim)))
+    taps = taps_of_depth(ordered) if is_volume else ordered
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        source = values[0]
+        data = depth.emit(emitter, volumes_of(emitter, source), None) if depth else image_of(emitter, source)
+        if any(window.padding):
+            low, high = (0, *window.before, 0), (0, *window.after, 0)
+            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+        attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
+        total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
+        return finished(emitter, total, values[1] if has_bias else None, after)
+
+    return computed(call, after, (0, 2) if has_bias else (0,), build)
+
+
+def f32_weight(call: Call) -> Array:
+    """Input 1, constant f32 weights of the rank of the data, which is 3 to 5."""
+    rank, weight = len(call.f32(0).shape), call.constant(1)
+    require(rank in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {rank}")
+    require(weight.dtype == np.float32, f"weight must be f32, but got {weight.dtype}")
+    require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
+    return weight
+
+
+def check_bias(call: Call, channels: int) -> bool:
+    """Whether there is a bias, which must have an entry for each of `channels`."""
+    if call.optional(2) is None:
+        return False
+    shape = call.f32(2).shape
+    require(shape == (channels,), f"bias must have the shape [{channels}], but got {list(shape)}")
+    return True
+
+
+def image_of(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """NCHW, or NCL of images with one row, as NHWC."""
+    shape = shape_of(value.type)
+    image = value if len(shape) == 4 else emitter.reshape(value, (*shape[:2], 1, *shape[2:]))
+    return emitter.transpose(image, channels_last(4))
+
+
+def volumes_of(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """NCDHW as NDHWC."""
+    return emitter.transpose(value, channels_last(RANK))
+
+
+def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Shape) -> ir.Value:
+    """NHWC or NDHWC with the bias added, as the model has it; images may be the slices of volumes."""
+    if bias is not None:
+        total = emitter.float_op("arith.addf", total, emitter.broadcast(bias, shape_of(total.type)))
+    rank = max(len(shape), 4)
+    last = total if rank == 4 else emitter.reshape(total, (shape[0], *shape[2:], shape[1]))
+    return emitter.reshape(emitter.transpose(last, channels_first(rank)), shape)
+
+
+# ConvTranspose in float32: data NCL, NCHW or NCDHW, constant weights [C, O / group, ...].
+#
+# Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
+# ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
+# are
+# one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+
+
+@imports_f32("ConvTranspose")
+def _f32_conv_transpose(call: Call) -> Computed:
+    call.count(2, 3)
+    shape, weight, groups = call.f32(0).shape, f32_weight(call), call.attribute("group", 1)
+    require(weight.shape[0] == shape[1], f"weight must have {shape[1]} inputs, but got {weight.shape[0]}")
+    require(groups >= 1 and shape[1] % groups == 0, f"group must divide {shape[1]} channels, but got {groups}")
+    strides, dilation, extent = steps_of(call, len(shape) - 2, weight.shape[2:])
+    full = tuple((size - 1) * stride + r for size, stride, r in zip(shape[2:], strides, extent, strict=True))
+    before, output = cropping(call, shape[2:], strides, full)
+    channels = groups * weight.shape[1]
+    after, has_bias = (shape[0], channels, *output), check_bias(call, channels)
+    flat = (1,) * (4 - len(shape))
+    strides, before, output = flat + strides, (0,) * len(flat) + before, flat + output
+    taps = _taps(_dilated(weight, dilation).reshape(*weight.shape[:2], *flat, *extent), groups, strides)
+    if len(shape) == RANK:
+        check_indices(taps.shape[1] * (shape[2] + output[0]), call.plan.budget)
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        ends = tuple(math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True))
+        image = volumes_of(emitter, values[0]) if len(shape) == RANK else image_of(emitter, values[0])
+        data = _framed(emitter, image, taps.shape[1:-1], ends)
+        whole = _interleaved(emitter, _convolved(emitter, data, taps, groups), groups, strides)
+        inside = (Slice(low, 1, size) for low, size in zip(before, output, strict=True))
+        kept = take_slices(emitter, whole, (Slice(0, 1, shape[0]), *inside, Slice(0, 1, channels)))
+        return finished(emitter, kept, values[1] if has_bias else None, after)
+
+    return computed(call, after, (0, 2) if has_bias else (0,), build)
+
+
+def _dilated(weight: Array, dilation: Shape) -> Array:
+    """The kernel with zeros between its elements."""
+    extents = [(extent - 1) * rate + 1 for extent, rate in zip(weight.shape[2:], dilation, strict=True)]
+    spread = np.zeros((*weight.shape[:2], *extents), np.float32)
+    spread[(slice(None), slice(None), *(slice(None, None, rate) for rate in dilation))] = weight
+    return spread
+
+
+def _taps(weight: Array, groups: int, strides: Shape) -> Array:
+    """[C, O / g, KH, KW] as the [g * s * t * O / g, ceil(KH / s), ceil(KW / t), C / g] of all remainders.
+
+    Kernels are reversed, as a convolution goes forwards; volumes have a dimension more.
+    """
+    inputs, outputs, *kernel = weight.shape
+    rank = len(kernel)
+    counts = [math.ceil(extent / stride) for extent, stride in zip(kernel, strides, strict=True)]
+    missing = [count * stride - extent for count, stride, extent in zip(counts, strides, kernel, strict=True)]
+    whole = np.pad(weight, ((0, 0), (0, 0), *((0, one) for one in missing)))
+    pairs = (extent for pair in zip(counts, strides, strict=True) for extent in pair)
+    apart = np.flip(whole.reshape(groups, inputs // groups, outputs, *pairs), tuple(range(3, 3 + 2 * rank, 2)))
+    remainders, taps = range(4, 4 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+    return np.ascontiguousarray(apart.transpose(0, *remainders, 2, *taps, 1).reshape(-1, *counts, inputs // groups))
+
+
+def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
+    """Channels-last data with as many zeros before that `kernel` ends on the first element, and `ends` windows.
+
+    Elements that no window reaches are left out.
+    """
+    batch, *extents, channels = shape_of(image.type)
+    sizes = [min(extent, end) for extent, end in zip(extents, ends, strict=True)]
+    inside = (Slice(0, 1, size) for size in sizes)
+    reached = take_slices(emitter, image, (Slice(0, 1, batch), *inside, Slice(0, 1, channels)))
+    low = (0, *(extent - 1 for extent in kernel), 0)
+    high = (0, *(end - size for end, size in zip(ends, sizes, strict=True)), 0)
+    if not any(low) and not any(high):
+        return reached
+    return emitter.build(PadOp, reached, element="f32", low=low, high=high, value=0)
+
+
+def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:
+    """Sums over images or volumes without padding and strides."""
+    if taps.ndim == 4:
+        return emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", groups=groups)
+    batch, *extents, _ = shape_of(data.type)
+    kernel, ones, zeros = taps.shape[1:-1], (1, 1, 1), (0, 0, 0)
+    output = tuple(extent - taken + 1 for extent, taken in zip(extents, kernel, strict=True))
+    window = Window(kernel, ones, ones, zeros, zeros, output)
+    images = DepthTaps((batch * output[0], *extents[1:]), window, groups).emit(emitter, data, None)
+    sums = emitter.build(F32Conv2DOp, images, emitter.constant(taps_of_depth(taps)), element="f32", groups=groups)
+    return emitter.reshape(sums, (batch, *output, len(taps)))
+
+
+def _interleaved(emitter: Emitter, sums: ir.Value, groups: int, strides: Shape) -> ir.Value:
+    """[N, H, W, g * s * t * O / g] as [N, H * s, W * t, O]; volumes have a dimension more."""
+    batch, *extents, count = shape_of(sums.type)
+    rank, factor = len(strides), math.prod(strides)
+    apart = emitter.reshape(sums, (batch, *extents, groups, *strides, count // (groups * factor)))
+    interleaved = (axis for i in range(rank) for axis in (1 + i, 2 + rank + i))
+    transposed = emitter.transpose(apart, (0, *interleaved, 1 + rank, 2 + 2 * rank))
+    spread = (extent * stride for extent, stride in zip(extents, strides, strict=True))
+    return emitter.reshape(transposed, (batch, *spread, count // factor))

@@ -1,16 +1,37 @@
-"""Transpose, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity and Dropout: numbers stay what they are."""
+"""Transpose, Reshape, Expand, Split, Slice, Concat and others: numbers stay what they are; and known tensors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.planning.movement import Broadcasting, Movement, Reshaping, Transposition, move
-from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.building.checks import Budget, UnsupportedError, require
+from qdialect.frontends.building.slices import Slice, check_indices
+from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
+from qdialect.frontends.planning.elementwise import INTEGERS, common_element, element_type
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.movement import (
+    Broadcasting,
+    Gathering,
+    Movement,
+    Padding,
+    Reshaping,
+    Slicing,
+    Transposition,
+    concatenation,
+    joined,
+    joined_shape,
+    move,
+)
+from qdialect.frontends.planning.tensors import Constant, Tensor, is_known, known
+
+# Transpose, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity and Dropout: numbers stay what they are.
 
 
 def moved(call: Call, movement: Movement) -> Tensor:
@@ -133,3 +154,181 @@ def _dropout(call: Call) -> tuple[Tensor, ...]:
         return (call.tensor(0),)
     call.plan.budget.spend_constant(shape, 1)
     return call.tensor(0), Constant(np.ones(shape, np.bool_))
+
+
+# Split and Slice: parts of a tensor.
+
+
+@imports("Split")
+def _split(call: Call) -> tuple[Tensor, ...]:
+    """Sizes are an attribute in old operator sets, an input in later ones; else parts are even."""
+    call.count(1, 2)
+    shape, count = call.tensor(0).shape, len(call.node.outputs)
+    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
+    sizes = integers_of(call, 1, "split") or _even(shape[axis], call.attribute("num_outputs", count))
+    require(len(sizes) == count, f"must have {len(sizes)} outputs, but got {count}")
+    holds = min(sizes) >= 1 and sum(sizes) == shape[axis]
+    require(holds, f"sizes must be at least 1 and add up to {shape[axis]}, but got {list(sizes)}")
+    whole = [Slice(0, 1, extent) for extent in shape]
+    parts: list[Tensor] = []
+    for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        slices = (*whole[:axis], Slice(start, 1, size), *whole[axis + 1 :])
+        parts.append(moved(call, Slicing.of(slices)))
+    return tuple(parts)
+
+
+def _even(extent: int, count: int) -> tuple[int, ...]:
+    require(1 <= count <= extent, f"number of outputs must be in [1, {extent}], but got {count}")
+    size = -(-extent // count)
+    return (*(size for _ in range(count - 1)), extent - size * (count - 1))
+
+
+@imports("Slice")
+def _slice(call: Call) -> Tensor:
+    """Starts, ends and axes are attributes in old operator sets, inputs in later ones, which have steps as well."""
+    call.count(1, 5)
+    shape = call.tensor(0).shape
+    starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
+    if starts is None or ends is None:
+        raise UnsupportedError("starts and ends must be given")
+    axes = normalized_axes(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
+    steps = integers_of(call, 4, "steps") or (1,) * len(starts)
+    lengths = [len(entries) for entries in (starts, ends, axes, steps)]
+    require(len(set(lengths)) == 1, f"starts, ends, axes and steps must have as many entries, but got {lengths}")
+    require(len(set(axes)) == len(axes), f"axes must name a dimension once, but got {axes}")
+    slices = [Slice(0, 1, extent) for extent in shape]
+    for axis, *entry in zip(axes, starts, ends, steps, strict=True):
+        slices[axis] = _slice_of(shape[axis], entry, call.plan.budget)
+    return moved(call, Slicing.of(slices))
+
+
+def _slice_of(extent: int, entry: Sequence[int], budget: Budget) -> Slice:
+    start, end, step = entry
+    require(step != 0, "step must not be 0")
+    # Backwards, an end before the first element cannot be written as an index.
+    last = None if step < 0 and end < -extent else end
+    taken = range(extent)[slice(max(start, -extent), last, step)]
+    require(len(taken) >= 1, f"result must not be empty, but takes [{start}, {end}) of {extent}")
+    check_indices(len(taken) if step < 0 else 0, budget)
+    return Slice(taken.start, step, len(taken))
+
+
+# Concat and QLinearConcat: every input gets the output's parameters by a table of its own.
+
+
+@imports("Concat")
+def _concat(call: Call) -> Tensor:
+    """What is known stays known, and quantized where the parts agree in their parameters."""
+    parts = [call.f32(index) for index in range(len(call.inputs))]
+    axis = _axis(call, 0)
+    whole = joined(parts, axis)
+    if not all(map(is_known, call.inputs)):
+        return concatenation(call.plan, call.name, whole)
+    call.plan.budget.spend_constant(whole.shape, 4)
+    quantized = [part for part in parts if isinstance(part, Quantized)]
+    kinds = {(part.values.element, part.scales, part.zero_points, part.axis) for part in quantized}
+    if len(quantized) < len(parts) or len(kinds) > 1 or (len(quantized[0].scales) > 1 and quantized[0].axis == axis):
+        return Constant(np.concatenate([call.constant(index) for index in range(len(parts))], axis))
+    values = np.concatenate([part.values.data for part in quantized if part.values.data is not None], axis)
+    return quantized[0].with_values(known(call.name, values))
+
+
+@imports("com.microsoft.QLinearConcat")
+def _qlinear_concat(call: Call) -> Tensor:
+    count = len(call.inputs)
+    require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
+    parts = [f32_values_of(call, index, index + 1, 0) for index in range(2, count, 3)]
+    whole = joined(parts, _axis(call, 2))
+    return quantized_by(call, whole, 0, call.value(2).element)
+
+
+@imports_integers("Concat")
+def _concat_integers(call: Call) -> Tensor:
+    """Any number of them: what lies side by side stays what it is."""
+    parts = [value_of(call, index) for index in range(len(call.inputs))]
+    element = common_element(parts, ("i1", *INTEGERS))
+    axis = _axis(call, 0)
+    shape = joined_shape([part.shape for part in parts], axis)
+
+    def emit(emitter: Emitter) -> Emitted:
+        return emitter.concatenate([emitter.to_channels_first(part) for part in parts], axis), False
+
+    return call.plan.compute(call.name, shape, element, emit)
+
+
+def _axis(call: Call, first: int) -> int:
+    """The dimension along which tensors of the rank of input `first` lie side by side."""
+    require("axis" in call.node.attributes, "attribute 'axis' is missing")
+    axis, rank = call.attribute("axis", 0), len(call.tensor(first).shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+# CenterCropPad: dimensions cut or filled with zeros on both sides until they have the wanted extents.
+
+
+@imports("CenterCropPad")
+def _center_crop_pad(call: Call) -> Tensor:
+    """Of an odd number of elements one more is cut, or filled, at the end."""
+    call.count(2)
+    source, wanted = call.tensor(0), call.integers(1)
+    rank = len(source.shape)
+    axes = normalized_axes(call.attribute("axes", list(range(rank))), rank)
+    holds = len(wanted) == len(axes) == len(set(axes)) and all(extent >= 1 for extent in wanted)
+    require(holds, f"shape must be {len(axes)} extents of at least 1, but got {list(wanted)}")
+    extents = dict(zip(axes, wanted, strict=True))
+    slices, low, high = [Slice(0, 1, extent) for extent in source.shape], [0] * rank, [0] * rank
+    for axis, extent in extents.items():
+        surplus = source.shape[axis] - extent
+        slices[axis] = Slice(max(surplus, 0) // 2, 1, min(extent, source.shape[axis]))
+        low[axis], high[axis] = max(-surplus, 0) // 2, -(min(surplus, 0) // 2)
+    shape = tuple(extents.get(axis, extent) for axis, extent in enumerate(source.shape))
+    cut = Slicing.of(slices)
+    movements: list[Movement] = [cut] if cut.shape != source.shape else []
+    movements += [Padding(shape, tuple(low), tuple(high), 0.0)] if shape != cut.shape else []
+    for movement in movements:
+        source = move(call.plan, call.name, source, movement)
+    return source
+
+
+# EyeLike, Compress and Range: what depends on a shape, or on something that is known when the model is read.
+
+
+@imports("EyeLike")
+def _eye_like(call: Call) -> Tensor:
+    """Ones on the k-th diagonal of a matrix that is as large as input 0."""
+    call.count(1)
+    shape = call.tensor(0).shape
+    require(len(shape) == 2, f"input must have 2 dimensions, but got {len(shape)}")
+    given = call.attribute("dtype", 0)
+    element = element_name(given) if given else element_type(call.tensor(0))
+    require(element in NUMPY_DTYPES, f"dtype must be one of {', '.join(NUMPY_DTYPES)}, but is {element}")
+    diagonal = min(max(call.attribute("k", 0), -shape[0]), shape[1])
+    call.plan.budget.spend_constant(shape, NUMPY_DTYPES[element].itemsize)
+    return Constant(np.eye(*shape, k=diagonal, dtype=NUMPY_DTYPES[element]))
+
+
+@imports("Compress")
+def _compress(call: Call) -> Tensor:
+    """The elements along an axis, or of all, for which a known condition holds."""
+    call.count(2)
+    condition, source = call.constant(1), call.tensor(0)
+    require(condition.dtype == np.bool_, f"condition must be i1, but got {condition.dtype}")
+    axis = 0
+    if "axis" in call.node.attributes:
+        (axis,) = normalized_axes([call.attribute("axis", 0)], len(source.shape))
+    else:
+        source = moved(call, Reshaping((math.prod(source.shape),)))
+    extent, indices = source.shape[axis], np.flatnonzero(condition.ravel())
+    require(condition.size <= extent, f"condition must have at most {extent} entries, but got {condition.size}")
+    require(indices.size >= 1, "condition must hold for at least 1 element")
+    call.plan.budget.spend_indices(indices.size)
+    return move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices.tolist()))
+
+
+@imports("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+def _evaluated(call: Call) -> Tensor:
+    """Evaluated when the model is read: what comes here reads something that is not known then."""
+    for index in range(len(call.inputs)):
+        call.constant(index)
+    raise UnsupportedError(f"must have 1 output, but got {len(call.node.outputs)}")

@@ -1,43 +1,16 @@
-"""Functions of two tensors that broadcast, and their QLinear forms."""
+"""Arithmetic of tensors that broadcast, quantized, in float32 or integers, and Cast."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
-from qdialect.dialect.binary_quantization import attributes_of
-from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.float_groups import GroupKernel
-from qdialect.frontends.onnx.operators.parts import part_of
-from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.broadcasting import broadcast_shape
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.plain import element_type
-from qdialect.frontends.planning.pointwise import Pointwise
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import (
-    EIGHT_BIT,
-    Constant,
-    F32Tensor,
-    Plan,
-    Table,
-    Tensor,
-    filled,
-    known_array,
-)
-from qdialect.frontends.planning.wide_scales import PlainlyDequantized
-from qdialect.late_dataclass import dataclass
-from qdialect.profiles import ORT
-from qdialect.quant_math import (
+from qdialect.arithmetic import (
     BinaryQuantization,
     Multiplier,
     PairArithmetic,
@@ -46,7 +19,48 @@ from qdialect.quant_math import (
     activations,
     torch_activations,
 )
-from qdialect.quant_math.expressions import Expression, Input
+from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.arithmetic.profiles import ORT
+from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, part_of, value_of
+from qdialect.frontends.onnx.qdq_groups import GroupKernel
+from qdialect.frontends.planning.elementwise import (
+    INTEGERS,
+    Arithmetic,
+    OfOne,
+    PlainlyDequantized,
+    Pointwise,
+    binary,
+    broadcast_shape,
+    cast_array,
+    common_element,
+    converted,
+    element_type,
+    elementwise,
+    tensor_of,
+    unary,
+    whole_power,
+)
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Constant,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    Table,
+    Tensor,
+    filled,
+    known_array,
+)
+from qdialect.ir._mlir import ir
+
+# Functions of two tensors that broadcast, and their QLinear forms.
 
 OFFSET = 128
 """From i8 to the ui8 that stand for the same."""
@@ -95,7 +109,7 @@ class Binary(Pointwise):
         is_shifted = self.kernel is GroupKernel.UNSIGNED and self.kind == "Add" and to.element == "i8"
         left, right, result = (_unsigned(one) if is_shifted else one for one in (*sides, to))
         bounds = (result.minimum, result.maximum)
-        attributes = attributes_of(BinaryQuantization(left.params, right.params, result.params, bounds))
+        attributes = binary_attributes(BinaryQuantization(left.params, right.params, result.params, bounds))
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
@@ -142,7 +156,7 @@ def shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
     return flipped if element == "i8" else emitter.convert("tensor.bitcast", flipped, element)
 
 
-def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = GroupKernel.OF_TYPE) -> Binary:
+def binary_tensor(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = GroupKernel.OF_TYPE) -> Binary:
     """The function that the operator `kind` computes of two tensors."""
     return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind, kernel)
 
@@ -150,7 +164,7 @@ def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: GroupKernel = Grou
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return binary(call.node.kind, call.f32(0), call.f32(1), call.kernel)
+    return binary_tensor(call.node.kind, call.f32(0), call.f32(1), call.kernel)
 
 
 @imports("Pow")
@@ -176,7 +190,7 @@ def _of_many(call: Call) -> Tensor:
     call.count(1, len(call.inputs))
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.f32(index) for index in range(len(call.inputs)))
-    return reduce(lambda lhs, rhs: binary(kind, lhs, rhs), others, first)
+    return reduce(lambda lhs, rhs: binary_tensor(kind, lhs, rhs), others, first)
 
 
 @imports("Mean")
@@ -184,7 +198,7 @@ def _mean(call: Call) -> Tensor:
     call.count(1, len(call.inputs))
     count = len(call.inputs)
     total = reduce(
-        lambda lhs, rhs: binary("Add", lhs, rhs, GroupKernel.F32), [call.f32(index) for index in range(count)]
+        lambda lhs, rhs: binary_tensor("Add", lhs, rhs, GroupKernel.F32), [call.f32(index) for index in range(count)]
     )
     return Pointwise(total.shape, (total,), _LEFT / float(count))
 
@@ -206,7 +220,7 @@ def _prelu(call: Call) -> Tensor:
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
     slopes = call.f32(1)
-    qdq_group = binary("PRelu", data, slopes)
+    qdq_group = binary_tensor("PRelu", data, slopes)
     require(
         qdq_group.shape == data.shape,
         f"slope must broadcast to {list(data.shape)}, but got {list(slopes.shape)}",
@@ -218,5 +232,135 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = binary(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0))
+    qdq_group = binary_tensor(kind, f32_values_of(call, 0, 1, 0), f32_values_of(call, 3, 4, 0))
     return quantized_by(call, qdq_group, 6, call.value(0).element)
+
+
+# Arithmetic of integers that stand for themselves: it wraps around, and quotients are cut towards zero.
+#
+# A quotient by zero, for which ONNX Runtime ends the process, is 0.
+
+_INTEGER_BINARY = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "Div": "arith.div{s}i"}
+_INTEGERS_OF_MANY = {"Max": "arith.max{s}i", "Min": "arith.min{s}i", "Sum": "arith.addi"}
+
+
+def _integer_sign(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("arith.min{s}i", s.op("arith.max{s}i", x, -1), 1)
+
+
+_INTEGER_UNARY: dict[str, OfOne] = {
+    "Abs": lambda s, x: s.op("math.absi", x),
+    "Neg": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
+    "Sign": _integer_sign,
+}
+
+
+@imports_integers(*_INTEGER_BINARY)
+def _integers_of_two(call: Call) -> Tensor:
+    call.count(2)
+    values, name = [value_of(call, 0), value_of(call, 1)], _INTEGER_BINARY[call.node.kind]
+    return binary(call, values, common_element(values, INTEGERS), lambda s, lhs, rhs: s.op(name, lhs, rhs))
+
+
+@imports_integers(*_INTEGERS_OF_MANY)
+def _integers_of_many(call: Call) -> Tensor:
+    values, name = [value_of(call, index) for index in range(len(call.inputs))], _INTEGERS_OF_MANY[call.node.kind]
+    element = common_element(values, INTEGERS)
+    return elementwise(call, values, element, lambda s, x: reduce(lambda lhs, rhs: s.op(name, lhs, rhs), x))
+
+
+@imports_integers(*_INTEGER_UNARY)
+def _integers_of_one(call: Call) -> Tensor:
+    call.count(1)
+    value = value_of(call, 0)
+    require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
+    return unary(call, value, common_element([value], INTEGERS), _INTEGER_UNARY[call.node.kind])
+
+
+def clipped_integers(call: Call) -> Tensor:
+    """Input 0 between inputs 1 and 2, integers of its type, each where it is given; the upper bound wins."""
+    bounds = [(name, index) for name, index in (("arith.max{s}i", 1), ("arith.min{s}i", 2)) if call.optional(index)]
+    values = [value_of(call, index) for index in (0, *(index for _, index in bounds))]
+    element = common_element(values, INTEGERS)
+    for value in values[1:]:
+        require(math.prod(value.shape) == 1, f"bounds must have 1 element, but got {list(value.shape)}")
+    known = [known_array(call.tensor(index)) for index in (0, *(index for _, index in bounds))]
+    arrays = [array for array in known if array is not None]
+    if len(arrays) == len(known):
+        lower, upper = (known_array(call.optional(index)) for index in (1, 2))
+        return Constant(np.clip(arrays[0], lower, upper).reshape(arrays[0].shape))
+
+    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        found, *limits = operands
+        for (name, _), limit in zip(bounds, limits, strict=True):
+            found = s.op(name, found, limit)
+        return found
+
+    return elementwise(call, values, element, build)
+
+
+@imports_integers("Mod")
+def _integer_mod(call: Call) -> Tensor:
+    """The remainder has the sign of the divisor, with fmod that of the dividend."""
+    call.count(2)
+    values, keeps_sign = [value_of(call, 0), value_of(call, 1)], call.flag("fmod", 0)
+    element = common_element(values, INTEGERS)
+
+    def build(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        rest = s.op("arith.rem{s}i", lhs, rhs)
+        if keeps_sign or element.startswith("u"):
+            return rest
+        differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
+        is_other = s.op("arith.andi", s.compare("ne", rest, 0), differs)
+        return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
+
+    return binary(call, values, element, build)
+
+
+# Pow where a base or an exponent is integers; the exponent of integers must be known.
+
+
+@imports_integers("Pow")
+def _integer_power(call: Call) -> Tensor:
+    """The type is that of the base; products wrap around."""
+    call.count(2)
+    value, exponent = value_of(call, 0), call.number(1)
+    common_element([value], ("i32", "i64"))
+    is_whole = exponent.is_integer() and 0 <= exponent < np.iinfo(np.int32).max
+    require(is_whole, f"exponent of integers must be a whole number of at least 0, but got {exponent}")
+
+    return tensor_of(unary(call, value, value.element, lambda s, x: whole_power(s, x, int(exponent))))
+
+
+# Cast and CastLike between integers, booleans and float32, as ONNX Runtime casts on x86-64.
+
+_OF_EIGHT_BIT_FLOATS = ("saturate", "round_mode")
+
+
+@imports("Cast")
+def _cast(call: Call) -> Tensor:
+    call.count(1)
+    call.ignore(*_OF_EIGHT_BIT_FLOATS)
+    return _to(call, element_name(call.attribute("to", 0)))
+
+
+@imports("CastLike")
+def _cast_like(call: Call) -> Tensor:
+    """To the type of input 1, whose numbers do not matter."""
+    call.count(2)
+    call.ignore(*_OF_EIGHT_BIT_FLOATS)
+    return _to(call, element_type(call.tensor(1)))
+
+
+def _to(call: Call, target: str) -> Tensor:
+    source = call.tensor(0)
+    found = element_type(source)
+    if found == target:
+        return source
+    require(target in NUMPY_DTYPES, f"must cast to one of {', '.join(NUMPY_DTYPES)}, but casts to {target}")
+    if isinstance(source, Constant):
+        return Constant(cast_array(source.array, target))
+    if target == "f32" and found in ELEMENT_RANGES:
+        return Quantized(source.shape, value_of(call, 0), (1.0,), (0,))
+    value = value_of(call, 0)
+    return tensor_of(unary(call, value, target, lambda s, x: converted(s, x, found, target)))

@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from qdialect._mlir import ir
 from qdialect.dialect import F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Shape, UnsupportedError, require
+from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
+from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
-from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
-from qdialect.frontends.planning.blocked_sum import blocked_sum
-from qdialect.frontends.planning.broadcasting import broadcast_shape
+from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
-from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.reduction import over_axes, reduced_shape
 from qdialect.frontends.planning.tensors import Computed
+from qdialect.ir._mlir import ir
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 

@@ -1,28 +1,50 @@
-"""Elements at positions that other tensors give when the network runs: GatherElements, GatherND and the scatters.
-
-Negative indices count from the end.  ONNX Runtime stops with an error at an index outside; here it names the nearest
-element, so that nothing beside the tensor is ever read or written.
-"""
+"""Elements at other positions, known or given at run time: gathers, scatters, Pad, Tile, OneHot, Col2Im."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import DynamicScatterOp
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.data_movement import normalized_axes
-from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.slices import Slice, border
+from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
+from qdialect.frontends.onnx.operators.window import declared_window
+from qdialect.frontends.planning.elementwise import (
+    Arithmetic,
+    binary,
+    common_element,
+    constant_of,
+    elementwise,
+    tensor_of,
+    unary,
+)
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move, move_value
-from qdialect.frontends.planning.plain import Arithmetic, binary, common_element, tensor_of, unary
-from qdialect.frontends.planning.tensors import Tensor, known
-from qdialect.frontends.slices import Slice
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.choices import ScatterReduction
+from qdialect.frontends.planning.movement import (
+    Broadcasting,
+    Gathering,
+    Movement,
+    Padding,
+    Reshaping,
+    Slicing,
+    Transposition,
+    gathered,
+    move,
+    move_value,
+)
+from qdialect.frontends.planning.tensors import Constant, Tensor, known
+from qdialect.ir._mlir import ir
+
+# Elements at positions that other tensors give when the network runs: GatherElements, GatherND and the scatters.
+#
+# Negative indices count from the end.  ONNX Runtime stops with an error at an index outside; here it names the nearest
+# element, so that nothing beside the tensor is ever read or written.
 
 INDICES = ("i32", "i64")
 
@@ -189,3 +211,258 @@ def scatter(
         return emitter.reshape(written, data.shape), False
 
     return call.plan.compute(call.name, data.shape, data.element, emit)
+
+
+# Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once.
+
+_BORDERS = ("reflect", "edge", "wrap")
+
+
+def _chain(call: Call, *movements: Movement) -> Tensor:
+    """Input 0 of a node, moved by several movements."""
+    tensor = call.tensor(0)
+    for movement in movements:
+        if isinstance(movement, Reshaping) and movement.shape == tensor.shape:
+            continue
+        tensor = move(call.plan, call.name, tensor, movement)
+    return tensor
+
+
+@imports("Gather")
+def _gather(call: Call) -> Tensor:
+    """The dimension `axis` makes way for those of the indices."""
+    call.count(2)
+    shape = call.tensor(0).shape
+    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
+    if not isinstance(call.tensor(1), Constant):
+        return gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
+    indices, extent = call.constant(1), shape[axis]
+    require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
+    holds = bool((indices >= -extent).all() and (indices < extent).all())
+    require(holds, f"indices must be in [-{extent}, {extent})")
+    call.plan.budget.spend_indices(indices.size)
+    flat = tuple(int(index) % extent for index in indices.ravel())
+    reshaping = Reshaping((*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+    return _chain(call, Gathering.of(shape, axis, flat), reshaping)
+
+
+@imports("Tile")
+def _tile(call: Call) -> Tensor:
+    call.count(2)
+    shape, repeats = call.tensor(0).shape, integers_of(call, 1, "repeats") or ()
+    holds = len(repeats) == len(shape) and all(count >= 1 for count in repeats)
+    require(holds, f"repeats must be {len(shape)} integers of at least 1, but got {list(repeats)}")
+    pairs = list(zip(repeats, shape, strict=True))
+    split = tuple(entry for _, extent in pairs for entry in (1, extent))
+    repeated = Broadcasting(tuple(entry for pair in pairs for entry in pair))
+    return _chain(call, Reshaping(split), repeated, Reshaping(tuple(count * extent for count, extent in pairs)))
+
+
+def _along(call: Call, indices_of_axes: list[Sequence[int]]) -> Tensor:
+    """Input 0 of a node with the elements at `indices_of_axes` along each dimension."""
+    shape = call.tensor(0).shape
+    movements: list[Movement] = []
+    for axis, (extent, indices) in enumerate(zip(shape, indices_of_axes, strict=True)):
+        gathering = Gathering.of(shape, axis, indices)
+        shape = gathering.shape
+        if indices != range(extent):
+            movements.append(gathering)
+    return _chain(call, *movements)
+
+
+@imports("Pad")
+def _pad(call: Call) -> Tensor:
+    """Amounts and the number to fill with are attributes in old operator sets and constant inputs in later ones.
+
+    A negative amount cuts; a border that is not constant repeats elements.
+    """
+    call.count(1, 4)
+    mode: str = call.attribute("mode", "constant")
+    modes = ("constant", *_BORDERS)
+    require(mode in modes, f"mode must be {' or '.join(modes)}, but got {mode}")
+    shape, low, high = call.tensor(0).shape, *_amounts(call)
+    if mode != "constant":
+        return _along(call, [_border(call, *entry, mode) for entry in zip(shape, low, high, strict=True)])
+    sides = list(zip(shape, low, high, strict=True))
+    slices = tuple(Slice(max(-before, 0), 1, n + min(before, 0) + min(after, 0)) for n, before, after in sides)
+    require(all(one.count >= 1 for one in slices), f"pads must not cut away all of {list(shape)}")
+    low, high = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
+    kept = tuple(one.count for one in slices)
+    grown = tuple(map(sum, zip(kept, low, high, strict=True)))
+    movements = [Slicing.of(slices)] if kept != shape else []
+    return _chain(call, *movements, Padding(grown, low, high, _fill_of(call)))
+
+
+def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = len(call.tensor(0).shape)
+    given = integers_of(call, 1, "pads")
+    axes = normalized_axes(integers_of(call, 3, "axes") or range(rank), rank)
+    count = len(axes)
+    if given is None or len(given) != 2 * count:
+        raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
+    low, high = [0] * rank, [0] * rank
+    for position, axis in enumerate(axes):
+        low[axis], high[axis] = given[position], given[count + position]
+    return tuple(low), tuple(high)
+
+
+def _border(call: Call, extent: int, low: int, high: int, mode: str) -> Sequence[int]:
+    """Where each element of a padded dimension comes from."""
+    require(min(low, high) >= 0, f"pads must be at least 0 in mode {mode}, but got {min(low, high)}")
+    return border(extent, low, high, mode, "pads", call.plan.budget)
+
+
+def _fill_of(call: Call) -> float:
+    tensor = call.optional(2)
+    if isinstance(tensor, Quantized) and tensor.values.data is not None and tensor.values.data.size == 1:
+        return float(np.asarray(tensor.f32_values()).ravel()[0])
+    if tensor is not None:
+        return call.number(2)
+    return call.attribute("value", 0.0)
+
+
+@imports("DepthToSpace")
+def _depth_to_space(call: Call) -> Tensor:
+    """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
+    call.count(1)
+    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
+    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
+    batch, channels, height, width = shape
+    fits = size >= 1 and channels % (size * size) == 0
+    require(fits, f"channels must be a multiple of the square of blocksize {size}, but got {channels}")
+    depth = channels // (size * size)
+    split = (batch, size, size, depth, height, width) if mode == "DCR" else (batch, depth, size, size, height, width)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    return _blocks(call, split, order, (batch, depth, height * size, width * size))
+
+
+@imports("SpaceToDepth")
+def _space_to_depth(call: Call) -> Tensor:
+    """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
+    call.count(1)
+    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
+    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
+    batch, channels, height, width = shape
+    fits = size >= 1 and height % size == width % size == 0
+    require(fits, f"height and width must be multiples of blocksize {size}, but got {height} and {width}")
+    rows, columns = height // size, width // size
+    split = (batch, channels, rows, size, columns, size)
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return _blocks(call, split, order, (batch, channels * size * size, rows, columns))
+
+
+def _mode(call: Call) -> str:
+    mode: str = call.attribute("mode", "DCR")
+    require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
+    return mode
+
+
+def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """Dimensions taken apart, reordered and put together again."""
+    reordered = Transposition.of(split, order)
+    return _chain(call, Reshaping(split), reordered, Reshaping(shape))
+
+
+# Trilu and OneHot: elements that stand where the numbers of their rows and columns say.
+
+
+@imports("Trilu")
+def _trilu(call: Call) -> Tensor:
+    """The upper or lower triangle of each matrix, from the k-th diagonal on; zeros elsewhere."""
+    call.count(1, 2)
+    value, is_upper = value_of(call, 0), call.flag("upper", 1)
+    require(len(value.shape) >= 2, f"input must have at least 2 dimensions, but got {len(value.shape)}")
+    diagonals = call.integers(1) if call.optional(1) is not None else (0,)
+    require(len(diagonals) == 1, f"k must have 1 entry, but got {len(diagonals)}")
+    rows, columns = value.shape[-2:]
+    diagonal = min(max(diagonals[0], -rows), columns)
+    triangle = np.tri(rows, columns, k=diagonal - 1 if is_upper else diagonal, dtype=np.bool_)
+    mask = constant_of(call, ~triangle if is_upper else triangle)
+    return tensor_of(binary(call, [mask, value], value.element, lambda s, holds, x: s.select(holds, x, 0)))
+
+
+@imports("OneHot")
+def _one_hot(call: Call) -> Tensor:
+    """An index outside has no element of its own."""
+    call.count(3)
+    indices, number, pair = indices_of(call, 0), call.number(1), call.constant(2)
+    require(1 <= number <= MAX_ELEMENTS, f"depth must be in [1, {MAX_ELEMENTS}], but got {number}")
+    depth = int(number)
+    require(pair.shape == (2,), f"values must have the shape [2], but got {list(pair.shape)}")
+    rank = len(indices.shape) + 1
+    (axis,) = normalized_axes([call.attribute("axis", -1)], rank)
+    shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
+    grown = move_value(call.plan, call.name, indices, Reshaping(shape), None)
+    call.plan.budget.spend_indices(depth)
+    along = np.arange(depth, dtype=np.int64).reshape(-1, *[1] * (rank - axis - 1))
+    off, on = (known(call.name, entry.reshape(())) for entry in pair)
+
+    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        index, position, other, own = operands
+        wide = s.resize(index, "i64")
+        from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, depth), wide)
+        return s.select(s.compare("eq", from_end, position), own, other)
+
+    return tensor_of(elementwise(call, [grown, constant_of(call, along), off, on], on.element, build))
+
+
+# ReverseSequence: the first elements of each sequence of a batch in reverse order, as many as its length says.
+
+
+@imports("ReverseSequence")
+def _reverse_sequence(call: Call) -> Tensor:
+    """One of the first two dimensions is the batch, the other one time; lengths may be known at run time alone."""
+    call.count(2)
+    source, lengths = call.tensor(0), indices_of(call, 1)
+    batch, time = call.attribute("batch_axis", 1), call.attribute("time_axis", 0)
+    require(sorted((batch, time)) == [0, 1], f"batch_axis and time_axis must be 0 and 1, but got {batch} and {time}")
+    rank, shape = len(source.shape), source.shape
+    require(rank >= 2, f"input must have at least 2 dimensions, but got {rank}")
+    require(lengths.shape == (shape[batch],), f"lengths must be {shape[batch]} entries, but got {list(lengths.shape)}")
+    steps = np.arange(shape[time], dtype=np.int64).reshape([-1 if axis == time else 1 for axis in range(rank)])
+    spread = Reshaping(tuple(extent if axis == batch else 1 for axis, extent in enumerate(shape)))
+
+    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        step, length = operands[0], s.resize(operands[1], "i64")
+        turned = s.op("arith.subi", s.op("arith.subi", length, step), 1)
+        return s.select(s.compare("lt", step, length), turned, step)
+
+    by_entry = move_value(call.plan, call.name, lengths, spread, None)
+    indices = elementwise(call, [constant_of(call, steps), by_entry], "i64", build)
+    return elements_along(call, source, move_value(call.plan, call.name, indices, Broadcasting(shape), None), time)
+
+
+# Col2Im: elements of windows added to where they lie in an image.
+
+
+@imports("Col2Im")
+def _col2im(call: Call) -> Tensor:
+    """Of [N, C * taps, windows] the image [N, C, ...] in which each element is the sum of what windows have for it."""
+    call.count(3)
+    value, size, kernel = value_of(call, 0), call.integers(1), call.integers(2)
+    require(value.element == "f32", f"input must be f32, but got {value.element}")
+    require(len(value.shape) == 3, f"input must have 3 dimensions, but got {len(value.shape)}")
+    window = declared_window(call, size, kernel)
+    batch, rows, windows = value.shape
+    taps = math.prod(kernel)
+    fits = rows % taps == 0 and windows == math.prod(window.output) and min(size) >= 1
+    require(fits, f"input must have rows of {taps} taps and {math.prod(window.output)} windows, but is {value.shape}")
+    padded = tuple(map(sum, zip(size, window.before, window.after, strict=True)))
+    call.plan.budget.spend_constant(value.shape, 8)
+    images = batch * (rows // taps)
+    at = _offsets(kernel, window.dilation, padded)[:, np.newaxis] + _offsets(window.output, window.strides, padded)
+    indices = (np.arange(images) * math.prod(padded))[:, np.newaxis, np.newaxis] + at
+    zeros = constant_of(call, np.zeros((images, *padded), np.float32))
+    positions = constant_of(call, indices.astype(np.int64))
+    updates = move_value(call.plan, call.name, value, Reshaping((images, taps, windows)), None)
+    count = (math.prod(zeros.shape),)
+    image = scatter(call, zeros, positions, updates, count, ScatterReduction.ADD)
+    kept = [Slice(0, 1, images), *(Slice(low, 1, extent) for low, extent in zip(window.before, size, strict=True))]
+    cut = move_value(call.plan, call.name, image, Slicing.of(kept), None)
+    return tensor_of(move_value(call.plan, call.name, cut, Reshaping((batch, rows // taps, *size)), None))
+
+
+def _offsets(counts: Shape, steps: Shape, size: Shape) -> Array:
+    """Where elements, `steps` apart along each dimension, lie in an image of `size`, in row-major order."""
+    grid = np.indices(counts).reshape(len(counts), -1)
+    return np.asarray(np.ravel_multi_index(tuple(axis * step for axis, step in zip(grid, steps, strict=True)), size))

@@ -1,10 +1,67 @@
-"""And, Or, Xor and Not of booleans, and the same of the bits of integers."""
+"""Comparisons, logic of booleans and bits, shifts, and Where."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import reduce
+
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
-from qdialect.frontends.planning.plain import INTEGERS, binary, common_element, unary
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.elementwise import (
+    INTEGERS,
+    Arithmetic,
+    binary,
+    broadcast_shape,
+    common_element,
+    element_type,
+    operands_of_shape,
+    ternary,
+    unary,
+)
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
+from qdialect.ir._mlir import ir
+
+# Comparisons, IsNaN and IsInf: booleans of numbers of any type.
+
+_PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
+
+
+@imports(*_PREDICATES)
+def _comparison(call: Call) -> Tensor:
+    """Of floats no comparison with NaN holds."""
+    call.count(2)
+    values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
+    common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
+    return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+
+
+@imports("IsNaN")
+def _is_nan(call: Call) -> Tensor:
+    call.count(1)
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
+
+
+@imports("IsInf")
+def _is_inf(call: Call) -> Tensor:
+    call.count(1)
+    value = value_of(call, 0)
+    common_element([value], ("f32",))
+    signs = {"detect_negative": -math.inf, "detect_positive": math.inf}
+    asked = [number for name, number in signs.items() if call.flag(name, 1)]
+    require(bool(asked), "detect_negative and detect_positive must not both be 0")
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        return s.compare("eq", s.op("math.absf", x) if len(asked) > 1 else x, asked[-1])
+
+    return unary(call, value, "i1", build)
+
+
+# And, Or, Xor and Not of booleans, and the same of the bits of integers.
 
 _OPS = {"And": "arith.andi", "Or": "arith.ori", "Xor": "arith.xori"}
 
@@ -28,3 +85,70 @@ def _not(call: Call) -> Tensor:
     element = common_element([value], _elements(call))
     ones = 1 if element == "i1" else -1
     return unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))
+
+
+# BitShift: the bits of unsigned integers, moved; a shift by their width or more leaves none.
+
+_WIDTHS = {"ui8": 8, "ui16": 16}
+_SHIFTS = {"LEFT": "arith.shli", "RIGHT": "arith.shrui"}
+
+
+@imports("BitShift")
+def _bit_shift(call: Call) -> Tensor:
+    call.count(2)
+    values, direction = [value_of(call, 0), value_of(call, 1)], call.attribute("direction", "")
+    require(direction in _SHIFTS, f"direction must be LEFT or RIGHT, but got {direction}")
+    element = common_element(values, tuple(_WIDTHS))
+
+    def build(s: Arithmetic, bits: ir.Value, amount: ir.Value) -> ir.Value:
+        # More than the width is undefined in an op.
+        moved = s.op(_SHIFTS[direction], bits, s.op("arith.minui", amount, _WIDTHS[element] - 1))
+        return s.select(s.compare("lt", amount, _WIDTHS[element]), moved, 0)
+
+    return binary(call, values, element, build)
+
+
+# Where and QLinearWhere: one of two tensors, element by element.
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(F32Tensor):
+    """`lhs` where `condition` holds, `rhs` elsewhere, in float32."""
+
+    condition: Value
+    lhs: F32Tensor
+    rhs: F32Tensor
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        values = [self.condition, *(part.f32(plan, name) for part in (self.lhs, self.rhs))]
+
+        def emit(emitter: Emitter) -> Emitted:
+            (holds, chosen, other), is_channels_last = operands_of_shape(emitter, values, self.shape)
+            return emitter.select(holds, chosen, other), is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@imports("Where")
+def _where(call: Call) -> Tensor:
+    call.count(3)
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    if all(element_type(call.tensor(index)) == "f32" for index in (1, 2)):
+        lhs, rhs = call.f32(1), call.f32(2)
+        shape = reduce(broadcast_shape, [condition.shape, lhs.shape, rhs.shape])
+        return Chosen(shape, condition, lhs, rhs)
+    values = [value_of(call, 1), value_of(call, 2)]
+    element = common_element(values, (*INTEGERS, "i1"))
+    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+
+
+@imports("com.microsoft.QLinearWhere")
+def _qlinear_where(call: Call) -> Tensor:
+    """Both tensors are quantized as the result before one is chosen."""
+    call.count(9)
+    condition = value_of(call, 0)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    element = call.value(1).element
+    values = [quantized_by(call, f32_values_of(call, index, index + 1, 0), 7, element) for index in (1, 4)]
+    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))

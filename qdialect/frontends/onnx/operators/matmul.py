@@ -1,30 +1,33 @@
-"""Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger, of any rank, operands constant or not."""
+"""Products of matrices: Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger of any rank, and Einsum."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, MatMulOp
-from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scales, require
-from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
-from qdialect.frontends.onnx.operators.convolution import integers
-from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
-from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.run_time_zero_point import (
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scales, require
+from qdialect.frontends.onnx.operators.contraction import (
+    bias_of,
     corrected,
+    data_of,
     product,
     run_time_zero_point,
     zero_point_value,
 )
-from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.onnx.operators.convolution import integers
+from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
 from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Tensor
+from qdialect.ir._mlir import ir
+
+# Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger, of any rank, operands constant or not.
 
 
 @imports("Gemm")
@@ -218,3 +221,208 @@ def _broadcast(left: Shape, right: Shape) -> Shape:
         return np.broadcast_shapes(left, right)
     except ValueError:
         raise UnsupportedError(f"batches must broadcast, but got {list(left)} and {list(right)}") from None
+
+
+# Products whose right operand has parameters of its own for each column of each matrix: shape [..., 1, N].
+#
+# No op has zero points by matrix.  The accumulators are the difference of two products, with the quantized values and
+# with the zero points in their stead, ``sum (x - z_x) w - sum (x - z_x) z_w``; for scales by matrix the matrices are
+# laid
+# side by side.
+
+
+def is_by_matrix(call: Call, *parameters: int) -> bool:
+    """Whether one of these inputs has a dimension before that of the columns and one before the rows."""
+    tensors = [call.optional(index) for index in parameters]
+    return any(isinstance(tensor, Constant) and tensor.array.ndim > 2 for tensor in tensors)
+
+
+def product_by_matrix(call: Call, left: Quantized, values: int, scale: int | None, zero_point: int) -> Contraction:
+    """`left` times input `values`, whose parameters are inputs `scale`, 1 where that is None, and `zero_point`."""
+    data, right = data_of(left), call.value(values)
+    require(right.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.element}")
+    shape, rank = right.shape, len(right.shape)
+    require(rank > 2, f"right operand must have at least 3 dimensions, but got {rank}")
+    require(len(data.shape) >= 2, f"input must have at least 2 dimensions, but got {len(data.shape)}")
+    leads = data.shape[:-2]
+    fits = len(leads) <= rank - 2 and all(own in (1, n) for own, n in zip(leads[::-1], shape[:-2][::-1], strict=False))
+    require(fits, f"batches must be {list(shape[:-2])}, but got {list(leads)}")
+    require(data.shape[-1] == shape[-2], f"input must have a last extent of {shape[-2]}, but got {data.shape[-1]}")
+    wanted = (*shape[:-2], 1, shape[-1])
+    points = np.zeros((), NUMPY_DTYPES[right.element])
+    if call.optional(zero_point) is not None:
+        points = _parameter(call, zero_point, "zero point", wanted)
+    require(points.dtype == NUMPY_DTYPES[right.element], f"zero point must be {right.element}, but got {points.dtype}")
+    scales = np.float32(1) if scale is None else _parameter(call, scale, "scale", wanted)
+    require(scales.dtype == np.float32, f"scale must be f32, but got {scales.dtype}")
+    flat = tuple(float(value) for value in np.broadcast_to(scales, wanted).ravel()) if scales.size > 1 else ()
+    check_scales(flat or (float(scales),), "scale")
+    layout = _Layout(data, right, np.broadcast_to(points, shape), (*shape[:-2], data.shape[-2], shape[-1]))
+    if flat:
+        return Contraction(layout.shape, data, flat, None, layout.side_by_side, layout.apart)
+    return Contraction(layout.shape, data, (float(scales),), None, layout.sums, lambda _, value: (value, False))
+
+
+def _parameter(call: Call, index: int, what: str, wanted: Shape) -> Array:
+    values = call.constant(index)
+    fits = values.size == 1 or values.shape == wanted
+    require(fits, f"{what} must have 1 entry or the shape {list(wanted)}, but got {list(values.shape)}")
+    return values if values.size > 1 else values.reshape(())
+
+
+@dataclass(frozen=True)
+class _Layout:
+    data: Quantized
+    right: Value
+    points: Array
+    shape: Shape
+    """[..., M, N]"""
+
+    def sums(self, emitter: Emitter, bias: Array | None) -> ir.Value:
+        """The accumulators [..., M, N]; there is no bias."""
+        del bias
+        data = emitter.to_channels_first(self.data.values)
+        products, offset = (
+            emitter.build(
+                MatMulOp,
+                data,
+                matrix,
+                None,
+                element="i32",
+                input_scale=self.data.scales[0],
+                input_zero_point=self.data.zero_points[0],
+                weight_scales=(1.0,),
+                weight_zero_points=(0,),
+            )
+            for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
+        )
+        return emitter.float_op("arith.subi", products, offset)
+
+    def side_by_side(self, emitter: Emitter, bias: Array | None) -> ir.Value:
+        """The accumulators [M, ... * N]."""
+        rank = len(self.shape)
+        rows_first = emitter.transpose(self.sums(emitter, bias), (rank - 2, *range(rank - 2), rank - 1))
+        return emitter.reshape(rows_first, (self.shape[-2], math.prod(self.shape) // self.shape[-2]))
+
+    def apart(self, emitter: Emitter, value: ir.Value) -> Emitted:
+        """[M, ... * N] as [..., M, N]."""
+        *leading, rows, columns = self.shape
+        rank = len(self.shape)
+        spread = emitter.reshape(value, (rows, *leading, columns))
+        return emitter.transpose(spread, (*range(1, rank - 1), 0, rank - 1)), False
+
+
+# Einsum: sums over labels, transposes, and a product of matrices for each further tensor, from the left.
+
+_OWN_LABELS = "0123456789"
+"""For the dimensions that an ellipsis stands for."""
+_ELLIPSIS = "..."
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """A tensor with a label for each dimension."""
+
+    tensor: Tensor
+    labels: str
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """By label."""
+        return dict(zip(self.labels, self.tensor.shape, strict=True))
+
+
+@imports("Einsum")
+def _einsum(call: Call) -> Tensor:
+    call.count(1, len(call.inputs))
+    operands, result = _labelled(call)
+    operands = [_summed(call, operand, _kept(operands, index, result)) for index, operand in enumerate(operands)]
+    product, *others = operands
+    for index, operand in enumerate(others):
+        # What a later operand has must be left for it.
+        needed = result + "".join(other.labels for other in others[index + 1 :])
+        product = _product(call, product, operand, needed)
+    return _transposed(call, product, result).tensor
+
+
+def _labelled(call: Call) -> tuple[list[_Operand], str]:
+    """The operands and the labels of the result."""
+    equation: str = call.attribute("equation", "").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    count = len(call.inputs)
+    require(len(terms) == count, f"equation must have {count} terms, but got '{equation}'")
+    tensors = [call.tensor(index) for index in range(count)]
+    hidden = [len(tensor.shape) - len(term.replace(_ELLIPSIS, "")) for tensor, term in zip(tensors, terms, strict=True)]
+    maximum = max((own for own, term in zip(hidden, terms, strict=True) if _ELLIPSIS in term), default=0)
+    operands: list[_Operand] = []
+    for tensor, term, own in zip(tensors, terms, hidden, strict=True):
+        fits = (0 <= own <= len(_OWN_LABELS)) if _ELLIPSIS in term else own == 0
+        require(fits, f"term '{term}' must have a label for each dimension of {list(tensor.shape)}")
+        labels = term.replace(_ELLIPSIS, _OWN_LABELS[maximum - own : maximum])
+        require(len(set(labels)) == len(labels), f"labels of a term must differ, but got '{term}'")
+        operands.append(_Operand(tensor, labels))
+    _check_extents(operands)
+    found = "".join(operand.labels for operand in operands)
+    single = "".join(sorted(label for label in set(found) if found.count(label) == 1 and label not in _OWN_LABELS))
+    result = right.replace(_ELLIPSIS, _OWN_LABELS[:maximum]) if arrow else _OWN_LABELS[:maximum] + single
+    fits = len(set(result)) == len(result) and set(result) <= set(found)
+    require(fits, f"equation must name labels of its operands once in the result, but got '{equation}'")
+    return operands, result
+
+
+def _check_extents(operands: Sequence[_Operand]) -> None:
+    known: dict[str, int] = {}
+    for operand in operands:
+        for label, extent in operand.extents.items():
+            wanted = known.setdefault(label, extent)
+            require(wanted == extent, f"label '{label}' must stand for one extent, but got {wanted} and {extent}")
+
+
+def _kept(operands: Sequence[_Operand], index: int, result: str) -> str:
+    """The labels of an operand that anything else has."""
+    others = "".join(operand.labels for i, operand in enumerate(operands) if i != index)
+    return "".join(label for label in operands[index].labels if label in result + others)
+
+
+def _summed(call: Call, operand: _Operand, kept: str) -> _Operand:
+    axes = [i for i, label in enumerate(operand.labels) if label not in kept]
+    if not axes:
+        return operand
+    found = part_of(call, "ReduceSum", [operand.tensor, Constant(np.array(axes))], keepdims=0)
+    return _Operand(found, kept)
+
+
+def _product(call: Call, lhs: _Operand, rhs: _Operand, result: str) -> _Operand:
+    """Matrices of the labels that both have and the result too, with columns or rows of those that it lacks."""
+    batch = "".join(label for label in lhs.labels if label in rhs.labels and label in result)
+    inner = "".join(label for label in lhs.labels if label in rhs.labels and label not in result)
+    rows = "".join(label for label in lhs.labels if label not in rhs.labels)
+    columns = "".join(label for label in rhs.labels if label not in lhs.labels)
+    extents = lhs.extents | rhs.extents
+    left = _matrix(call, _transposed(call, lhs, batch + rows + inner), (batch, rows, inner))
+    right = _matrix(call, _transposed(call, rhs, batch + inner + columns), (batch, inner, columns))
+    labels = batch + rows + columns
+    found = _reshaped(call, part_of(call, "MatMul", [left, right]), tuple(extents[label] for label in labels))
+    return _Operand(found, labels)
+
+
+def _matrix(call: Call, operand: _Operand, parts: Sequence[str]) -> Tensor:
+    """An operand with one dimension for each label of the first part and one for each of the others."""
+    batch, *matrix = parts
+    extents = operand.extents
+    sizes = (math.prod(extents[label] for label in part) for part in matrix)
+    return _reshaped(call, operand.tensor, (*(extents[label] for label in batch), *sizes))
+
+
+def _transposed(call: Call, operand: _Operand, labels: str) -> _Operand:
+    if operand.labels == labels:
+        return operand
+    order = [operand.labels.index(label) for label in labels]
+    return _Operand(part_of(call, "Transpose", [operand.tensor], perm=order), labels)
+
+
+def _reshaped(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
+    if tensor.shape == shape:
+        return tensor
+    return part_of(call, "Reshape", [tensor, Constant(np.array(shape, np.int64))])

@@ -1,31 +1,42 @@
-"""QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs."""
+"""QuantizeLinear and DequantizeLinear, with parameters that are known, in blocks, or computed at run time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from qdialect.arithmetic import quantize_array
+from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import check_scales, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
-from qdialect.frontends.onnx.operators.narrow_weights import dequantized_blocks, widened
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.run_time_parameters import (
-    dequantized_at_run_time,
-    has_run_time_parameters,
-    quantized_at_run_time,
-)
-from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Constant, F32Tensor, Tensor, known, quantize_along
-from qdialect.frontends.planning.wide_scales import (
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
+from qdialect.frontends.planning.elementwise import (
+    Arithmetic,
     PlainlyDequantized,
+    converted,
+    elementwise,
     plainly_dequantized,
     plainly_quantized,
+    tensor_of,
+    unary,
     unbounded_scale_of,
 )
-from qdialect.profiles import ORT
-from qdialect.quant_math import quantize_array
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.movement import Reshaping, move_value
+from qdialect.frontends.planning.tensors import (
+    Constant,
+    F32Tensor,
+    QuantizedTensorType,
+    Tensor,
+    known,
+    known_array,
+    quantize_along,
+)
+from qdialect.ir._mlir import ir
+
+# QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs.
 
 # What a QuantizeLinear can give, and a DequantizeLinear read.
 _QUANTIZED = tuple(ELEMENT_RANGES)
@@ -163,3 +174,134 @@ def _quantize_axis(
     value = call.f32(0).f32(call.plan, call.name)
     attributes = {"scales": scales, "zero_points": zero_points, **ORT.quantization}
     return quantize_along(call.plan, call.name, value, element, axis, attributes)
+
+
+# QuantizeLinear and DequantizeLinear whose scale or zero point is computed when the network runs, in float32.
+
+_QUANTIZED_OR_I32 = (*ELEMENT_RANGES, "i32")
+
+
+def has_run_time_parameters(call: Call) -> bool:
+    """Whether the scale or the zero point of a node is not known."""
+    given = [call.tensor(1), *([] if call.optional(2) is None else [call.tensor(2)])]
+    return any(known_array(tensor) is None for tensor in given)
+
+
+def dequantized_at_run_time(call: Call) -> Tensor:
+    """``(quantized value - zero point) * scale``."""
+    value = value_of(call, 0)
+    require(
+        value.element in _QUANTIZED_OR_I32, f"input 0 must be {' or '.join(_QUANTIZED_OR_I32)}, but got {value.element}"
+    )
+    scale, point = _run_time_parameters(call, value.shape, value.element)
+    values = [_f32(call, value), scale, *([] if point is None else [_f32(call, point)])]
+
+    def build(s: Arithmetic, operands: list[ir.Value]) -> ir.Value:
+        found, factor, *zero = operands
+        return s.op("arith.mulf", s.op("arith.subf", found, zero[0]) if zero else found, factor)
+
+    return tensor_of(elementwise(call, values, "f32", lambda s, operands: build(s, list(operands))))
+
+
+def quantized_at_run_time(call: Call, default: str) -> Tensor:
+    """``clamp(half_even(x / scale) + zero point)``; `default` is the type where no zero point gives one."""
+    data = call.f32(0).f32(call.plan, call.name)
+    scale, point = _run_time_parameters(call, data.shape, None)
+    element = default if point is None else point.element
+    require(element in ELEMENT_RANGES, f"output must be {' or '.join(ELEMENT_RANGES)}, but got {element}")
+    values = [data, scale, *([] if point is None else [_f32(call, point)])]
+    low, high = map(float, ELEMENT_RANGES[element])
+
+    def build(s: Arithmetic, operands: list[ir.Value]) -> ir.Value:
+        found, divisor, *zero = operands
+        rounded = s.op("math.roundeven", s.op("arith.divf", found, divisor))
+        shifted = s.op("arith.addf", rounded, zero[0]) if zero else rounded
+        return s.op("arith.minimumf", s.op("arith.maximumf", shifted, low), high)
+
+    whole = elementwise(call, values, "f32", lambda s, operands: build(s, list(operands)))
+    return unary(call, whole, element, lambda s, x: converted(s, x, "f32", element))
+
+
+def _run_time_parameters(call: Call, shape: Shape, element: str | None) -> tuple[Value, Value | None]:
+    """Scale and zero point, shaped to meet data of `shape`; the zero point must be of `element`, if that is given."""
+    scale = value_of(call, 1)
+    require(scale.element == "f32", f"scale must be f32, but got {scale.element}")
+    point = None if call.optional(2) is None else value_of(call, 2)
+    if point is not None:
+        fits = point.shape == scale.shape and element in (None, point.element)
+        require(fits, f"zero point must be {element} of shape {list(scale.shape)}, but got {list(point.shape)}")
+    return _along(call, scale, shape), None if point is None else _along(call, point, shape)
+
+
+def _along(call: Call, value: Value, shape: Shape) -> Value:
+    """One number, or one for each index along the node's axis."""
+    require(len(value.shape) <= 1, f"scale must have 0 or 1 dimensions, but got {len(value.shape)}")
+    if value.shape in ((), (1,)):
+        return move_value(call.plan, call.name, value, Reshaping(()), None)
+    axis: int = call.attribute("axis", 1)
+    rank = len(shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    extent = shape[axis % rank]
+    require(value.shape == (extent,), f"scale must have 1 or {extent} entries, but got {value.shape[0]}")
+    spread = tuple(extent if i == axis % rank else 1 for i in range(rank))
+    return move_value(call.plan, call.name, value, Reshaping(spread), None)
+
+
+def _f32(call: Call, value: Value) -> Value:
+    if value.element in ELEMENT_RANGES:
+        return Quantized(value.shape, value, (1.0,), (0,)).f32(call.plan, call.name)
+    return unary(call, value, "f32", lambda s, x: converted(s, x, value.element, "f32"))
+
+
+# Weights of 4 bits, and weights that are quantized in blocks: what is constant is widened when the model is read.
+#
+# Integers of 4 bits are the same integers in 8.  Blocks have scales along two dimensions, so their numbers become f32.
+
+_WIDER = {"int4": np.int8, "uint4": np.uint8}
+
+
+def widened(call: Call, indices: Sequence[int]) -> Call:
+    """The call with 8 bits in constant inputs of 4 bits among those of `indices`."""
+    for index in indices:
+        tensor = call.optional(index)
+        if isinstance(tensor, Constant) and tensor.array.dtype.name in _WIDER:
+            wide = tensor.array.astype(_WIDER[tensor.array.dtype.name])
+            call = call.with_input(index, Constant(wide))
+    return call
+
+
+def dequantized_blocks(call: Call) -> Array:
+    """``scale * (quantized value - zero point)`` of constants, in float32, as ONNX Runtime computes it.
+
+    Each scale and zero point holds for `block_size` elements along the axis, of which the last block may have fewer.
+    """
+    values, scales = _array(call, 0), _array(call, 1)
+    points = None if call.optional(2) is None else _array(call, 2)
+    axis, size = call.attribute("axis", 1), call.attribute("block_size", 0)
+    rank = values.ndim
+    require(size >= 1, f"block_size must be at least 1, but got {size}")
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    axis %= rank
+    wanted = (*values.shape[:axis], -(-values.shape[axis] // size), *values.shape[axis + 1 :])
+    for what, array in (("scale", scales), ("zero point", scales if points is None else points)):
+        require(array.shape == wanted, f"{what} must have the shape {list(wanted)}, but got {list(array.shape)}")
+    require(scales.dtype == np.float32, f"scale must be f32, but got {scales.dtype}")
+    require(values.dtype.kind in "iu", f"input 0 must be integers, but got {values.dtype}")
+    require(points is None or points.dtype == values.dtype, f"zero point must be {values.dtype}")
+    call.plan.budget.spend_constant(values.shape, 4)
+    centred = values.astype(np.int64)
+    if points is not None:
+        centred = centred - spread(points, size, axis, values.shape[axis]).astype(np.int64)
+    return centred.astype(np.float32) * spread(scales, size, axis, values.shape[axis])
+
+
+def _array(call: Call, index: int) -> Array:
+    tensor = call.tensor(index)
+    if not isinstance(tensor, Constant):
+        raise UnsupportedError(f"input {index} must be constant where it is quantized in blocks")
+    return tensor.array
+
+
+def spread(blocks: Array, size: int, axis: int, extent: int) -> Array:
+    """Each entry for `size` elements along `axis`, of which there are `extent`."""
+    return np.take(np.repeat(blocks, size, axis), np.arange(extent), axis)

@@ -1,31 +1,40 @@
-"""LSTM, GRU and RNN: the gates of the whole sequence by one product, then a cell over time.
-
-A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is float32.
-"""
+"""LSTM, GRU, RNN and DynamicQuantizeLSTM: the gates of the whole sequence by one product, then a cell over time."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
-from qdialect.frontends.common import Array, require
-from qdialect.frontends.onnx.operators.cell_functions import CellFunction, cell_functions
+from qdialect.arithmetic import activations, onnx_activations
+from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.arithmetic.recurrence import CELL_FUNCTIONS, CellActivation
+from qdialect.dialect import DynamicLstmOp, F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.slices import Slice
+from qdialect.frontends.onnx.operators.dynamic_quantization import dynamic_product
 from qdialect.frontends.onnx.operators.matmul import product_by_rows
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.computation import product
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
-from qdialect.frontends.planning.ragged_recurrence import Ragged
-from qdialect.frontends.planning.recurrence import Cell, DynamicLstmCell, States, last_of, sequence_of
-from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
-from qdialect.frontends.planning.unrolled_recurrence import MAX_STEPS, UnrolledCell
-from qdialect.frontends.slices import Slice
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.recurrence import CellActivation
+from qdialect.frontends.planning.recurrence import (
+    MAX_STEPS,
+    Cell,
+    DynamicLstmCell,
+    Ragged,
+    States,
+    UnrolledCell,
+    last_of,
+    sequence_of,
+)
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, product
+
+# LSTM, GRU and RNN: the gates of the whole sequence by one product, then a cell over time.
+#
+# A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is
+# float32.
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -245,3 +254,155 @@ def _rows_of(weights: Quantized, index: int, order: Array) -> Quantized:
 def _f32(tensor: Tensor) -> F32Tensor:
     assert isinstance(tensor, F32Tensor)
     return tensor
+
+
+# The functions of recurrent cells: attributes activations, activation_alpha and activation_beta.
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function with its default parameters, which it takes from the lists alpha and beta; None: without default."""
+
+    build: Callable[..., Expression]
+    defaults: tuple[float | None, ...] = ()
+
+
+_X = Input()
+
+
+def _affine(alpha: float, beta: float) -> Expression:
+    return _X * alpha + beta
+
+
+def _scaled_tanh(alpha: float, beta: float) -> Expression:
+    return activations.tanh.of(_X * beta) * alpha
+
+
+def _without_parameters(expression: Expression) -> _Function:
+    return _Function(lambda: expression)
+
+
+_FUNCTIONS: Mapping[str, _Function] = {
+    **{one.value: _without_parameters(CELL_FUNCTIONS[one]) for one in CellActivation},
+    "affine": _Function(_affine, (1.0, 0.0)),
+    "leakyrelu": _Function(activations.leaky_relu, (0.01,)),
+    "thresholdedrelu": _Function(onnx_activations.thresholded, (1.0,)),
+    "scaledtanh": _Function(_scaled_tanh, (None, None)),
+    "hardsigmoid": _Function(onnx_activations.hard_sigmoid, (0.2, 0.5)),
+    "elu": _Function(onnx_activations.elu, (1.0,)),
+    "softsign": _without_parameters(onnx_activations.softsign),
+    "softplus": _without_parameters(onnx_activations.softplus),
+}
+
+
+@dataclass(frozen=True)
+class CellFunction:
+    """A function of a cell: one that the dialect's cells have, and as an expression."""
+
+    activation: CellActivation | None
+    expression: Expression
+
+
+def cell_functions(call: Call, defaults: Sequence[CellActivation], directions: int) -> list[CellFunction]:
+    """The functions of all directions, one after the other; raises `UnsupportedError`.
+
+    The lists of parameters are used up by the functions that take them, in order; one that is given has all of them.
+    """
+    names: Sequence[str] = call.attribute("activations", [""])
+    if not any(names):
+        return [CellFunction(one, CELL_FUNCTIONS[one]) for one in defaults] * directions
+    count = len(defaults) * directions
+    require(len(names) == count, f"activations must have {count} entries, but got {len(names)}")
+    parameters = [_Parameters(call, name) for name in ("activation_alpha", "activation_beta")]
+    return [_function(name, parameters) for name in names]
+
+
+class _Parameters:
+    """A list of parameters that functions use up."""
+
+    def __init__(self, call: Call, name: str) -> None:
+        self._name = name
+        self._is_given = name in call.node.attributes
+        self._left: Iterator[float] = iter(call.attribute(name, [0.0]) if self._is_given else ())
+
+    def next(self, default: float | None) -> float | None:
+        """The next one; `default` without a list."""
+        found = next(self._left, None)
+        require(found is not None or not self._is_given, f"{self._name} must have an entry for each function with one")
+        return default if found is None else found
+
+
+def _function(name: str, parameters: Sequence[_Parameters]) -> CellFunction:
+    found = _FUNCTIONS.get(name.lower())
+    require(found is not None, f"activations must be functions of ONNX's recurrent operators, but got {name}")
+    assert found is not None
+    values = [given.next(default) for given, default in zip(parameters, found.defaults, strict=False)]
+    require(None not in values, f"{name} must have an activation_alpha and an activation_beta")
+    activation = CellActivation(name.lower()) if name.lower() in set(CellActivation) else None
+    return CellFunction(activation, found.build(*values))
+
+
+# DynamicQuantizeLSTM: products of quantized weights with data and hidden states that each call quantizes.
+#
+# ONNX Runtime quantizes the sequence by the range of all of it, and the hidden states of all sequences in each time
+# step.
+
+_WEIGHTS, _RECURRENCE = (1, 8), (2, 10)
+"""The inputs with weights and with their scales."""
+
+
+@imports("com.microsoft.DynamicQuantizeLSTM")
+def _dynamic_quantize_lstm(call: Call) -> tuple[Tensor, ...]:
+    """Weights are [D, I, 4 * H] and [D, H, 4 * H]."""
+    call.count(12)
+    # A sequence that has ended would still count for the range of the hidden states.
+    require(call.optional(4) is None, "input 4, sequence_lens, must be omitted")
+    weights, recurrence = (_Matrices.of(call, *indices).whole_numbers() for indices in (_WEIGHTS, _RECURRENCE))
+    return _DynamicLayer(call, KINDS["LSTM"]).results(weights.transpose(0, 2, 1), recurrence.transpose(0, 2, 1))
+
+
+class _Matrices:
+    """Quantized matrices [D, K, N] with parameters of each direction, or of each of its columns."""
+
+    def __init__(self, values: Array, scales: Array, points: Array) -> None:
+        self.values, self.scales, self.points = values, scales, points
+
+    @classmethod
+    def of(cls, call: Call, index: int, parameters: int) -> _Matrices:
+        """Input `index`, with scales from input `parameters` and zero points from the next."""
+        values, scale, points = (call.constant(i) for i in (index, parameters, parameters + 1))
+        require(values.ndim == 3, f"input {index} must have 3 dimensions, but got {values.ndim}")
+        holds = scale.dtype == np.float32 and points.dtype == values.dtype and str(values.dtype) in ("int8", "uint8")
+        require(holds, f"input {index} must be i8 or ui8 with a zero point of its type and an f32 scale")
+        wanted = [(values.shape[0],), (values.shape[0], values.shape[2])]
+        require(scale.shape in wanted and points.shape in wanted, f"scale must have the shape {list(wanted[0])}")
+        return cls(values, *(one.reshape(values.shape[0], -1) for one in (scale, points)))
+
+    def whole_numbers(self) -> Array:
+        """``quantized value - zero point`` as f32."""
+        return (self.values.astype(np.int32) - self.points[:, np.newaxis].astype(np.int32)).astype(np.float32)
+
+
+class _DynamicLayer(Layer):
+    """A layer whose weights are quantized."""
+
+    def cell(self, cell: Cell, index: int, order: Array) -> Cell:
+        own = _Matrices.of(self.call, *_RECURRENCE)
+        scales = np.broadcast_to(own.scales[index], order.shape)[order]
+        points = np.broadcast_to(own.points[index], order.shape)[order]
+        attributes = {**cell.attributes, "weight_zero_points": tuple(points.tolist())}
+        return DynamicLstmCell(
+            DynamicLstmOp,
+            cell.bias,
+            np.ascontiguousarray(own.values[index][:, order]),
+            attributes,
+            scales=np.ascontiguousarray(scales),
+        )
+
+    def products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
+        del rows
+        own = _Matrices.of(self.call, *_WEIGHTS)
+        matrix = np.ascontiguousarray(own.values[index][:, order])
+        scales, points = (one[index][order] if one.shape[1] > 1 else one[index] for one in (own.scales, own.points))
+        constants = (Constant(array) for array in (matrix, np.ascontiguousarray(scales), np.ascontiguousarray(points)))
+        return dynamic_product(replace(self.call, inputs=(sequence, *constants)))

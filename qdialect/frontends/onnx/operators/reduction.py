@@ -1,16 +1,45 @@
-"""Reductions over axes of quantized tensors."""
+"""Reductions over axes of quantized tensors, integers and floats; CumSum and TopK."""
 
 from __future__ import annotations
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.dialect import (
+    ArgMaxOp,
+    ArgMinOp,
+    CumSumOp,
+    F32MaxOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+    IntegerReduceOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    MeanOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    SumOp,
+)
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.onnx.operators.data_movement import normalized_axes
+from qdialect.frontends.onnx.operators.f32 import computed
+from qdialect.frontends.onnx.operators.indexing import elements_along
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
+from qdialect.frontends.planning.elementwise import Arithmetic, common_element, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.ordering import extreme_index
-from qdialect.frontends.planning.reduction import Reduced, over_axes, reduced_shape
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.frontends.planning.reduction import Reduced, extreme_index, over_axes, reduced_shape, top_indices
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
+from qdialect.ir._mlir import ir
+
+# Reductions over axes of quantized tensors.
 
 _ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}
 _EXTREME_OPS = {"ReduceMax": ReduceMaxOp, "ReduceMin": ReduceMinOp}
@@ -85,3 +114,151 @@ def axes_of(call: Call, rank: int) -> tuple[int, ...]:
     if not listed and not keeps_all:
         return tuple(range(rank))
     return tuple(sorted({axis % rank for axis in listed}))
+
+
+# CumSum, and reductions of integers that stand for themselves.
+
+_OPS: dict[str, type[IntegerReduceOp]] = {
+    "ReduceL1": IntSumOp,
+    "ReduceMax": IntMaxOp,
+    "ReduceMin": IntMinOp,
+    "ReduceProd": IntProdOp,
+    "ReduceSum": IntSumOp,
+    "ReduceSumSquare": IntSumOp,
+}
+
+
+@imports_integers(*_OPS)
+def _reduction(call: Call) -> Tensor:
+    value, keep_dims = _terms(call), call.flag("keepdims", 1)
+    common_element([value], ("i32", "i64"))
+    axes, op_class = axes_of(call, len(value.shape)), _OPS[call.node.kind]
+    if not axes:
+        return value
+
+    def emit(emitter: Emitter) -> Emitted:
+        data = emitter.to_channels_first(value)
+        return emitter.build(op_class, data, element=value.element, axes=axes, keep_dims=keep_dims), False
+
+    return call.plan.compute(call.name, reduced_shape(value.shape, axes, keep_dims), value.element, emit)
+
+
+def _terms(call: Call) -> Value:
+    """What is reduced: the integers, their magnitudes or their squares."""
+    value = value_of(call, 0)
+    function = _TERMS.get(call.node.kind)
+    if function is None:
+        return value
+    name, count = function
+    return unary(call, value, value.element, lambda s, x: s.op(name, *[x] * count))
+
+
+_TERMS = {"ReduceL1": ("math.absi", 1), "ReduceSumSquare": ("arith.muli", 2)}
+
+
+@imports("CumSum")
+def _cumsum(call: Call) -> Tensor:
+    call.count(2)
+    value, axes = value_of(call, 0), call.integers(1)
+    element = common_element([value], ("i32", "i64", "f32"))
+    require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
+    (axis,) = normalized_axes(axes, len(value.shape))
+    how = {name: call.flag(name, 0) for name in ("exclusive", "reverse")}
+
+    def emit(emitter: Emitter) -> Emitted:
+        return emitter.build(CumSumOp, emitter.to_channels_first(value), element=element, axis=axis, **how), False
+
+    return tensor_of(call.plan.compute(call.name, value.shape, element, emit))
+
+
+# Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+_Function = Callable[[Arithmetic, ir.Value], ir.Value]
+
+
+def _same(_: Arithmetic, x: ir.Value) -> ir.Value:
+    return x
+
+
+def _magnitude(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("math.absf", x)
+
+
+def _square(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("arith.mulf", x, x)
+
+
+@dataclass(frozen=True)
+class _Norm:
+    """``after(reduction of before(x))``."""
+
+    before: _Function
+    op_class: type[F32ReduceOp]
+    after: _Function
+
+
+_NORMS = {
+    "ReduceL1": _Norm(_magnitude, F32SumOp, _same),
+    "ReduceL2": _Norm(_square, F32SumOp, lambda s, x: s.op("math.sqrt", x)),
+    "ReduceLogSum": _Norm(_same, F32SumOp, lambda s, x: s.op("math.log", x)),
+    "ReduceProd": _Norm(_same, F32ProdOp, _same),
+    "ReduceSumSquare": _Norm(_square, F32SumOp, _same),
+}
+
+
+@imports_f32(*_NORMS)
+def _norm(call: Call) -> Computed:
+    shape, norm = call.f32(0).shape, _NORMS[call.node.kind]
+    axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = Arithmetic(emitter)
+        terms = norm.before(s, values[0])
+        if axes:
+            terms = emitter.build(norm.op_class, terms, element="f32", axes=axes, keep_dims=keep_dims)
+        return norm.after(s, terms)
+
+    return computed(call, reduced_shape(shape, axes, keep_dims), (0,), build)
+
+
+@imports_f32("ReduceLogSumExp")
+def _log_sum_exp(call: Call) -> Computed:
+    """``m + log(sum(e^(x - m)))`` with the largest number m, where it is finite."""
+    shape = call.f32(0).shape
+    axes, keep_dims = axes_of(call, len(shape)), call.flag("keepdims", 1)
+    after = reduced_shape(shape, axes, keep_dims)
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s, (x,) = F32Builder(emitter, shape), values
+        if not axes:
+            return x
+        largest = reduced(emitter, F32MaxOp, x, axes)
+        kept = F32Builder(emitter, shape_of(largest.type))
+        bounded = kept("minimumf", kept("maximumf", largest, -_LARGEST), _LARGEST)
+        terms = s("exp", s("subf", x, bounded))
+        return F32Builder(emitter, after)(
+            "addf",
+            emitter.float_op("math.log", reduced(emitter, F32SumOp, terms, axes, keep_dims)),
+            emitter.reshape(bounded, after),
+        )
+
+    return computed(call, after, (0,), build)
+
+
+# TopK: the largest or smallest numbers along a dimension.
+
+
+@imports("TopK")
+def _top_k(call: Call) -> tuple[Tensor, ...]:
+    """In order, equal numbers in their own."""
+    call.count(1, 2)
+    source = call.tensor(0)
+    (axis,) = normalized_axes([call.attribute("axis", -1)], len(source.shape))
+    counts = call.integers(1) if call.optional(1) is not None else (call.attribute("k", 0),)
+    require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
+    count, extent = counts[0], source.shape[axis]
+    require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
+    indices = top_indices(call, source, axis, count, is_largest=call.flag("largest", 1))
+    return elements_along(call, source, indices, axis), indices

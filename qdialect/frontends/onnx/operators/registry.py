@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from qdialect.frontends.common import Array, UnsupportedError, require
-from qdialect.frontends.onnx.float_groups import GroupKernel
+from qdialect.arithmetic.profiles import ORT
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
+from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.onnx.schema import check_type, type_name
-from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning import tensors as planning
+from qdialect.frontends.planning.elementwise import value_of_tensor
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.plain import value_of_tensor
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
     Computed,
     Constant,
     F32Tensor,
     Plan,
+    QuantizedTensorType,
     Table,
     Tensor,
+    clip,
     known,
     known_array,
     quantize,
 )
-from qdialect.late_dataclass import dataclass
-from qdialect.registry import Registry
+from qdialect.support.registry import Registry
 
 T = TypeVar("T")
 
@@ -255,3 +257,36 @@ class Computable(F32Tensor):
 def supported_operators() -> tuple[str, ...]:
     """Names of all operators with a planner, sorted."""
     return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys() | _INTEGER_PLANNERS.keys()))
+
+
+# What is ONNX Runtime's own among the tensors of a plan.
+
+
+class Quantized(planning.Quantized):
+    """What a DequantizeLinear gives."""
+
+    profile = ORT
+
+
+class AccumulatorBias(Quantized):
+    """An i32 bias that an integer kernel adds to its accumulators as it is."""
+
+
+def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum: float) -> Value:
+    """8-bit integers between two bounds."""
+    low, high = ELEMENT_RANGES[source.element]
+    return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (minimum, maximum)))
+
+
+# Operators that are made of others: what one of these gives stands for a part of the node.
+
+_VERSION = 13
+"""The operator set whose form of the parts is meant."""
+
+
+def part_of(call: Call, kind: str, tensors: Sequence[Tensor], **attributes: Any) -> Tensor:
+    """What the operator `kind` of operator set 13, which has one output, gives for `tensors`."""
+    node = replace(call.node, kind=kind, attributes=attributes, version=_VERSION)
+    found = planner_of(kind)(Call(call.plan, node, tuple(tensors)))
+    assert not isinstance(found, tuple)
+    return found

@@ -1,28 +1,35 @@
-"""Resize and Upsample: nearest elements are moved as quantized values, others are interpolated in f32."""
+"""Resize, Upsample and GridSample: nearest elements are moved as quantized values, others interpolated in f32."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.arithmetic.resize import cubic, nearest_indices, source_coordinates, triangle, weight_matrix
+from qdialect.dialect import DequantizeOp, F32MatmulOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.slices import check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
-from qdialect.frontends.onnx.operators.filtered_resize import filtered
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Gathering, Movement, move
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
-from qdialect.frontends.slices import check_indices
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
-from qdialect.quant_math.resize import nearest_indices, source_coordinates
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    Tensor,
+)
+from qdialect.ir._mlir import ir
+
+# Resize and Upsample: nearest elements are moved as quantized values, others are interpolated in f32.
 
 _COORDINATES = {
     "asymmetric": Coordinates.ASYMMETRIC,
@@ -214,3 +221,152 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
         return Interpolated(shape, call.f32(0), coordinates)
     require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
     return _interpolate(call.plan, call.name, source, shape, coordinates)
+
+
+# Resize by cubic filters, against aliasing, and linear of any rank: products with a matrix along each dimension.
+
+_COEFFICIENT = -0.75
+_CUBIC_SUPPORT, _TRIANGLE_SUPPORT = 2, 1
+
+Dimension = tuple[int, int, float]
+"""A dimension's extent before and after, and its scale."""
+
+
+def filtered(call: Call, dimensions: Sequence[Dimension], coordinates: Coordinates) -> Computed:
+    """Input 0 as f32 values, resized along every dimension whose extent changes."""
+    source = call.f32(0).f32(call.plan, call.name)
+    matrices = {
+        axis: _matrix(call, one, coordinates) for axis, one in enumerate(dimensions) if one[0] != one[1] or one[2] != 1
+    }
+    shape = tuple(size for _, size, _ in dimensions)
+    require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
+
+    def emit(emitter: Emitter) -> Emitted:
+        value = emitter.to_channels_first(source)
+        for axis, matrix in matrices.items():
+            value = _along(emitter, value, axis, matrix)
+        return value, False
+
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
+
+def _along(emitter: Emitter, value: ir.Value, axis: int, matrix: Array) -> ir.Value:
+    """The elements along `axis` times the transpose of `matrix`, [size, extent]."""
+    rank = len(shape_of(value.type))
+    order = [*(i for i in range(rank) if i != axis), axis]
+    transposed = emitter.transpose(value, order)
+    before = shape_of(transposed.type)
+    rows = emitter.reshape(transposed, (int(np.prod(before[:-1])), before[-1]))
+    product = emitter.build(F32MatmulOp, rows, emitter.constant(np.ascontiguousarray(matrix.T)), element="f32")
+    back = emitter.reshape(product, (*before[:-1], matrix.shape[0]))
+    return emitter.transpose(back, [order.index(i) for i in range(rank)])
+
+
+def _matrix(call: Call, dimension: Dimension, coordinates: Coordinates) -> Array:
+    extent, size, scale = dimension
+    call.plan.budget.spend_constant((size, extent), 4)
+    found = source_coordinates(coordinates, Ratio.DIVIDE, extent, size, scale).astype(np.float64)
+    is_cubic = call.attribute("mode", "nearest") == "cubic"
+    function = cubic(call.attribute("cubic_coeff_a", _COEFFICIENT)) if is_cubic else triangle
+    support = _CUBIC_SUPPORT if is_cubic else _TRIANGLE_SUPPORT
+    shrinks = call.flag("antialias", 0) and scale < 1
+    excludes = call.flag("exclude_outside", 0)
+    return weight_matrix(
+        function, support, found, extent, stretch=1 / scale if shrinks else 1.0, excludes_outside=excludes
+    )
+
+
+# GridSample: an image read at positions that are computed, between its elements too.
+#
+# It is made of arithmetic on the positions and one GatherElements for each neighbour of a position.
+
+_INT64 = 7
+_MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest"}
+_PADDINGS = ("zeros", "border")
+_LARGEST_WHOLE = 2**24
+"""Numbers of elements up to this one are exact in float32."""
+
+
+@imports("GridSample")
+def _grid_sample(call: Call) -> Tensor:
+    """Of images [N, C, H, W] at positions [N, P, Q, 2], x before y: [N, C, P, Q]."""
+    call.count(2)
+    image, grid = call.f32(0).shape, call.f32(1).shape
+    require(len(image) == 4, f"input 0 must have 4 dimensions, but got {len(image)}")
+    fits = len(grid) == 4 and grid[0] == image[0] and grid[3] == 2
+    require(fits, f"input 1 must have the shape {[image[0], 'P', 'Q', 2]}, but got {list(grid)}")
+    require(image[2] * image[3] <= _LARGEST_WHOLE, f"images must have at most 2^24 elements, but got {list(image)}")
+    mode, padding = call.attribute("mode", "linear"), call.attribute("padding_mode", "zeros")
+    require(mode in _MODES, f"mode must be {', '.join(_MODES)}, but got {mode}")
+    require(padding in _PADDINGS, f"padding_mode must be {' or '.join(_PADDINGS)}, but got {padding}")
+    sampling = _Sampling(call, image, grid, padding == "zeros")
+    found = sampling.nearest() if _MODES[mode] == "nearest" else sampling.linear()
+    return sampling.part("Reshape", found, _integers(image[0], image[1], *grid[1:3]))
+
+
+def _integers(*entries: int) -> Constant:
+    return Constant(np.array(entries, np.int64))
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """The parts of a node; a position is [N, 1, P * Q] along each dimension of the image."""
+
+    call: Call
+    image: Shape
+    grid: Shape
+    has_zeros: bool
+    """Whether there are zeros around the image; otherwise its border goes on."""
+
+    def part(self, kind: str, *operands: Tensor | float, **attributes: object) -> Tensor:
+        """What an operator gives; numbers are constants."""
+        tensors = [Constant(np.array(one, np.float32)) if isinstance(one, int | float) else one for one in operands]
+        return part_of(self.call, kind, tensors, **attributes)
+
+    def nearest(self) -> Tensor:
+        """[N, C, P * Q]: the element next to each position."""
+        return self._elements([self.part("Round", self._position(axis)) for axis in range(2)])
+
+    def linear(self) -> Tensor:
+        """[N, C, P * Q]: the four elements around each position, each by the distance of the other ones."""
+        positions = [self._position(axis) for axis in range(2)]
+        lows = [self.part("Floor", position) for position in positions]
+        ends = [(low, self.part("Add", low, 1)) for low in lows]
+        shares = [
+            (self.part("Sub", high, position), self.part("Sub", position, low))
+            for position, (low, high) in zip(positions, ends, strict=True)
+        ]
+        rows = [
+            self._sum([self.part("Mul", shares[0][x], self._elements([ends[0][x], ends[1][y]])) for x in range(2)])
+            for y in range(2)
+        ]
+        return self._sum([self.part("Mul", share, row) for share, row in zip(shares[1], rows, strict=True)])
+
+    def _sum(self, pair: Sequence[Tensor]) -> Tensor:
+        return self.part("Add", *pair)
+
+    def _position(self, axis: int) -> Tensor:
+        """From [-1, 1] to elements; x, of the last dimension of the image, is the first entry of the grid."""
+        extent, rank = self.image[3 - axis], len(self.grid)
+        own = self.part("Slice", self.call.tensor(1), _integers(axis), _integers(axis + 1), _integers(rank - 1))
+        flat = self.part("Reshape", own, _integers(self.grid[0], 1, self.grid[1] * self.grid[2]))
+        moved = self.part("Add", flat, 1)
+        if self.call.flag("align_corners", 0):
+            return self.part("Mul", self.part("Div", moved, 2), extent - 1)
+        return self.part("Div", self.part("Sub", self.part("Mul", moved, extent), 1), 2)
+
+    def _elements(self, at: Sequence[Tensor]) -> Tensor:
+        """[N, C, P * Q]: those at whole numbers x and y."""
+        batch, channels, height, width = self.image
+        inside = [self.part("Clip", one, 0, extent - 1) for one, extent in zip(at, (width, height), strict=True)]
+        numbers = self.part("Cast", self.part("Add", self.part("Mul", inside[1], width), inside[0]), to=_INT64)
+        shape = _integers(batch, channels, self.grid[1] * self.grid[2])
+        flat = self.part("Reshape", self._plain_image(), _integers(batch, channels, height * width))
+        found = self.part("GatherElements", flat, self.part("Expand", numbers, shape), axis=2)
+        if not self.has_zeros:
+            return found
+        x, y = (self.part("Equal", one, own) for one, own in zip(at, inside, strict=True))
+        return self.part("Where", self.part("And", x, y), found, 0)
+
+    def _plain_image(self) -> Tensor:
+        return Computed(self.image, self.call.f32(0).f32(self.call.plan, self.call.name))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from qdialect.frontends.common import Shape, require
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.windows import Window, effective_kernel_extent
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.planning.window import Window, effective_kernel_extent
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
 """Modes of padding."""

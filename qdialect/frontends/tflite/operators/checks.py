@@ -1,4 +1,4 @@
-"""What several planners ask of a node's tensors."""
+"""Checks what several planners ask of a node: its tensors, its fused activation and its padding."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE
+from qdialect.arithmetic import Multiplier, real_multiplier
+from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends import common
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import Multiplier, real_multiplier
+from qdialect.frontends.building import checks
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+
+# What several planners ask of a node's tensors.
 
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
@@ -131,7 +133,7 @@ def same_content(tensor: Tensor, output: Tensor) -> None:
 def check_scales(tensor: Tensor, what: str) -> None:
     """`tensor` is quantized, by scales that the dialect can hold."""
     require(len(tensor.scales) >= 1, f"{what} must be quantized")
-    common.check_scales(tensor.scales, f"{what} scale")
+    checks.check_scales(tensor.scales, f"{what} scale")
 
 
 def check_rescale(
@@ -147,3 +149,117 @@ def check_rescale(
 def quantized_range(tensor: Tensor) -> tuple[int, int]:
     """Smallest and largest value of an integer tensor."""
     return ELEMENT_RANGES[tensor.element]
+
+
+# What the planners of 16-bit operators ask of their tensors.
+
+# Of a logarithm to base 2 (TFLite CheckedLog2).
+_TOLERANCE = 1e-3
+
+
+def sixteen_bit(tensor: Tensor, what: str) -> Tensor:
+    """`tensor`, which has to be i16 with one scale and zero point 0, the only one that the kernels know."""
+    require(tensor.element == "i16", f"{what} must be i16, but got {tensor.element}")
+    require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
+    check_scales(tensor, what)
+    require(tensor.zero_point == 0, f"{what} zero point must be 0, but got {tensor.zero_point}")
+    return tensor
+
+
+def output_of(operator: Operator) -> Tensor:
+    """The 16-bit output of a node."""
+    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
+    return sixteen_bit(operator.outputs[0], "output")
+
+
+def one_input(operator: Operator) -> tuple[Tensor, Tensor]:
+    """The input and the output of a node with one input."""
+    (data,) = operands(operator, 1)
+    return sixteen_bit(data, "input"), output_of(operator)
+
+
+def two_inputs(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
+    """Both inputs and the output of a node."""
+    lhs, rhs = operands(operator, 2)
+    return sixteen_bit(lhs, "input"), sixteen_bit(rhs, "input"), output_of(operator)
+
+
+def log2_of(scale: float) -> int | None:
+    """The logarithm of a power of two, to the thousandth that the kernels allow for; None for another scale."""
+    exact = math.log2(scale)
+    return round(exact) if abs(exact - round(exact)) < _TOLERANCE else None
+
+
+def same_scale(tensor: Tensor, output: Tensor) -> None:
+    """`tensor` has the scale of `output`: its values stay what they are."""
+    require(tensor.scale == output.scale, f"input must have the output's scale {output.scale}, but got {tensor.scale}")
+
+
+# The clamp that a fused activation is.
+
+_BOUNDS: dict[int, tuple[float | None, float | None]] = {
+    tflite.ActivationFunctionType.NONE: (None, None),
+    tflite.ActivationFunctionType.RELU: (0.0, None),
+    tflite.ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+    tflite.ActivationFunctionType.RELU6: (0.0, 6.0),
+}
+
+
+def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
+    """Smallest and largest quantized value after a fused activation (TFLite CalculateActivationRangeQuantized).
+
+    A real bound b is quantized to ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's
+    range.
+    """
+    return quantized_bounds(*f32_bounds(activation), output)
+
+
+def f32_bounds(activation: int) -> tuple[float | None, float | None]:
+    """The bounds of a fused activation; None for an open end."""
+    require(activation in _BOUNDS, f"fused activation {activation} is not supported")
+    return _BOUNDS[activation]
+
+
+def quantized_bounds(minimum: float | None, maximum: float | None, output: Tensor) -> tuple[int, int]:
+    """The quantized values of two real bounds; None stands for the end of the type's range."""
+    low, high = quantized_range(output)
+    # The other end of the type bounds the values too: a clamp outside the type's range leaves one value.
+    bounds = (
+        low if minimum is None else _quantized(minimum, output),
+        high if maximum is None else _quantized(maximum, output),
+    )
+    return min(max(bounds[0], low), high), max(min(bounds[1], high), low)
+
+
+def _quantized(bound: float, output: Tensor) -> int:
+    with np.errstate(all="ignore"):
+        ratio = float(np.float32(bound) / np.float32(output.scale))
+    require(math.isfinite(ratio), f"output scale must be positive and finite, but got {output.scale}")
+    rounded = math.floor(abs(ratio) + 0.5)
+    return output.zero_point + (rounded if ratio >= 0 else -rounded)
+
+
+# Explicit padding of convolutions and pools.
+
+Padding = tuple[int, int, int, int]
+
+
+def explicit_padding(
+    padding: int, size: tuple[int, int], window: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
+) -> Padding:
+    """(top, left, bottom, right) of a padding mode of the schema (TFLite ComputePaddingHeightWidth).
+
+    SAME yields ceil(size / stride) windows; of an odd number of added elements the larger half comes last.
+    """
+    require(min(*strides, *dilation, *window) >= 1, "strides, dilation and window must be at least 1")
+    if padding == tflite.Padding.VALID:
+        return 0, 0, 0, 0
+    require(padding == tflite.Padding.SAME, f"padding mode {padding} is not supported")
+    top, bottom = _same(size[0], (window[0] - 1) * dilation[0] + 1, strides[0])
+    left, right = _same(size[1], (window[1] - 1) * dilation[1] + 1, strides[1])
+    return top, left, bottom, right
+
+
+def _same(size: int, kernel_extent: int, stride: int) -> tuple[int, int]:
+    added = max((-(-size // stride) - 1) * stride + kernel_extent - size, 0)
+    return added // 2, added - added // 2

@@ -1,42 +1,43 @@
-"""Functions of two tensors that broadcast, with fused activations where the operator has one."""
+"""Plans functions of two quantized tensors that broadcast, with fused activations where the operator has one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import (
-    AddOp,
-    DivOp,
-    MaximumOp,
-    MinimumOp,
-    MulOp,
-    PreluOp,
-    SquaredDifferenceOp,
-    SubOp,
-)
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE
-from qdialect.dialect.binary_quantization import attributes_of
-from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.activation_range import activation_range
+from qdialect.arithmetic import BinaryQuantization, Multiplier, PairArithmetic, SubArithmetic
+from qdialect.arithmetic.profiles import TFLITE
+from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SquaredDifferenceOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp, binary_attributes
+from qdialect.dialect.fields import LARGEST_SCALE
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
+    activation_range,
     bounded,
     check_rescale,
     eight_bit,
+    log2_of,
     operands,
+    output_of,
     quantized_range,
     same_quantization,
+    same_scale,
     same_type,
+    sixteen_bit,
+    two_inputs,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.profiles import TFLITE
-from qdialect.quant_math import BinaryQuantization, Multiplier, PairArithmetic, SubArithmetic
+from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
+from qdialect.frontends.tflite.operators.plain import binary
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.ir._mlir import ir
+
+# Functions of two tensors that broadcast, with fused activations where the operator has one.
 
 Bounds = tuple[int, int]
 # Of a rescale, in the kernel's fixed-point arithmetic.
@@ -143,8 +144,152 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
             emitter.value(lhs),
             emitter.value(rhs),
             element=output.element,
-            **attributes_of(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
+            **binary_attributes(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
             **arithmetic,
         )
 
     return emit
+
+
+# Functions of two 16-bit tensors that broadcast, with fused activations where the operator has one.
+
+# What operands are shifted up by where they meet.
+_SHIFT = 15
+
+
+@imports_i16("ADD")
+def _add_i16(operator: Operator) -> Emission:
+    activation, is_pot = read_options(
+        operator, tflite.AddOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
+    )
+    # LiteRT takes options that are left out as all zero, unlike the schema.
+    is_pot = is_pot and operator.options_table is not None
+    return _sum_i16(operator, activation, is_pot, "arith.addi")
+
+
+@imports_i16("SUB")
+def _sub_i16(operator: Operator) -> Emission:
+    activation, is_pot = read_options(
+        operator, tflite.SubOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
+    )
+    # LiteRT takes options that are left out as all zero, unlike the schema.
+    is_pot = is_pot and operator.options_table is not None
+    return _sum_i16(operator, activation, is_pot, "arith.subi")
+
+
+def _sum_i16(operator: Operator, activation: int, is_pot: bool, op: str) -> Emission:
+    lhs, rhs, output = two_inputs(operator)
+    bounds = activation_range(activation, output)
+    powers = [log2_of(tensor.scale) for tensor in (lhs, rhs, output)]
+    known = [power for power in powers if power is not None]
+    if is_pot and len(known) == len(powers):
+        return _shifted_sum(operator, [known[2] - known[0], known[2] - known[1]], bounds, op)
+    return _rescaled_sum(operator, bounds, op)
+
+
+def _shifted_sum(operator: Operator, shifts: Sequence[int], bounds: tuple[int, int], op: str) -> Emission:
+    """Scales that are powers of two: one operand has the output's, the other a smaller one and is shifted to it."""
+    lhs, rhs, output = two_inputs(operator)
+    holds = min(shifts) == 0 and max(shifts) < _SHIFT
+    wanted = "operands must have the output's scale or 2^-14 of it at least, one of them the output's own"
+    require(holds, f"{wanted}, but got {lhs.scale} and {rhs.scale} for {output.scale}")
+
+    def build(s: Arithmetic, *values: ir.Value) -> ir.Value:
+        sides = [_halved(s, s.resize(value, "i32"), shift) for value, shift in zip(values, shifts, strict=True)]
+        return narrowed(s, s.op(op, *sides), bounds)
+
+    return binary(operator, (lhs, rhs), build)
+
+
+def _halved(s: Arithmetic, value: ir.Value, times: int) -> ir.Value:
+    """``value / 2^times``, ties away from zero."""
+    if times == 0:
+        return value
+    sign = s.op("arith.shrsi", value, 31)
+    return s.op("arith.shrsi", s.op("arith.addi", s.op("arith.addi", value, 1 << (times - 1)), sign), times)
+
+
+def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Emission:
+    """Both operands meet at twice the larger scale with 15 more bits; the factors are evaluated in double."""
+    lhs, rhs, output = two_inputs(operator)
+    twice_max = 2 * max(lhs.scale, rhs.scale)
+    factor = twice_max / (2.0**_SHIFT * output.scale)
+    require(factor < 1, f"twice the larger scale over the output's must be below 2^15, but got {factor * 2**_SHIFT}")
+    left, right, out = (FixedPoint.of(f) for f in (lhs.scale / twice_max, rhs.scale / twice_max, factor))
+
+    def build(s: Arithmetic, x: ir.Value, y: ir.Value) -> ir.Value:
+        sides = [
+            multiplier.scaled(s, s.op("arith.muli", s.resize(value, "i32"), 1 << _SHIFT))
+            for value, multiplier in ((x, left), (y, right))
+        ]
+        return narrowed(s, out.scaled(s, s.op(op, *sides)), bounds)
+
+    return binary(operator, (lhs, rhs), build)
+
+
+@imports_i16("MUL")
+def _mul_i16(operator: Operator) -> Emission:
+    """The factor of the product is evaluated in float32."""
+    activation = read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
+    lhs, rhs, output = two_inputs(operator)
+    bounds = activation_range(activation, output)
+    factor = FixedPoint.of(f32_quotient(float(np.float32(lhs.scale) * np.float32(rhs.scale)), output.scale))
+
+    def build(s: Arithmetic, x: ir.Value, y: ir.Value) -> ir.Value:
+        product = s.op("arith.muli", s.resize(x, "i32"), s.resize(y, "i32"))
+        return narrowed(s, factor.scaled(s, product), bounds)
+
+    return binary(operator, (lhs, rhs), build)
+
+
+@imports_i16("MAXIMUM", "MINIMUM")
+def _extreme_i16(operator: Operator) -> Emission:
+    """Quantized values are compared as they are, which means something where all scales are equal."""
+    lhs, rhs, output = two_inputs(operator)
+    for tensor in (lhs, rhs):
+        same_scale(tensor, output)
+    name = "arith.maxsi" if operator.kind == "MAXIMUM" else "arith.minsi"
+    return binary(operator, (lhs, rhs), lambda s, x, y: s.op(name, x, y))
+
+
+@imports_i16("SQUARED_DIFFERENCE")
+def _squared_difference_i16(operator: Operator) -> Emission:
+    """As of bytes, but without bits to spare where the operands meet: LiteRT itself has no kernel for words."""
+    lhs, rhs, output = two_inputs(operator)
+    twice_max = 2 * max(lhs.scale, rhs.scale)
+    left, right = (FixedPoint.of(side.scale / twice_max) for side in (lhs, rhs))
+    out, bounds = FixedPoint.of(twice_max * twice_max / output.scale), quantized_range(output)
+
+    def build(s: Arithmetic, x: ir.Value, y: ir.Value) -> ir.Value:
+        sides = (factor.scaled(s, s.resize(value, "i32")) for value, factor in ((x, left), (y, right)))
+        difference = s.op("arith.subi", *sides)
+        return narrowed(s, out.scaled(s, s.op("arith.muli", difference, difference)), bounds)
+
+    return binary(operator, (lhs, rhs), build)
+
+
+@imports_i16("PRELU")
+def _prelu_i16(operator: Operator) -> Emission:
+    """One factor for positive numbers, one with the slope's scale for the others; both evaluated in float32."""
+    data, slope = operands(operator, 2)
+    sixteen_bit(data, "input")
+    output = output_of(operator)
+    _check_slope(slope)
+    positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
+    product = float(np.float32(data.scale) * np.float32(slope.scale))
+    negative = FixedPoint.of(f32_quotient(product, output.scale))
+    low, high = quantized_range(output)
+
+    def build(s: Arithmetic, x: ir.Value, alpha: ir.Value) -> ir.Value:
+        value = s.resize(x, "i32")
+        factors = s.op("arith.subi", s.resize(alpha, "i32"), slope.zero_point)
+        below = negative.scaled(s, s.op("arith.muli", value, factors))
+        chosen = s.select(s.compare("ge", value, 0), positive.scaled(s, value), below)
+        return s.resize(clamped(s, chosen, (low, high)), "i16")
+
+    return binary(operator, (data, slope), build)
+
+
+def _check_slope(slope: Tensor) -> None:
+    holds = slope.element == "i8" and len(slope.scales) == 1
+    require(holds, f"slope must be i8 with one scale, but got {slope.element} with {len(slope.scales)}")

@@ -14,35 +14,26 @@ from typing import Any
 import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import (
-    F32Conv2DOp,
-    F32MatmulOp,
-    F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32SumOp,
-    PadOp,
-)
+from qdialect.arithmetic import activations, onnx_activations, torch_activations
+from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, PadOp
 from qdialect.dialect.f32_ops import F32ReduceOp
-from qdialect.frontends.common import require
-from qdialect.frontends.planning import f32_builder
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import constant, dense_options, operands
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building import op_builder
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import constant, dense_options, explicit_padding, f32_bounds, operands
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
-from qdialect.frontends.tflite.operators.window import explicit_padding
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import activations, onnx_activations, torch_activations
-from qdialect.quant_math.expressions import Expression, Input
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
+from qdialect.ir._mlir import ir
 
 # arith.cmpf's number of "ordered and greater than or equal".
 _AT_LEAST = 3
 
 
-class F32Builder(f32_builder.F32Builder):
+class F32Builder(op_builder.F32Builder):
     """With what TFLite's kernels have beside arithmetic."""
 
     def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
@@ -326,3 +317,103 @@ def _convolution(
         return finished(emitter, total, bias, activation, shape)
 
     return emit
+
+
+# Activations with parameters between float32 tensors: ELU, GELU, LEAKY_RELU and PRELU.
+
+
+def _activation_of_one(operator: Operator, expression: Expression) -> Emission:
+    (data,) = operands(operator, 1)
+    return lambda emitter: emitter.expression(expression, emitter.value(data))
+
+
+@imports_f32("ELU")
+def _elu(operator: Operator) -> Emission:
+    """``e^x - 1`` of negative numbers is one function, as in LiteRT's kernels, whose last place is a library's own."""
+    return _activation_of_one(operator, activations.elu(1.0))
+
+
+@imports_f32("GELU")
+def _gelu(operator: Operator) -> Emission:
+    """The exact form is ``1 + erf(x / sqrt 2)`` where the kernel has ``erfc(-x / sqrt 2)``."""
+    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+    return _activation_of_one(operator, activations.tflite_gelu_tanh if is_approximate else activations.gelu)
+
+
+@imports_f32("LEAKY_RELU")
+def _leaky_relu(operator: Operator) -> Emission:
+    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    return _activation_of_one(operator, activations.leaky_relu(alpha))
+
+
+@imports_f32("PRELU")
+def _prelu(operator: Operator) -> Emission:
+    """x where x is not negative, x times the slope elsewhere."""
+
+    def combine(s: F32Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
+        return s.where_at_least_zero(x, x, s("mulf", x, slope))
+
+    return pairwise(operator, combine)
+
+
+# L2_NORMALIZATION and LOCAL_RESPONSE_NORMALIZATION of float32 numbers along the last dimension.
+
+# What a row is divided by at least.
+_SHORTEST = 1e-6
+_MAX_RADIUS = 64
+
+
+@imports_f32("L2_NORMALIZATION")
+def _l2_normalization(operator: Operator) -> Emission:
+    """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
+    activation = read_options(operator, tflite.L2NormOptions, lambda options: options.FusedActivationFunction())
+    (data,) = operands(operator, 1)
+    require(len(data.shape) >= 1, "input must have at least 1 dimension")
+    f32_bounds(activation)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, x = F32Builder(emitter, data.shape), emitter.value(data)
+        over = {"axes": (len(data.shape) - 1,), "keep_dims": True, "in_order": True}
+        total = emitter.build(F32SumOp, s("mulf", x, x), element="f32", **over)
+        small = F32Builder(emitter, shape_of(total.type))
+        return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
+
+    return emit
+
+
+@imports_f32("LOCAL_RESPONSE_NORMALIZATION")
+def _local_response_normalization(operator: Operator) -> Emission:
+    """``x * (bias + alpha * sum)^-beta`` with the sum of the squares of `radius` elements before and behind.
+
+    So TensorFlow defines it and LiteRT's default kernel computes it; the reference kernel omits the last element.
+    """
+
+    def read(options: tflite.LocalResponseNormalizationOptions) -> tuple[int, float, float, float]:
+        return options.Radius(), options.Bias(), options.Alpha(), options.Beta()
+
+    radius, *numbers = read_options(operator, tflite.LocalResponseNormalizationOptions, read)
+    bias, alpha, beta = numbers
+    (data,) = operands(operator, 1)
+    require(len(data.shape) >= 1, "input must have at least 1 dimension")
+    require(0 <= radius <= _MAX_RADIUS, f"radius must be in [0, {_MAX_RADIUS}], but got {radius}")
+    require(all(map(math.isfinite, numbers)), f"bias, alpha and beta must be finite, but got {numbers}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, x = F32Builder(emitter, data.shape), emitter.value(data)
+        total = _sum_around(emitter, s("mulf", x, x), radius)
+        return s("mulf", x, s("powf", s("addf", s("mulf", total, alpha), bias), -beta))
+
+    return emit
+
+
+def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:
+    """The sum of the elements around each along the last dimension, in their order."""
+    *outer, depth = shape_of(value.type)
+    ends = (*(0 for _ in outer), radius)
+    padded = emitter.build(PadOp, value, element="f32", low=ends, high=ends, value=0) if radius else value
+    whole = [Slice(0, 1, extent) for extent in outer]
+    first, *others = (take_slices(emitter, padded, [*whole, Slice(k, 1, depth)]) for k in range(2 * radius + 1))
+    s = F32Builder(emitter, (*outer, depth))
+    for other in others:
+        first = s("addf", first, other)
+    return first

@@ -1,20 +1,28 @@
-"""FILL, ZEROS_LIKE and RANGE: numbers that the model's shapes and constants give."""
+"""Plans FILL, ZEROS_LIKE, RANGE, ONE_HOT, MATRIX_DIAG and MATRIX_SET_DIAG: tensors filled with a few numbers."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.dialect import BroadcastOp, PadOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
-from qdialect.frontends.tflite.operators.registry import Emission, imports
+from qdialect.frontends.tflite.operators.indexing import check_index_type
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.slicing import axis_of
+from qdialect.ir._mlir import ir
 
-_PLAIN = ("f32", "i8", "i16", "i32", "i64", "i1")
+# FILL, ZEROS_LIKE and RANGE: numbers that the model's shapes and constants give.
+
+_PLAIN_TYPES = ("f32", "i8", "i16", "i32", "i64", "i1")
 _RANGES = ("f32", "i32", "i64")
 
 
@@ -34,7 +42,7 @@ def _fill(operator: Operator) -> Emission:
 def _zeros(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     same_type(operator, data)
-    require(data.element in _PLAIN, f"input must be {', '.join(_PLAIN)}, but got {data.element}")
+    require(data.element in _PLAIN_TYPES, f"input must be {', '.join(_PLAIN_TYPES)}, but got {data.element}")
     zero = np.zeros((), NUMPY_DTYPES[data.element])
     return lambda emitter: emitter.constant(np.broadcast_to(zero, data.shape))
 
@@ -66,3 +74,98 @@ def _count(start: float, limit: float, delta: float) -> int:
     count = math.ceil((limit - start) / delta)
     require(count >= 1, ends)
     return count
+
+
+# MATRIX_DIAG and MATRIX_SET_DIAG: elements on the diagonal of matrices.
+
+_DIAGONAL_TYPES = ("f32", "i8", "i16", "i32", "i64")
+
+
+@imports("MATRIX_DIAG")
+def _diagonal(operator: Operator) -> Emission:
+    """Zeros elsewhere, whatever these stand for."""
+    (data,), output = operands(operator, 1), operator.outputs[0]
+    _check_diagonal(operator, data.shape, (*data.shape, *data.shape[-1:]))
+    same_type(operator, data)
+    return lambda emitter: _spread_diagonal(emitter, emitter.value(data), output.shape)
+
+
+@imports("MATRIX_SET_DIAG")
+def _set_diagonal(operator: Operator) -> Emission:
+    data, diagonal = operands(operator, 2)
+    shape = data.shape
+    require(len(shape) >= 2, f"input must have at least 2 dimensions, but got {len(shape)}")
+    wanted = (*shape[:-2], min(shape[-2:]))
+    require(diagonal.shape == wanted, f"diagonal must be {list(wanted)}, but got {list(diagonal.shape)}")
+    _check_diagonal(operator, diagonal.shape, shape)
+    same_type(operator, data, diagonal)
+    mask = np.eye(*shape[-2:], dtype=np.bool_)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        on = _spread_diagonal(emitter, emitter.value(diagonal), shape)
+        chosen = emitter.broadcast(emitter.constant(mask), shape)
+        return Arithmetic(emitter).select(chosen, on, emitter.value(data))
+
+    return emit
+
+
+def _check_diagonal(operator: Operator, diagonal: Shape, shape: Shape) -> None:
+    output = operator.outputs[0]
+    require(len(diagonal) >= 1, "diagonal must have at least 1 dimension")
+    require(output.element in _DIAGONAL_TYPES, f"output must be {', '.join(_DIAGONAL_TYPES)}, but got {output.element}")
+    require(output.shape == shape, f"output must be {list(shape)}, but got {list(output.shape)}")
+
+
+def _spread_diagonal(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    """The elements [..., K] on the diagonals of zeros [..., M, N]: they lie N + 1 apart."""
+    *outer, rows, columns = shape
+    count, element = shape_of(value.type)[-1], element_of(value.type)
+    cells = emitter.reshape(value, (math.prod(outer), count, 1))
+    apart = emitter.build(PadOp, cells, element=element, low=(0, 0, 0), high=(0, 0, columns), value=0)
+    flat = emitter.reshape(apart, (math.prod(outer), count * (columns + 1)))
+    missing = rows * columns - count * (columns + 1)
+    if missing > 0:
+        flat = emitter.build(PadOp, flat, element=element, low=(0, 0), high=(0, missing), value=0)
+    taken = take_slices(emitter, flat, [Slice(0, 1, math.prod(outer)), Slice(0, 1, rows * columns)])
+    return emitter.reshape(taken, shape)
+
+
+# ONE_HOT: a number where an index stands, another elsewhere.
+
+_ONE_HOT_TYPES = ("f32", "i8", "i32", "i64", "i1")
+_MAX_DEPTH = 1 << 20
+
+
+@imports("ONE_HOT")
+def _one_hot(operator: Operator) -> Emission:
+    """An index outside of the new dimension has no number of its own there."""
+    axis = read_options(operator, tflite.OneHotOptions, lambda options: options.Axis())
+    positions, depth, on, off = operands(operator, 4)
+    check_index_type(positions, "indices")
+    depths, element = integers(depth, "depth"), operator.outputs[0].element
+    holds = len(depths) == 1 and 1 <= depths[0] <= _MAX_DEPTH
+    require(holds, f"depth must be in [1, {_MAX_DEPTH}], but got {list(depths)}")
+    require(element in _ONE_HOT_TYPES, f"output must be {', '.join(_ONE_HOT_TYPES)}, but got {element}")
+    numbers = [_number(one, what, element) for one, what in ((on, "on value"), (off, "off value"))]
+    rank = len(positions.shape)
+    along = rank if axis == -1 else axis_of([axis], rank + 1)
+    split = (*positions.shape[:along], 1, *positions.shape[along:])
+    shape = (*positions.shape[:along], depths[0], *positions.shape[along:])
+    dtype = np.int32 if positions.element == "i32" else np.int64
+    index = np.arange(depths[0], dtype=dtype).reshape(-1, *[1] * (rank - along))
+
+    def emit(emitter: Emitter) -> ir.Value:
+        given = emitter.reshape(emitter.value(positions), split)
+        spread = emitter.build(BroadcastOp, given, element=positions.element, shape=shape)
+        known = emitter.build(BroadcastOp, emitter.constant(index), element=positions.element, shape=shape)
+        s, (chosen, other) = Arithmetic(emitter), (emitter.constant(np.broadcast_to(n, shape)) for n in numbers)
+        return s.select(s.compare("eq", spread, known), chosen, other)
+
+    return emit
+
+
+def _number(tensor: Tensor, what: str, element: str) -> np.ndarray[tuple[()], np.dtype[np.generic]]:
+    require(tensor.element == element, f"{what} must be {element}, but got {tensor.element}")
+    entries = constant(tensor, what)
+    require(entries.size == 1, f"{what} must have 1 entry, but got {entries.size}")
+    return entries.reshape(())

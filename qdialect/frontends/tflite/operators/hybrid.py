@@ -1,38 +1,51 @@
-"""FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
-
-A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's delegate
-takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
-holds, so it is added before.
-"""
+"""Plans contractions of float32 data and i8 weights: the data are quantized when the network runs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import FloatRounding
 from qdialect.dialect import (
     DynamicConv2DOp,
     DynamicDenseOp,
+    F32MaxOp,
+    F32MinOp,
     PadOp,
+    QuantizeOp,
+    RangeScaleOp,
+    RangeZeroPointOp,
 )
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import require
-from qdialect.frontends.slices import Slice, take_slices
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.activation_range import f32_bounds
-from qdialect.frontends.tflite.operators.checks import check_scales, constant, dense_options, operands
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import (
+    check_scales,
+    constant,
+    dense_options,
+    explicit_padding,
+    f32_bounds,
+    operands,
+)
 from qdialect.frontends.tflite.operators.f32 import F32Builder
-from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
-from qdialect.frontends.tflite.operators.run_time_ranges import asymmetric, quantizer_of
-from qdialect.frontends.tflite.operators.window import explicit_padding
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_hybrid
+from qdialect.ir._mlir import ir
+
+# FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
+#
+# A fully connected layer quantizes each row by itself, a convolution each image, or each pixel where XNNPACK's
+# delegate
+# takes it as the product of a matrix.  Padding is zero, which a zero point stands for exactly and which every range
+# holds, so it is added before.
 
 _MAX_IMAGES = 64
 
@@ -164,3 +177,175 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
     return take_slices(emitter, value, (Slice(index, 1, 1), *(Slice(0, 1, extent) for extent in shape[1:])))
+
+
+# BATCH_MATMUL of float32 data and constant i8 matrices: each row is quantized when the network runs.
+
+_MAX_MATRICES = 64
+
+
+@imports_hybrid("BATCH_MATMUL")
+def _batch_matmul(operator: Operator) -> Emission:
+    """``float32(sum) * (scale * weight_scale)`` of each row."""
+    transpose_lhs, transpose_rhs, is_asymmetric = adjoint_options(operator)
+    data, weight = operands(operator, 2)
+    check_scales(weight, "right operand")
+    require(not any(weight.zero_points), "right operand must have zero point 0")
+    matrices = constant(weight, "right operand")
+    check_columns(weight, matrices.ndim, transpose_rhs)
+    require(min(len(data.shape), matrices.ndim) >= 2, "operands must have at least 2 dimensions")
+    # Output channels first.
+    matrices = matrices if transpose_rhs else np.swapaxes(matrices, -1, -2)
+    lhs = data.shape if not transpose_lhs else (*data.shape[:-2], data.shape[-1], data.shape[-2])
+    depth, (channels, wanted) = lhs[-1], matrices.shape[-2:]
+    require(depth == wanted, f"right operand must have {depth} rows, but got {wanted}")
+    leading = matrices.shape[:-2]
+    is_one = math.prod(leading) == 1
+    fits = is_one or leading == lhs[:-2]
+    require(fits, f"leading dimensions must be the same, but got {list(lhs[:-2])} and {list(leading)}")
+    count = 1 if is_one else math.prod(leading)
+    require(count <= _MAX_MATRICES, f"right operand must have at most {_MAX_MATRICES} matrices, but got {count}")
+    flat, height = matrices.reshape(count, channels, depth), math.prod(lhs[:-1]) // count
+
+    def of_matrix(emitter: Emitter, value: ir.Value, index: int) -> ir.Value:
+        part = take_slices(emitter, value, (Slice(index * height, 1, height), Slice(0, 1, depth)))
+        row = quantizer_of(emitter, is_asymmetric=is_asymmetric)(emitter, part, (1,), ())
+        parts = (row.values, emitter.constant(np.ascontiguousarray(flat[index])), row.scale, row.zero_point, None)
+        return emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        value = emitter.reshape(transposed(emitter, value) if transpose_lhs else value, (count * height, depth))
+        results = [of_matrix(emitter, value, index) for index in range(count)]
+        joined = results[0] if count == 1 else emitter.concatenate(results, 0)
+        return emitter.reshape(joined, operator.outputs[0].shape)
+
+    return emit
+
+
+# Float32 tensors quantized when the network runs, by the range of each group of their elements.
+
+_LARGEST_I8 = 127.0
+_LOWEST, _HIGHEST = -128.0, 127.0
+# arith.cmpf's numbers of "ordered and equal to", "ordered and greater than", "ordered and less than" and "ordered".
+_EQUAL, _GREATER, _LESS, _ORDERED = 1, 2, 4, 7
+# LiteRT rounds so many numbers at once, and one by one what is left of a group.
+_AT_ONCE = 8
+# What 32 bits do not hold, and above all that is quantized.
+_TOO_LARGE, _BOUND = 2.0**31, 512.0
+_HALF, _BELOW_HALF = np.float32(0.5), np.float32(0.5 - 2.0**-25)
+
+Border = Sequence[tuple[int, int]]
+"""Cells before and after each dimension that are no part of a group."""
+
+
+@dataclass(frozen=True)
+class RunTimeQuantized:
+    """i8 values, and the f32 scale and i8 zero point of each group of them."""
+
+    values: ir.Value
+    scale: ir.Value
+    zero_point: ir.Value
+
+
+Quantizer = Callable[[Emitter, ir.Value, tuple[int, ...], Border], RunTimeQuantized]
+
+
+def quantizer_of(emitter: Emitter, *, is_asymmetric: bool) -> Quantizer:
+    """How float32 data of the products that XNNPACK's delegate takes are quantized; itself, it knows one way."""
+    if emitter.is_delegated:
+        return delegated
+    return asymmetric if is_asymmetric else symmetric
+
+
+def _to_integer(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """Whole numbers as i8."""
+    how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_EVEN}
+    return emitter.build(QuantizeOp, value, element="i8", **how)
+
+
+def _ends(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
+    """Smallest and largest of the numbers and zero."""
+    over = {"axes": axes, "keep_dims": True, "from_zero": True, "nan_as_zero": True}
+    minimum = emitter.build(F32MinOp, value, element="f32", **over)
+    return minimum, emitter.build(F32MaxOp, value, element="f32", **over)
+
+
+def _rounded(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border, otherwise: ir.Value) -> ir.Value:
+    """``trunc(x + copysign(h, x))`` (TFLite tensor_utils with vectors of SSE), `otherwise` for NaN and minus infinity.
+
+    What is rounded at once has h = 1/2, so that the number before 1/2 goes to 1; the others are rounded half away from
+    zero, for which h is the number before 1/2.
+    """
+    s = F32Builder(emitter, shape_of(value.type))
+    pairs = [*border, *[(0, 0)] * (len(s.shape) - len(border))]
+    group = [s.shape[axis] - sum(pairs[axis]) if axis in axes else 1 for axis in range(len(s.shape))]
+    count = math.prod(group)
+    halves: ir.Value | float = float(_HALF)
+    if count % _AT_ONCE:
+        each = np.full(count, _HALF)
+        each[count - count % _AT_ONCE :] = _BELOW_HALF
+        inside = [pair if axis in axes else (0, 0) for axis, pair in enumerate(pairs)]
+        halves = emitter.constant(np.pad(each.reshape(group), inside))
+    rounded = s("trunc", s("addf", value, s("copysign", halves, value)))
+    is_held = emitter.compare(_GREATER, value, emitter.number(-_TOO_LARGE, s.shape))
+    return emitter.select(is_held, rounded, emitter.broadcast(otherwise, s.shape))
+
+
+def asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
+    """``round(x * (1 / scale)) + zero_point`` in float32 (TFLite tensor_utils AsymmetricQuantizeFloats)."""
+    ends = _ends(emitter, value, axes)
+    scale = emitter.build(RangeScaleOp, *ends, element="f32")
+    zero_point = emitter.build(RangeZeroPointOp, *ends, element="f32")
+    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
+    zero = emitter.number(0.0, small.shape)
+    zero_point = emitter.select(emitter.compare(_ORDERED, zero_point, zero_point), zero_point, zero)
+    # Conversions of these give -2^31, and its sum with a negative zero point wraps around.
+    is_negative = emitter.compare(_LESS, zero_point, zero)
+    otherwise = emitter.select(
+        is_negative, emitter.number(_TOO_LARGE, small.shape), emitter.number(-_TOO_LARGE, small.shape)
+    )
+    scaled = s("mulf", value, small("divf", 1.0, scale))
+    rounded = _rounded(emitter, scaled, axes, border, otherwise)
+    quantized = _to_integer(emitter, s("addf", rounded, zero_point))
+    return RunTimeQuantized(quantized, scale, _to_integer(emitter, zero_point))
+
+
+def symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
+    """``round(x * (127 / range))`` in float32, the range the largest magnitude (SymmetricQuantizeFloats)."""
+    minimum, maximum = _ends(emitter, value, axes)
+    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(minimum.type))
+    largest = small("maximumf", small("absf", minimum), maximum)
+    one = emitter.number(1.0, small.shape)
+    is_positive = emitter.compare(_GREATER, largest, emitter.number(0.0, small.shape))
+    scale = emitter.select(is_positive, small("divf", largest, _LARGEST_I8), one)
+    factor = emitter.select(is_positive, small("divf", _LARGEST_I8, largest), one)
+    otherwise = emitter.number(-_TOO_LARGE, small.shape)
+    rounded = _rounded(emitter, s("mulf", value, factor), axes, border, otherwise)
+    bounded = s("minimumf", s("maximumf", rounded, -_LARGEST_I8), _LARGEST_I8)
+    zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
+    return RunTimeQuantized(_to_integer(emitter, bounded), scale, zero_point)
+
+
+def delegated(emitter: Emitter, value: ir.Value, axes: tuple[int, ...], border: Border = ()) -> RunTimeQuantized:
+    """``half_even(x * f) + zero_point`` with ``f = 255 / (max - min)``, the scale 1 / f (XNNPACK's qd8 parameters).
+
+    The zero point is computed from the end of the range whose error is smaller, every step rounded to float32.
+    """
+    del border
+    low, high = _ends(emitter, value, axes)
+    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(low.type))
+    is_empty = emitter.compare(_EQUAL, low, high)
+    factor = emitter.select(is_empty, emitter.number(1.0, small.shape), small("divf", 255.0, small("subf", high, low)))
+    below, above = small("mulf", low, factor), small("mulf", high, factor)
+    error = small("addf", small("addf", below, _LOWEST), small("addf", above, _HIGHEST))
+    is_from_below = emitter.compare(_GREATER, error, emitter.number(0.0, small.shape))
+    exact = emitter.select(is_from_below, small("subf", _LOWEST, below), small("subf", _HIGHEST, above))
+    lowest = emitter.number(_LOWEST, small.shape)
+    exact = emitter.select(emitter.compare(_GREATER, exact, lowest), exact, lowest)
+    zero_point = small("roundeven", small("minimumf", exact, _HIGHEST))
+    scaled, bound = s("mulf", value, factor), emitter.number(_BOUND, s.shape)
+    # What is no number is the largest, and an end of the range for which there is none the lowest.
+    rounded = s("roundeven", emitter.select(emitter.compare(_LESS, scaled, bound), scaled, bound))
+    quantized = _to_integer(emitter, s("addf", rounded, zero_point))
+    return RunTimeQuantized(quantized, small("divf", 1.0, factor), _to_integer(emitter, zero_point))

@@ -1,8 +1,4 @@
-"""Elements at indices that are known at run time: GATHER, GATHER_ND, REVERSE_SEQUENCE and DYNAMIC_UPDATE_SLICE.
-
-Every one is a gather of rows, or a scatter of rows, of a tensor whose leading dimensions are taken as one.  LiteRT
-fails at an index outside of its dimension; here it reads another element of the tensor.
-"""
+"""Plans elements at indices, which are known or found at run time: gathered, scattered and looked up."""
 
 from __future__ import annotations
 
@@ -12,18 +8,25 @@ from collections.abc import Sequence
 import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import DynamicGatherOp, DynamicScatterOp, TransposeOp
-from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.arithmetic import Arithmetic
-from qdialect.frontends.common import Array, require
-from qdialect.frontends.slices import Slice, take_slices
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import operands, same_content
-from qdialect.frontends.tflite.operators.registry import Emission, imports
+from qdialect.arithmetic.choices import ScatterReduction
+from qdialect.dialect import BroadcastOp, DequantizeOp, DynamicGatherOp, DynamicScatterOp, TransposeOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import MAX_INDICES, Slice, border, check_indices, gather, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import check_scales, integers, operands, same_content, same_type
+from qdialect.frontends.tflite.operators.f32 import F32Builder
+from qdialect.frontends.tflite.operators.movement import amounts_of
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
-from qdialect.frontends.tflite.reader import read_options
+from qdialect.ir._mlir import ir
+
+# Elements at indices that are known at run time: GATHER, GATHER_ND, REVERSE_SEQUENCE and DYNAMIC_UPDATE_SLICE.
+#
+# Every one is a gather of rows, or a scatter of rows, of a tensor whose leading dimensions are taken as one.  LiteRT
+# fails at an index outside of its dimension; here it reads another element of the tensor.
 
 _INDICES = ("i32", "i64")
 
@@ -54,7 +57,7 @@ def gather_at_run_time(data: Tensor, positions: Tensor, axis: int, batch_dims: i
         flat = emitter.reshape(where, (batch, 1, picked))
         at = _sum(emitter, _repeated(emitter, flat, middle), np.broadcast_to(rows, (batch, middle, picked)))
         table = emitter.reshape(value, (batch * middle * extent, *after))
-        return emitter.reshape(_rows(emitter, table, at), result)
+        return emitter.reshape(_rows_at(emitter, table, at), result)
 
     return emit
 
@@ -69,7 +72,7 @@ def _sum(emitter: Emitter, indices: ir.Value, offsets: Array) -> ir.Value:
     return Arithmetic(emitter).op("arith.addi", indices, constant)
 
 
-def _rows(emitter: Emitter, table: ir.Value, at: ir.Value) -> ir.Value:
+def _rows_at(emitter: Emitter, table: ir.Value, at: ir.Value) -> ir.Value:
     return emitter.build(DynamicGatherOp, table, at, element=element_of(table.type), axis=0)
 
 
@@ -88,7 +91,7 @@ def _gather_nd(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
         table = emitter.reshape(emitter.value(data), (math.prod(leading), *after))
-        return emitter.reshape(_rows(emitter, table, at), (*positions.shape[:-1], *after))
+        return emitter.reshape(_rows_at(emitter, table, at), (*positions.shape[:-1], *after))
 
     return emit
 
@@ -123,7 +126,7 @@ def _reverse_sequence(operator: Operator) -> Emission:
         inner = shape_of(moved.type)[2:]
         at = _reversed_positions(emitter, emitter.value(lengths), *sizes)
         table = emitter.reshape(moved, (sizes[0] * sizes[1], *inner))
-        rows = emitter.reshape(_rows(emitter, table, at), (*sizes, *inner))
+        rows = emitter.reshape(_rows_at(emitter, table, at), (*sizes, *inner))
         return _transposed(emitter, rows, [order.index(axis) for axis in range(rank)])
 
     return emit
@@ -175,3 +178,278 @@ def _dynamic_update_slice(operator: Operator) -> Emission:
         return _transposed(emitter, written, [order.index(axis) for axis in range(rank)])
 
     return emit
+
+
+# GATHER, MIRROR_PAD, TILE, REVERSE_V2, BROADCAST_TO, DEPTH_TO_SPACE and SPACE_TO_DEPTH: elements moved.
+
+_MIRRORS = ("reflect", "symmetric")
+# Both halves of a block change sides with what lies between them.
+_BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
+
+
+@imports("GATHER")
+def _gather(operator: Operator) -> Emission:
+    """The dimension `axis` makes way for those of the indices."""
+    axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
+    data, positions = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    dimension = axis_of([axis], len(data.shape))
+    if positions.data is None or dims:
+        return gather_at_run_time(data, positions, dimension, dims)
+    check_indices(math.prod(positions.shape), operator.budget)
+    indices = integers(positions, "indices", MAX_INDICES)
+    extent = data.shape[dimension]
+    holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
+    require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
+    shape = (*data.shape[:dimension], *positions.shape, *data.shape[dimension + 1 :])
+    return lambda emitter: emitter.reshape(gather(emitter, emitter.value(data), dimension, indices), shape)
+
+
+def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Emission:
+    """The elements at `positions` along each dimension."""
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        for axis, indices in enumerate(positions):
+            value = gather(emitter, value, axis, indices)
+        return value
+
+    return emit
+
+
+@imports("MIRROR_PAD")
+def _mirror_pad(operator: Operator) -> Emission:
+    mode = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
+    require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
+    data, paddings = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    low, high = amounts_of(paddings, len(data.shape))
+    require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
+    sides = zip(data.shape, low, high, strict=True)
+    return _along(operator, data, [border(*side, _MIRRORS[mode], "paddings", operator.budget) for side in sides])
+
+
+@imports("TILE")
+def _tile(operator: Operator) -> Emission:
+    data, multiples = operands(operator, 2)
+    counts, rank = integers(multiples, "multiples"), len(data.shape)
+    holds = len(counts) == rank and min(counts, default=1) >= 1
+    require(holds, f"multiples must be {rank} integers of at least 1, but got {list(counts)}")
+    same_content(data, operator.outputs[0])
+    pairs = list(zip(counts, data.shape, strict=True))
+    split = tuple(entry for _, extent in pairs for entry in (1, extent))
+    repeated = tuple(entry for pair in pairs for entry in pair)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        parts = emitter.reshape(emitter.value(data), split)
+        spread = emitter.build(BroadcastOp, parts, element=data.element, shape=repeated)
+        return emitter.reshape(spread, tuple(count * extent for count, extent in pairs))
+
+    return emit
+
+
+@imports("REVERSE_V2")
+def _reverse(operator: Operator) -> Emission:
+    data, axes = operands(operator, 2)
+    # The kernel copies elements whatever they stand for: converters give both sides scales of their own.
+    same_type(operator, data)
+    reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
+    for axis in reversed_ones:
+        check_indices(data.shape[axis], operator.budget)
+    ranges = [range(extent) for extent in data.shape]
+    return _along(operator, data, [one[::-1] if i in reversed_ones else one for i, one in enumerate(ranges)])
+
+
+@imports("BROADCAST_TO")
+def _broadcast_to(operator: Operator) -> Emission:
+    data, extents = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    shape = integers(extents, "shape")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(BroadcastOp, emitter.value(data), element=data.element, shape=shape)
+
+    return emit
+
+
+@imports("DEPTH_TO_SPACE")
+def _depth_to_space(operator: Operator) -> Emission:
+    """Channels are numbered [row, column, channel]."""
+    size = read_options(operator, tflite.DepthToSpaceOptions, lambda options: options.BlockSize())
+    data, (batch, height, width, channels) = _image(operator)
+    fits = size >= 1 and channels % (size * size) == 0
+    require(fits, f"channels must be a multiple of the square of block size {size}, but got {channels}")
+    depth = channels // (size * size)
+    return _blocks(data, (batch, height, width, size, size, depth), (batch, height * size, width * size, depth))
+
+
+@imports("SPACE_TO_DEPTH")
+def _space_to_depth(operator: Operator) -> Emission:
+    """Channels are numbered [row, column, channel]."""
+    size = read_options(operator, tflite.SpaceToDepthOptions, lambda options: options.BlockSize())
+    data, (batch, height, width, channels) = _image(operator)
+    fits = size >= 1 and height % size == width % size == 0
+    require(fits, f"height and width must be multiples of block size {size}, but got {height} and {width}")
+    rows, columns = height // size, width // size
+    split = (batch, rows, size, columns, size, channels)
+    return _blocks(data, split, (batch, rows, columns, size * size * channels))
+
+
+def _image(operator: Operator) -> tuple[Tensor, Shape]:
+    (data,) = operands(operator, 1)
+    same_content(data, operator.outputs[0])
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    return data, data.shape
+
+
+def _blocks(data: Tensor, split: Shape, shape: Shape) -> Emission:
+    """Dimensions taken apart, reordered and put together again."""
+
+    def emit(emitter: Emitter) -> ir.Value:
+        parts = emitter.reshape(emitter.value(data), split)
+        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=_BLOCK_ORDER)
+        return emitter.reshape(moved, shape)
+
+    return emit
+
+
+# Sums of what is written to the same element: SCATTER_ND, SEGMENT_SUM and the reductions of unsorted segments.
+#
+# LiteRT fails at an index outside of its dimension; here it names another element of the result.
+
+_SUMMED_TYPES = ("i16", "i32", "i64", "f32")
+_SEGMENTS = {
+    "SEGMENT_SUM": ScatterReduction.ADD,
+    "UNSORTED_SEGMENT_MAX": ScatterReduction.MAX,
+    "UNSORTED_SEGMENT_MIN": ScatterReduction.MIN,
+    "UNSORTED_SEGMENT_PROD": ScatterReduction.MUL,
+    "UNSORTED_SEGMENT_SUM": ScatterReduction.ADD,
+}
+
+
+def _check_reduced(operator: Operator, data: Tensor) -> None:
+    same_type(operator, data)
+    require(data.element in _SUMMED_TYPES, f"input must be {', '.join(_SUMMED_TYPES)}, but got {data.element}")
+
+
+def _filled(emitter: Emitter, reduction: ScatterReduction, element: str, shape: Shape) -> ir.Value:
+    """The numbers that LiteRT's kernels begin with: the finite ends of floats too."""
+    dtype = NUMPY_DTYPES[element]
+    ends = np.finfo(np.float32) if element == "f32" else np.iinfo(dtype.name)
+    numbers = {ScatterReduction.MAX: ends.min, ScatterReduction.MIN: ends.max, ScatterReduction.MUL: 1}
+    return emitter.broadcast(emitter.constant(np.array(numbers.get(reduction, 0), dtype)), shape)
+
+
+@imports_integers("SCATTER_ND")
+def _scatter_nd(operator: Operator) -> Emission:
+    """Zeros to which each update adds at the elements that its index names."""
+    positions, updates, wanted = operands(operator, 3)
+    output = operator.outputs[0]
+    _check_reduced(operator, updates)
+    check_index_type(positions, "indices")
+    require(len(positions.shape) >= 1, "indices must have at least 1 dimension")
+    require(integers(wanted, "shape") == output.shape, f"shape must be {list(output.shape)}")
+    depth = positions.shape[-1]
+    require(1 <= depth <= len(output.shape), f"indices must name 1 to {len(output.shape)} dimensions, but got {depth}")
+    leading, row = output.shape[:depth], output.shape[depth:]
+    listed = (*positions.shape[:-1], *row)
+    require(updates.shape == listed, f"updates must have the shape {list(listed)}, but got {list(updates.shape)}")
+    count = math.prod(positions.shape[:-1])
+
+    def emit(emitter: Emitter) -> ir.Value:
+        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
+        table = _filled(emitter, ScatterReduction.ADD, output.element, (math.prod(leading), *row))
+        added = emitter.reshape(emitter.value(updates), (count, *row))
+        how = {"element": output.element, "reduction": ScatterReduction.ADD}
+        return emitter.reshape(emitter.build(DynamicScatterOp, table, at, added, **how), output.shape)
+
+    return emit
+
+
+@imports(*_SEGMENTS)
+def _segments(operator: Operator) -> Emission:
+    """The rows of each segment, reduced in their order."""
+    data, segments, *_ = operands(operator, 2, 3)
+    output = operator.outputs[0]
+    _check_reduced(operator, data)
+    check_index_type(segments, "segment ids")
+    rank = len(segments.shape)
+    ranks = f"segment ids must be {list(data.shape[:1])}, but got {list(segments.shape)}"
+    require(rank == 1 and segments.shape == data.shape[:1], ranks)
+    rows, *row = output.shape or (0,)
+    require(tuple(row) == data.shape[1:], f"output must be rows of {list(data.shape[1:])}, but got {row}")
+    known = segments.data is None or bool(((segments.data >= 0) & (segments.data < rows)).all())
+    require(known, f"segment ids must be in [0, {rows})")
+    reduction = _SEGMENTS[operator.kind]
+
+    def emit(emitter: Emitter) -> ir.Value:
+        table = _filled(emitter, reduction, output.element, output.shape)
+        operands_ = table, emitter.value(segments), emitter.value(data)
+        return emitter.build(DynamicScatterOp, *operands_, element=output.element, reduction=reduction)
+
+    return emit
+
+
+# SPARSE_TO_DENSE: elements written to where their indices say, a default elsewhere.
+
+
+@imports_integers("SPARSE_TO_DENSE")
+def _sparse_to_dense(operator: Operator) -> Emission:
+    """LiteRT fails at an index outside of its dimension; here it names another element of the result."""
+    positions, extents, values, default = operands(operator, 4)
+    output = operator.outputs[0]
+    check_index_type(positions, "indices")
+    shape = integers(extents, "output shape")
+    require(shape == output.shape, f"output must be {list(shape)}, but got {list(output.shape)}")
+    for tensor in (values, default):
+        same_content(tensor, output)
+    require(math.prod(default.shape) == 1, f"default must have 1 element, but got {math.prod(default.shape)}")
+    rows = (*positions.shape, 1, 1)[:2] if len(positions.shape) < 2 else positions.shape
+    count, depth = rows
+    require(len(positions.shape) <= 2 and depth == len(shape), f"indices must name {len(shape)} dimensions")
+    given = math.prod(values.shape)
+    require(given in (1, count), f"values must have 1 or {count} elements, but got {given}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), shape)
+        table = emitter.broadcast(emitter.reshape(emitter.value(default), (1,)), (math.prod(shape),))
+        written = emitter.broadcast(emitter.reshape(emitter.value(values), (given,)), (count,))
+        return emitter.reshape(emitter.build(DynamicScatterOp, table, at, written, element=output.element), shape)
+
+    return emit
+
+
+# EMBEDDING_LOOKUP: rows of a table by their indices, as they are or as the numbers that i8 rows stand for.
+
+
+@imports("EMBEDDING_LOOKUP")
+def _embedding_lookup(operator: Operator) -> Emission:
+    positions, table = operands(operator, 2)
+    output = operator.outputs[0]
+    check_index_type(positions, "indices")
+    require(len(positions.shape) == 1, f"indices must have 1 dimension, but got {len(positions.shape)}")
+    require(len(table.shape) >= 2, f"table must have at least 2 dimensions, but got {len(table.shape)}")
+    is_hybrid = (table.element, output.element) == ("i8", "f32")
+    if not is_hybrid:
+        same_content(table, output)
+        return lambda emitter: _table_rows(emitter, emitter.value(table), emitter.value(positions), table.element)
+    check_scales(table, "table")
+    is_by_row = len(table.scales) > 1
+    require(not is_by_row or table.axis == 0, f"scales of the table must lie along axis 0, but got {table.axis}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        rows = _table_rows(emitter, emitter.value(table), emitter.value(positions), "i8")
+        # The kernel takes no zero point into account.
+        scale = 1.0 if is_by_row else table.scale
+        numbers = emitter.build(DequantizeOp, rows, element="f32", scales=[scale], zero_points=[0])
+        if not is_by_row:
+            return numbers
+        s, ones = F32Builder(emitter, shape_of(numbers.type)), (1,) * (len(table.shape) - 1)
+        scales = np.array(table.scales, np.float32).reshape(-1, *ones)
+        return s("mulf", numbers, _table_rows(emitter, emitter.constant(scales), emitter.value(positions), "f32"))
+
+    return emit
+
+
+def _table_rows(emitter: Emitter, table: ir.Value, positions: ir.Value, element: str) -> ir.Value:
+    return emitter.build(DynamicGatherOp, table, positions, element=element, axis=0)

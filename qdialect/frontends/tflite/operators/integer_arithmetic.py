@@ -6,18 +6,17 @@ import math
 
 import tflite
 
-from qdialect._mlir import ir
 from qdialect.dialect import IntMaxOp, IntMinOp, IntProdOp, IntSumOp
-from qdialect.dialect.integer_ops import IntegerReduceOp
-from qdialect.frontends.arithmetic import Arithmetic
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.dialect.reduction_ops import IntegerReduceOp
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands
 from qdialect.frontends.tflite.operators.f32 import activation_of
-from qdialect.frontends.tflite.operators.plain import OfOne, OfTwo, binary, check_type, unary
+from qdialect.frontends.tflite.operators.plain import OfOne, OfTwo, binary, check_broadcast, check_type, spread, unary
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
-from qdialect.frontends.tflite.operators.registry import Emission, imports_integers
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
+from qdialect.ir._mlir import ir
 
 INTEGERS = ("i32", "i64")
 
@@ -114,5 +113,82 @@ def _mean(operator: Operator) -> Emission:
         wide = s.resize(emitter.value(data), "i64")
         total = emitter.build(IntSumOp, wide, element="i64", axes=axes, keep_dims=keep_dims)
         return s.resize(s.op("arith.div{s}i", total, count), data.element)
+
+    return emit
+
+
+# BITWISE_XOR, RIGHT_SHIFT and BITCAST: operators on the bits of numbers, whatever these stand for.
+
+_BITS = {"i8": 8, "ui8": 8, "i16": 16, "i32": 32}
+_CASTS = {
+    ("f32", "i32"): "arith.bitcast",
+    ("i32", "f32"): "arith.bitcast",
+    ("i8", "ui8"): "tensor.bitcast",
+    ("ui8", "i8"): "tensor.bitcast",
+}
+
+
+@imports("BITWISE_XOR", "RIGHT_SHIFT")
+def _pair_of_bits(operator: Operator) -> Emission:
+    """A shift by more bits than there are is one by all but one, and by fewer than 0 is none."""
+    sides, output = operands(operator, 2), operator.outputs[0]
+    check_type((*sides, output), tuple(_BITS))
+    check_broadcast(sides, output.shape)
+    is_unsigned, last = output.element == "ui8", _BITS[output.element] - 1
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, signed = Arithmetic(emitter, is_unsigned), Arithmetic(emitter)
+        lhs, rhs = (_signless(s, spread(emitter, emitter.value(side), output.shape)) for side in sides)
+        if operator.kind == "BITWISE_XOR":
+            result = s.op("arith.xori", lhs, rhs)
+        else:
+            count = s.op("arith.minui", rhs, last) if is_unsigned else _within_bits(signed, rhs, last)
+            result = s.op("arith.shr{s}i", lhs, count)
+        return s.convert("tensor.bitcast", result, "ui8") if is_unsigned else result
+
+    return emit
+
+
+def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:
+    return s.op("arith.minsi", s.op("arith.maxsi", count, 0), last)
+
+
+def _signless(s: Arithmetic, value: ir.Value) -> ir.Value:
+    return s.convert("tensor.bitcast", value, "i8") if s.is_unsigned else value
+
+
+@imports("BITCAST")
+def _bitcast(operator: Operator) -> Emission:
+    (data,), output = operands(operator, 1), operator.outputs[0]
+    types = data.element, output.element
+    known = types[0] == types[1] or types in _CASTS
+    require(known, f"must go between f32 and i32 or between i8 and ui8, but got {types[0]}, {types[1]}")
+    found, wanted = math.prod(output.shape), math.prod(data.shape)
+    require(found == wanted, f"output must have {wanted} elements, but got {found}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.reshape(emitter.value(data), output.shape)
+        return value if types[0] == types[1] else emitter.convert(_CASTS[types], value, types[1])
+
+    return emit
+
+
+# ADD_N: the sum of any number of tensors, one after another.
+
+
+@imports("ADD_N")
+def _add_n(operator: Operator) -> Emission:
+    """In the order of the inputs."""
+    terms, output = operands(operator, 1, max(1, len(operator.inputs))), operator.outputs[0]
+    check_type((*terms, output), ("f32", "i32"))
+    for term in terms:
+        require(term.shape == output.shape, f"inputs must be {list(output.shape)}, but got {list(term.shape)}")
+    name = "arith.addf" if output.element == "f32" else "arith.addi"
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, (total, *others) = Arithmetic(emitter), [emitter.value(term) for term in terms]
+        for other in others:
+            total = s.op(name, total, other)
+        return total
 
     return emit

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, QuantParams, Rounding
+from qdialect.arithmetic.fixed_point_functions import FixedPointFunction
 from qdialect.dialect import ClipOp, DenseOp, RequantizeOp
-from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp, I16LayerNormOp
+from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.frontends.arithmetic import Arithmetic
-from qdialect.frontends.common import require
-from qdialect.frontends.slices import Slice, take_slices
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Tensor
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant
-from qdialect.frontends.tflite.operators.lstm_tensors import Gate, LstmTensors
-from qdialect.frontends.tflite.operators.sequence import Steps, columns
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math import Multiplier, QuantParams, Rounding
-from qdialect.quant_math.fixed_point_functions import FixedPointFunction
+from qdialect.frontends.tflite.operators.recurrence import Gate, LstmTensors, Steps, columns
+from qdialect.frontends.tflite.operators.registry import Emitter
+from qdialect.ir._mlir import ir
 
 _GATE_BITS = 3
 """Before the point of what a gate's function is taken of."""

@@ -1,19 +1,32 @@
-"""Element-wise operators on integers, booleans and floats that stand for themselves."""
+"""Plans operators on numbers that stand for themselves: comparisons, logic and SELECT; integer_arithmetic.py has more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp
+from qdialect.arithmetic import Rounding
+from qdialect.dialect import BroadcastOp, IntMaxOp, IntMinOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.arithmetic import Arithmetic
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.registry import Emission
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators.checks import (
+    EIGHT_BIT,
+    eight_bit,
+    operands,
+    output_of,
+    same_content,
+    sixteen_bit,
+)
+from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.ir._mlir import ir
+
+# Element-wise operators on integers, booleans and floats that stand for themselves.
 
 Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
 """``build(arithmetic, operands)``: what operands of one shape become."""
@@ -64,3 +77,158 @@ def check_type(tensors: Sequence[Tensor], elements: Sequence[str]) -> None:
     require(len(found) == 1, f"inputs must be of one type, but got {' and '.join(sorted(found))}")
     (element,) = found
     require(element in elements, f"inputs must be {', '.join(elements)}, but got {element}")
+
+
+# Comparisons, which give booleans, operators on booleans, and SELECT by them.
+
+COMPARISONS = {
+    "EQUAL": "eq",
+    "GREATER": "gt",
+    "GREATER_EQUAL": "ge",
+    "LESS": "lt",
+    "LESS_EQUAL": "le",
+    "NOT_EQUAL": "ne",
+}
+"""The predicate of each comparison."""
+# Of both sides of a comparison of quantized values.
+_FRACTION_BITS = 8
+_LOGIC = {"LOGICAL_AND": "arith.andi", "LOGICAL_OR": "arith.ori"}
+
+
+@imports(*COMPARISONS)
+def _comparison(operator: Operator) -> Emission:
+    """Of floats no comparison with NaN holds but NOT_EQUAL."""
+    sides, predicate = operands(operator, 2), COMPARISONS[operator.kind]
+    if sides[0].element in EIGHT_BIT:
+        return _quantized_comparison(operator, sides, predicate)
+    check_type(sides, ("f32", "i32", "i64", *(("i1",) if predicate in ("eq", "ne") else ())))
+    return binary(operator, sides, lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+
+
+def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate: str) -> Emission:
+    """Both sides in steps of 1/256, each rescaled by itself (TFLite ComparisonWithScaling)."""
+    for side, what in zip(sides, ("left operand", "right operand"), strict=True):
+        eight_bit(side, what)
+        require(side.scale < 1, f"{what} scale must be below 1, but got {side.scale}")
+    check_type(sides, EIGHT_BIT)
+    shape = operator.outputs[0].shape
+    check_broadcast(sides, shape)
+
+    def rescaled(emitter: Emitter, side: Tensor) -> ir.Value:
+        value = Arithmetic(emitter).op("arith.muli", _offset(emitter, side), 1 << _FRACTION_BITS)
+        how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "output_scale": 1.0, "output_zero_point": 0}
+        return emitter.build(RequantizeOp, value, element="i32", input_scale=side.scale, **how)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        values = [spread(emitter, rescaled(emitter, side), shape) for side in sides]
+        return Arithmetic(emitter).compare(predicate, *values)
+
+    return emit
+
+
+def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
+    """The values of an 8-bit tensor without its zero point, as i32."""
+    s, is_unsigned = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), tensor.element == "ui8"
+    value = emitter.value(tensor)
+    value = s.convert("tensor.bitcast", value, "i8") if is_unsigned else value
+    return s.op("arith.addi", s.resize(value, "i32"), -tensor.zero_point)
+
+
+@imports(*_LOGIC)
+def _logic(operator: Operator) -> Emission:
+    sides, name = operands(operator, 2), _LOGIC[operator.kind]
+    check_type(sides, ("i1",))
+    return binary(operator, sides, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+
+
+@imports("LOGICAL_NOT")
+def _not(operator: Operator) -> Emission:
+    (data,) = operands(operator, 1)
+    check_type([data], ("i1",))
+    return unary(operator, data, lambda s, x: s.op("arith.xori", x, 1))
+
+
+@imports("SELECT", "SELECT_V2")
+def _select(operator: Operator) -> Emission:
+    """Elements of the first tensor where the condition holds, of the second elsewhere; they keep their numbers."""
+    condition, first, second = operands(operator, 3)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    output = operator.outputs[0]
+    taken = ("f32", "i8", "ui8", "i1", "i16", "i32", "i64")
+    require(output.element in taken, f"output must be {', '.join(taken)}, but got {output.element}")
+    for tensor in (first, second):
+        same_content(tensor, output)
+    tensors, shape = aligned(operator.kind, condition, (first, second)), output.shape
+    check_broadcast(tensors, shape)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        values = [spread(emitter, emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors]
+        if output.element != "ui8":
+            return s.select(*values)
+        chosen = s.select(values[0], *(s.convert("tensor.bitcast", value, "i8") for value in values[1:]))
+        return s.convert("tensor.bitcast", chosen, "ui8")
+
+    return emit
+
+
+def aligned(kind: str, condition: Tensor, sides: Sequence[Tensor]) -> Sequence[Tensor]:
+    """SELECT takes a condition of one dimension along the first of the others, not along their last."""
+    rank = len(sides[0].shape)
+    if kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
+        condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
+    return (condition, *sides)
+
+
+# Comparisons of 16-bit values, and SELECT between them.
+
+
+@imports_i16(*COMPARISONS)
+def _comparison_i16(operator: Operator) -> Emission:
+    """Quantized values are compared as they are, which means something where both scales are equal."""
+    lhs, rhs = operands(operator, 2)
+    found = [sixteen_bit(side, "input").scale for side in (lhs, rhs)]
+    require(found[0] == found[1], f"inputs must have one scale, but got {found[0]} and {found[1]}")
+    predicate = COMPARISONS[operator.kind]
+    return binary(operator, (lhs, rhs), lambda s, x, y: s.compare(predicate, x, y))
+
+
+@imports_i16("SELECT", "SELECT_V2")
+def _select_i16(operator: Operator) -> Emission:
+    """Elements of the first tensor where the condition holds, of the second elsewhere.
+
+    The kernel copies them whatever they stand for: converters give each of the three tensors a scale of its own.
+    """
+    condition, first, second = operands(operator, 3)
+    require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
+    for tensor in (first, second, output_of(operator)):
+        sixteen_bit(tensor, "operand")
+    tensors = aligned(operator.kind, condition, (first, second))
+    check_broadcast(tensors, operator.outputs[0].shape)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, shape = Arithmetic(emitter), operator.outputs[0].shape
+        return s.select(*(spread(emitter, emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors))
+
+    return emit
+
+
+# REDUCE_ANY and REDUCE_ALL of booleans over axes.
+
+_LOGICAL_REDUCTIONS = {"REDUCE_ALL": IntMinOp, "REDUCE_ANY": IntMaxOp}
+
+
+@imports(*_LOGICAL_REDUCTIONS)
+def _logical_reduction(operator: Operator) -> Emission:
+    """The smallest, or the largest, of 0 for false and 1 for true."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    check_type((data, operator.outputs[0]), ("i1",))
+    op_class = _LOGICAL_REDUCTIONS[operator.kind]
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        number = s.resize(emitter.value(data), "i16")
+        return s.compare("ne", emitter.build(op_class, number, element="i16", axes=axes, keep_dims=keep_dims), 0)
+
+    return emit

@@ -1,29 +1,61 @@
-"""Sums, means and extremes over axes."""
+"""Plans sums, means, products and extremes over axes, where extremes stand, CUMSUM and TOPK_V2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product as every
 from typing import Any
 
+import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import L2NormalizeOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.arithmetic import Multiplier, Rounding, folded_count_multiplier, quantize_multiplier
+from qdialect.arithmetic.profiles import TFLITE
+from qdialect.dialect import (
+    ArgMaxOp,
+    ArgMinOp,
+    CumSumOp,
+    DynamicGatherOp,
+    F32MaxOp,
+    F32MinOp,
+    IntMaxOp,
+    IntMinOp,
+    IntSumOp,
+    L2NormalizeOp,
+    MeanOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    SumOp,
+    TopKOp,
+)
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
+    EIGHT_BIT,
     check_rescale,
     eight_bit,
     integers,
     operands,
+    operands_of_many,
+    output_of,
+    quantized_range,
+    same_content,
     same_quantization,
+    same_scale,
     same_type,
+    sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.profiles import TFLITE
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.slicing import axis_of
+from qdialect.ir._mlir import ir
+
+# Sums, means and extremes over axes.
 
 Axes = tuple[int, ...]
 
@@ -104,3 +136,239 @@ def _l2_normalization(operator: Operator) -> Emission:
         return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
     return emit
+
+
+# Means and extremes of 16-bit values over axes.
+
+_LARGEST_FACTOR = 2.0**30
+
+
+@imports_i16("MEAN")
+def _mean_i16(operator: Operator) -> Emission:
+    """The number of elements is part of the factor."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    output = output_of(operator)
+    ratio = sixteen_bit(data, "input").scale / output.scale
+    require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
+    count = math.prod(data.shape[axis] for axis in axes)
+    factor, bounds = FixedPoint(*folded_count_multiplier(ratio, count)), quantized_range(output)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        wide = s.resize(emitter.value(data), "i32")
+        total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
+        return narrowed(s, factor.scaled(s, total), bounds)
+
+    return emit
+
+
+@imports_i16("SUM")
+def _sum_i16(operator: Operator) -> Emission:
+    """Rescaled once, as LiteRT's kernel does; its reference kernel sums words in 8 bits, which overflow."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    output = output_of(operator)
+    check_rescale(sixteen_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
+        total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
+        return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
+
+    return emit
+
+
+@imports_i16("REDUCE_MAX", "REDUCE_MIN")
+def _extreme_i16(operator: Operator) -> Emission:
+    """The quantized value of the extreme number is the extreme quantized value."""
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
+    same_scale(sixteen_bit(data, "input"), output_of(operator))
+    op_class = IntMaxOp if operator.kind == "REDUCE_MAX" else IntMinOp
+    how = {"axes": axes, "keep_dims": keep_dims}
+    return lambda emitter: emitter.build(op_class, emitter.value(data), element="i16", **how)
+
+
+# REDUCE_PROD of quantized values: one factor after another, each product rescaled so that it stays small.
+
+_MAX_FACTORS = 256
+_LARGEST_WORD, _LARGEST_SHIFT = 0x7FFF, 7
+
+
+@imports("REDUCE_PROD")
+def _product_of_bytes(operator: Operator) -> Emission:
+    data, _ = operands(operator, 2)
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(data, "input"))
+    require(data.element == "i8", f"input must be i8, but got {data.element}")
+    return _product(operator, data, output)
+
+
+@imports_i16("REDUCE_PROD")
+def _product_of_words(operator: Operator) -> Emission:
+    data, _ = operands(operator, 2)
+    return _product(operator, sixteen_bit(data, "input"), output_of(operator))
+
+
+def _product(operator: Operator, data: Tensor, output: Tensor) -> Emission:
+    """Every factor is a number over the root of the output's scale, so that the whole has that scale at the end."""
+    axes, _ = reduced_axes(operator)
+    ranges = [range(extent) if axis in axes else range(1) for axis, extent in enumerate(data.shape)]
+    count = math.prod(map(len, ranges))
+    require(count <= _MAX_FACTORS, f"product must have at most {_MAX_FACTORS} factors, but got {count}")
+    factor = _factor(data.scale / output.scale ** (1.0 / count))
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, value = Arithmetic(emitter), emitter.value(data)
+        parts = (_at(emitter, value, data, axes, at) for at in every(*ranges))
+        first, *others = (s.op("arith.addi", s.resize(part, "i64"), -data.zero_point) for part in parts)
+        for other in others:
+            first = _scaled(s, s.op("arith.muli", first, other), factor)
+        result = s.op("arith.addi", _scaled(s, first, factor), output.zero_point)
+        narrow = s.resize(clamped(s, result, quantized_range(output)), output.element)
+        return emitter.reshape(narrow, output.shape)
+
+    return emit
+
+
+def _factor(real: float) -> tuple[int, int]:
+    """A multiplier of 16 bits and by how much its products are shifted right (TFLite MultiplyByQuantizedMultiplier)."""
+    q, e = quantize_multiplier(real)
+    require(e <= _LARGEST_SHIFT, f"rescale factor must be below 2^{_LARGEST_SHIFT}, but got {real}")
+    return min((q + (1 << 15)) >> 16, _LARGEST_WORD), 15 - e
+
+
+def _scaled(s: Arithmetic, value: ir.Value, factor: tuple[int, int]) -> ir.Value:
+    """An i64 tensor rescaled to 32 bits, ties up."""
+    word, shift = factor
+    nudged = s.op("arith.addi", s.op("arith.muli", value, word), 1 << (shift - 1))
+    return s.resize(s.resize(s.op("arith.shrsi", nudged, shift), "i32"), "i64")
+
+
+def _at(emitter: Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at: Sequence[int]) -> ir.Value:
+    """The elements at one index of the reduced dimensions."""
+    slices = [Slice(at[axis], 1, 1) if axis in axes else Slice(0, 1, extent) for axis, extent in enumerate(data.shape)]
+    return take_slices(emitter, value, slices)
+
+
+# ARG_MAX and ARG_MIN: of quantized values as one op, of other numbers by an extreme and what equals it.
+
+_ARG_OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
+_F32_EXTREMES = {"ARG_MAX": F32MaxOp, "ARG_MIN": F32MinOp}
+_INTEGER_EXTREMES = {"ARG_MAX": IntMaxOp, "ARG_MIN": IntMinOp}
+_KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
+
+
+@imports("ARG_MAX", "ARG_MIN")
+def _arg(operator: Operator) -> Emission:
+    """The first of equal elements wins; the output's type says how wide an index is."""
+    data, axes = operands(operator, 2)
+    output = operator.outputs[0]
+    require(data.element in _KNOWN, f"input must be {', '.join(_KNOWN)}, but got {data.element}")
+    wanted = _output_type(operator)
+    require(output.element == wanted, f"output must be {wanted}, but got {output.element}")
+    axis = axis_of(integers(axes, "axis"), len(data.shape))
+    if data.element not in EIGHT_BIT:
+        return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(_ARG_OPS[operator.kind], emitter.value(data), element=output.element, axis=axis)
+
+    return emit
+
+
+def _output_type(operator: Operator) -> str:
+    """The option decides, whatever the file says of the tensor."""
+    if operator.kind == "ARG_MAX":
+        kind = read_options(operator, tflite.ArgMaxOptions, lambda options: options.OutputType())
+    else:
+        kind = read_options(operator, tflite.ArgMinOptions, lambda options: options.OutputType())
+    wanted = {tflite.TensorType.INT32: "i32", tflite.TensorType.INT64: "i64"}.get(kind)
+    require(wanted is not None, f"output type must be i32 or i64, but got {kind}")
+    assert wanted is not None
+    return wanted
+
+
+def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
+    """The smallest index of an element that equals the extreme; 0 where a NaN is among the elements."""
+    s, value, element = Arithmetic(emitter), emitter.value(data), data.element
+    if element == "i1":
+        value, element = s.resize(value, "i16"), "i16"
+    over = {"axes": (axis,), "keep_dims": True}
+    op_class = (_F32_EXTREMES if element == "f32" else _INTEGER_EXTREMES)[kind]
+    extreme = emitter.broadcast(emitter.build(op_class, value, element=element, **over), data.shape)
+    extent = data.shape[axis]
+    index = _indices(emitter, data.shape, axis, output.element)
+    found = s.select(s.compare("eq", value, extreme), index, extent)
+    first = emitter.build(IntMinOp, found, element=output.element, axes=(axis,))
+    return s.select(s.compare("lt", first, extent), first, 0)
+
+
+def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Value:
+    """Of each element along an axis."""
+    dtype = np.int32 if element == "i32" else np.int64
+    along = np.arange(shape[axis], dtype=dtype).reshape(-1, *[1] * (len(shape) - axis - 1))
+    return emitter.broadcast(emitter.constant(along), shape)
+
+
+# CUMSUM and TOPK_V2: what depends on where an element stands in its row.
+
+_SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
+_ALL_BUT_SIGN = 2**31 - 1
+
+
+@imports("CUMSUM")
+def _cumsum(operator: Operator) -> Emission:
+    is_exclusive, is_reverse = read_options(operator, tflite.CumsumOptions, lambda o: (o.Exclusive(), o.Reverse()))
+    data, axis = operands(operator, 2)
+    require(data.element in _SUMMED, f"input must be {', '.join(_SUMMED)}, but got {data.element}")
+    same_content(data, operator.outputs[0])
+    how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
+    along = axis_of(integers(axis, "axis"), len(data.shape))
+    return lambda emitter: emitter.build(CumSumOp, emitter.value(data), element=data.element, axis=along, **how)
+
+
+@imports("TOPK_V2")
+def _top_k(operator: Operator) -> Emission:
+    """The k largest of each row in descending order, equal ones in their own, and where they stand."""
+    data, count = operands_of_many(operator, 2)
+    require(data.element in _RANKED, f"input must be {', '.join(_RANKED)}, but got {data.element}")
+    counts, found = integers(count, "k"), len(operator.outputs)
+    require(found == 2, f"must have 2 outputs, but got {found}")
+    same_content(data, operator.outputs[0])
+    element = operator.outputs[1].element
+    require(element in ("i32", "i64"), f"indices must be i32 or i64, but got {element}")
+    extent = data.shape[-1] if data.shape else 0
+    holds = len(counts) == 1 and 1 <= counts[0] <= extent
+    require(holds, f"k must be in [1, {extent}], but got {list(counts)}")
+    rows, k = math.prod(data.shape[:-1]), counts[0]
+
+    def emit(emitter: Emitter) -> list[ir.Value]:
+        value = emitter.reshape(emitter.value(data), (rows, extent))
+        first = emitter.build(TopKOp, _keys(emitter, value, data), element="i64", axis=1, count=k)
+        s = Arithmetic(emitter)
+        at = s.op("arith.addi", first, emitter.constant(_starts(rows, extent, k)))
+        flat = emitter.reshape(value, (rows * extent,))
+        values = emitter.build(DynamicGatherOp, flat, at, element=data.element, axis=0)
+        shape = (*data.shape[:-1], k)
+        return [emitter.reshape(values, shape), emitter.reshape(s.resize(first, element), shape)]
+
+    return emit
+
+
+def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:
+    """Integers in the order of the numbers: the bits of floats, those of negative ones inverted."""
+    s = Arithmetic(emitter, is_unsigned=data.element == "ui8")
+    if element_of(value.type) in ("i32", "i64"):
+        return value
+    if data.element != "f32":
+        return s.resize(s.convert("tensor.bitcast", value, "i8") if data.element == "ui8" else value, "i32")
+    bits = s.convert("arith.bitcast", s.op("arith.addf", value, 0.0), "i32")
+    return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+
+
+def _starts(rows: int, extent: int, width: int) -> Array:
+    """Where each row starts, for `width` elements of it."""
+    first = np.arange(rows, dtype=np.int64).reshape(rows, 1) * extent
+    return np.ascontiguousarray(np.broadcast_to(first, (rows, width)))

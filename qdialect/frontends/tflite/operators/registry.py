@@ -1,15 +1,95 @@
-"""How a node becomes `qnn` ops: a planner checks it, and gives the emission that builds it."""
+"""Says how a node becomes `qnn` ops: a planner checks it, and gives the emission that builds it with an emitter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from qdialect._mlir import ir
-from qdialect.frontends.common import UnsupportedError
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.left_to_litert import reason_of
-from qdialect.registry import Registry
+import numpy as np
+
+from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic.profiles import TFLITE
+from qdialect.dialect import ClipOp, RequantizeOp
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.frontends.building.checks import Budget, UnsupportedError
+from qdialect.frontends.building.op_builder import OpBuilder
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
+from qdialect.ir._mlir import ir
+from qdialect.support.diagnostics import ImportModelError
+from qdialect.support.registry import Registry
+
+# Builds the function's ops: values by tensor, locations, constants.
+
+
+class Emitter(OpBuilder):
+    """The values emitted so far, and the location of the tensor being emitted."""
+
+    def __init__(self, file_name: str, budget: Budget, *, is_delegated: bool = False) -> None:
+        """`is_delegated`: products of float32 data have the arithmetic of XNNPACK's delegate."""
+        super().__init__(file_name, budget)
+        self.is_delegated = is_delegated
+        self._values: dict[int, ir.Value] = {}
+
+    def define(self, tensor: Tensor, value: ir.Value) -> None:
+        """`value` is what `tensor` holds.
+
+        Raises `ImportModelError` where the tensor is constant, has a value already or another shape or type.
+        """
+        if tensor.data is not None or tensor.index in self._values:
+            raise ImportModelError(f"tensor '{tensor.name}' must be produced once, but got two producers")
+        found, wanted = (shape_of(value.type), element_of(value.type)), (tensor.shape, tensor.element)
+        if found != wanted:
+            types = f"must be {_type_text(*wanted)}, but got {_type_text(*found)}"
+            raise ImportModelError(f"tensor '{tensor.name}' {types}")
+        self._values[tensor.index] = value
+
+    def value(self, tensor: Tensor) -> ir.Value:
+        """The value of a tensor; a constant is built where it is used first.
+
+        Raises `ImportModelError` where nothing has produced the tensor.
+        """
+        if tensor.index not in self._values:
+            if tensor.data is None:
+                raise ImportModelError(f"tensor '{tensor.name}' must be produced before it is used")
+            # In a file, elements may lie at any address.
+            data = np.require(tensor.data, requirements="A")
+            self._values[tensor.index] = self.constant(data, self.location_of(tensor.name))
+        return self._values[tensor.index]
+
+    def requantize(
+        self,
+        value: ir.Value,
+        output: Tensor,
+        input_scale: float,
+        multiplier: Multiplier,
+        rounding: Rounding = TFLITE.rounding,
+        **parameters: Any,
+    ) -> ir.Value:
+        """`value` with the parameters of `output`; most of the reference kernels round twice."""
+        return self.build(
+            RequantizeOp,
+            value,
+            element=output.element,
+            input_scale=input_scale,
+            output_scale=output.scale,
+            output_zero_point=output.zero_point,
+            rounding=rounding,
+            multiplier=multiplier,
+            **parameters,
+        )
+
+    def clip(self, value: ir.Value, bounds: tuple[int, int]) -> ir.Value:
+        """`value` clamped to `bounds`; itself where its type has no more."""
+        if bounds == range_of(value.type):
+            return value
+        return self.build(ClipOp, value, element=element_of(value.type), min=bounds[0], max=bounds[1])
+
+
+def _type_text(shape: Shape, element: str) -> str:
+    return f"tensor<{'x'.join([*map(str, shape), element])}>"
+
+
+# How a node becomes `qnn` ops: a planner checks it, and gives the emission that builds it.
 
 Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
 """Builds a node's ops and gives the value of its output, or a value for each of its outputs."""
@@ -106,3 +186,57 @@ def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
     tables = (_PLANNERS, _F32_PLANNERS, _INTEGER_PLANNERS, _I16_PLANNERS, _HYBRID_PLANNERS)
     return tuple(sorted(set[str]().union(*(table.keys() for table in tables))))
+
+
+# The operators that are left to LiteRT, each with the reason that its message gives.
+
+UNNAMED = "the schema does not name it"
+_STATE = "it keeps a state between calls"
+_REASONS: dict[str, tuple[str, ...]] = {
+    _STATE: (
+        *("ASSIGN_VARIABLE", "CALL_ONCE", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_LOOKUP"),
+        *("HASHTABLE_SIZE", "READ_VARIABLE", "VAR_HANDLE"),
+    ),
+    "the shape of its result depends on the data": (
+        "NON_MAX_SUPPRESSION_V4",
+        "NON_MAX_SUPPRESSION_V5",
+        "UNIQUE",
+        "WHERE",
+    ),
+    "it draws random numbers": (
+        *("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "STABLEHLO_RNG_BIT_GENERATOR"),
+    ),
+    "it works on complex numbers": ("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"),
+    "it works on text or on lists of features": (
+        *("CONCAT_EMBEDDINGS", "EMBEDDING_LOOKUP_SPARSE", "LSH_PROJECTION", "SKIP_GRAM"),
+    ),
+    "it chooses a subgraph when the network runs": ("CALL", "IF", "STABLEHLO_WHILE", "WHILE"),
+    "its composite has no decomposition that fits": ("STABLEHLO_COMPOSITE",),
+    "its code is not part of the format": ("CUSTOM", "DELEGATE", "STABLEHLO_CUSTOM_CALL"),
+    "converters write it as other operators": (
+        *("ATAN2", "BUCKETIZE", "DENSIFY", "FAKE_QUANT", "LSTM", "REDUCE_WINDOW"),
+        *(
+            f"STABLEHLO_{name}"
+            for name in (
+                *("ABS", "ADD", "AND", "BROADCAST_IN_DIM", "CBRT", "CLAMP", "COMPARE", "CONCATENATE", "CONVERT"),
+                *("CONVOLUTION", "COSINE", "DIVIDE", "DOT_GENERAL", "DYNAMIC_SLICE", "DYNAMIC_UPDATE_SLICE"),
+                *("EXPONENTIAL", "FLOOR", "GATHER", "IOTA", "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM", "MULTIPLY"),
+                *("NEGATE", "OR", "PAD", "POWER", "REDUCE", "REDUCE_WINDOW", "REMAINDER", "RESHAPE", "RSQRT"),
+                *("SCATTER", "SELECT", "SHIFT_LEFT", "SLICE", "SORT", "SUBTRACT", "TANH", "TRANSPOSE"),
+            )
+        ),
+    ),
+    "its result must be known when the model is read": ("BROADCAST_ARGS", "RANK", "SHAPE"),
+}
+_REASON_OF = {kind: reason for reason, kinds in _REASONS.items() for kind in kinds}
+
+
+def reason_of(kind: str) -> str:
+    """Why an operator without a planner is refused."""
+    name = kind.partition(":")[0]
+    return _REASON_OF.get(name, UNNAMED)
+
+
+def keeps_state(kind: str) -> bool:
+    """Whether an operator has to do with what lives on between calls."""
+    return kind in _REASONS[_STATE]

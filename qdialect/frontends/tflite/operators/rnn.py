@@ -1,36 +1,46 @@
-"""RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
-
-Weights are of float32, or of i8 ("hybrid"); the operations are those of TFLite's RnnBatchStep.
-"""
+"""Plans RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN and SVDF, with the states of a first call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import tflite
 
-from qdialect._mlir import ir
+from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic.expressions import Expression
+from qdialect.dialect import DenseOp, F32SumOp, IntSumOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Array, require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.cell_activation import cell_activation
+from qdialect.frontends.building.checks import Array, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit
 from qdialect.frontends.tflite.operators.f32 import F32Builder
-from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.frontends.tflite.operators.row_product import RowProduct, f32_vector
-from qdialect.frontends.tflite.operators.sequence import Steps, check_matrix, of_both
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.expressions import Expression
+from qdialect.frontends.tflite.operators.recurrence import (
+    RowProduct,
+    Steps,
+    cell_activation,
+    check_matrix,
+    f32_vector,
+    of_both,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.ir._mlir import ir
 
-_INPUTS = 5
+# RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: states are zero at the start of a call.
+#
+# Weights are of float32, or of i8 ("hybrid"); the operations are those of TFLite's RnnBatchStep.
+
+_RNN_INPUTS = 5
 # Of BIDIRECTIONAL_SEQUENCE_RNN: weights, recurrent weights and bias of each direction, and the auxiliary input.
 _FORWARD, _BACKWARD, _AUXILIARY, _BOTH = slice(1, 4), slice(5, 8), 9, 12
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _RnnCell:
     """``activation(x W + b + h R)``, checked."""
 
     data: Tensor
@@ -43,7 +53,7 @@ class _Cell:
     @classmethod
     def of(
         cls, data: Tensor, parts: Sequence[Tensor | None], steps: Steps, activation: Expression, is_asymmetric: bool
-    ) -> _Cell:
+    ) -> _RnnCell:
         """`parts` are weights, recurrent weights and bias; raises `UnsupportedError`."""
         weight, recurrence, bias = parts
         require(weight is not None and recurrence is not None, "weights must be given")
@@ -82,7 +92,7 @@ class _Cell:
         return (count, batch, depth) if self.steps.is_time_major else (batch, count, depth)
 
 
-def _input(operator: Operator, count: int, dimensions: int) -> Tensor:
+def _rnn_input(operator: Operator, count: int, dimensions: int) -> Tensor:
     found = len(operator.inputs)
     require(found == count, f"must have {count} inputs, but got {found}")
     data = operator.inputs[0]
@@ -100,9 +110,9 @@ def _rnn(operator: Operator) -> Emission:
         return options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
 
     activation, is_asymmetric = read_options(operator, tflite.RNNOptions, read)
-    data = _input(operator, _INPUTS, 2)
+    data = _rnn_input(operator, _RNN_INPUTS, 2)
     steps = Steps(1, data.shape[0], is_time_major=True)
-    cell = _Cell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
+    cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
     return lambda emitter: cell.rows(emitter)[0]
 
@@ -114,9 +124,9 @@ def _sequence(operator: Operator) -> Emission:
         return options.FusedActivationFunction(), bool(options.TimeMajor()), is_asymmetric
 
     activation, is_time_major, is_asymmetric = read_options(operator, tflite.SequenceRNNOptions, read)
-    data = _input(operator, _INPUTS, 3)
+    data = _rnn_input(operator, _RNN_INPUTS, 3)
     steps = Steps.of(data, is_time_major)
-    cell = _Cell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
+    cell = _RnnCell.of(data, operator.inputs[_FORWARD], steps, cell_activation(activation), is_asymmetric)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
     return lambda emitter: steps.joined(emitter, cell.rows(emitter))
 
@@ -128,15 +138,163 @@ def _both(operator: Operator) -> Emission:
         return options.FusedActivationFunction(), *ways
 
     kind, is_time_major, is_merged, is_asymmetric = read_options(operator, tflite.BidirectionalSequenceRNNOptions, read)
-    data, activation = _input(operator, _BOTH, 3), cell_activation(kind)
+    data, activation = _rnn_input(operator, _BOTH, 3), cell_activation(kind)
     auxiliary, *weights = operator.inputs[_AUXILIARY:]
     has_weights = any(weight is not None for weight in weights)
     require(not has_weights, "weights of an auxiliary input are not supported")
     found, wanted = len(operator.outputs), 1 if is_merged else 2
     require(found == wanted, f"must have {wanted} outputs, but got {found}")
     steps = Steps.of(data, is_time_major)
-    forward = _Cell.of(data, operator.inputs[_FORWARD], steps, activation, is_asymmetric)
+    forward = _RnnCell.of(data, operator.inputs[_FORWARD], steps, activation, is_asymmetric)
     behind = replace(steps, is_reverse=True)
-    backward = _Cell.of(auxiliary or data, operator.inputs[_BACKWARD], behind, activation, is_asymmetric)
+    backward = _RnnCell.of(auxiliary or data, operator.inputs[_BACKWARD], behind, activation, is_asymmetric)
     require(backward.data.shape[:2] == data.shape[:2], "auxiliary input must have the input's steps and batch")
     return lambda emitter: of_both(emitter, steps, [forward.rows(emitter), backward.rows(emitter)], is_merged)
+
+
+# SVDF: filters over the features of this call and of those before, of which a call that starts anew has none.
+#
+# With all of the state zero but what this call adds, a filter over time is one product: with the last time weight.
+
+_SVDF_INPUTS = 5
+
+
+@dataclass(frozen=True)
+class _Svdf:
+    """The tensors of a node, shapes checked."""
+
+    data: Tensor
+    feature: Tensor
+    """Weights [units * rank, depth]."""
+    time: Tensor
+    """Weights [units * rank, memory]."""
+    bias: Tensor | None
+    state: Tensor
+    output: Tensor
+    rank: int
+    activation: int
+    is_asymmetric: bool
+
+    @property
+    def filters(self) -> int:
+        """How many there are."""
+        return self.feature.shape[0]
+
+    @property
+    def units(self) -> int:
+        """Outputs, each the sum of `rank` filters."""
+        return self.filters // self.rank
+
+    @property
+    def batch(self) -> int:
+        """Rows."""
+        return self.data.shape[0]
+
+    def last_weights(self) -> Array:
+        """The time weight that meets this call's features, of each filter."""
+        return np.ascontiguousarray(constant(self.time, "time weight")[:, -1])
+
+
+@imports("SVDF")
+def _svdf(operator: Operator) -> Emission:
+    def read(options: tflite.SVDFOptions) -> tuple[int, int, bool]:
+        return options.Rank(), options.FusedActivationFunction(), bool(options.AsymmetricQuantizeInputs())
+
+    how = read_options(operator, tflite.SVDFOptions, read)
+    found = len(operator.inputs)
+    require(found == _SVDF_INPUTS, f"must have {_SVDF_INPUTS} inputs, but got {found}")
+    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
+    data, feature, time, bias, state = operator.inputs
+    held = [tensor for tensor in (data, feature, time, state) if tensor is not None]
+    require(len(held) == _SVDF_INPUTS - 1, "input, weights and state must be given")
+    node = _Svdf(held[0], held[1], held[2], bias, held[3], operator.outputs[0], *how)
+    _check_shapes(node)
+    return _f32(node) if node.data.element == "f32" else _integers(node)
+
+
+def _check_shapes(node: _Svdf) -> None:
+    matrices = (node.data, node.feature, node.time)
+    require(all(len(tensor.shape) == 2 for tensor in matrices), "input and weights must have 2 dimensions")
+    fits = node.rank >= 1 and node.filters % max(node.rank, 1) == 0
+    require(fits, f"filters must be a multiple of rank {node.rank}, but got {node.filters}")
+    check_matrix(node.feature, (node.filters, node.data.shape[1]), "feature weight")
+    check_matrix(node.time, (node.filters, node.time.shape[1]), "time weight")
+
+
+def _f32(node: _Svdf) -> Emission:
+    """``activation(bias + sum over ranks of time_weight * (x W))``."""
+    activation = cell_activation(node.activation)
+    product = RowProduct((node.feature,), node.is_asymmetric)
+    bias = f32_vector(node.bias, node.units, "bias")
+    last = node.last_weights()
+    if node.time.element != "f32":
+        check_scales(node.time, "time weight")
+        require(node.time.element == "i8", f"time weight must be f32 or i8, but got {node.time.element}")
+        require(not any(node.time.zero_points), "i8 time weight must have zero point 0")
+        last = last.astype(np.float32) * np.float32(node.time.scale)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = F32Builder(emitter, (node.batch, node.filters))
+        seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
+        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+        total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), in_order=True)
+        s = F32Builder(emitter, (node.batch, node.units))
+        total = total if bias is None else s("addf", total, emitter.constant(bias))
+        return emitter.expression(activation, total)
+
+    return emit
+
+
+def _integers(node: _Svdf) -> Emission:
+    """Features are rescaled to i16, their sums over ranks to i8 (TFLite svdf.h, EvalIntegerSVDF)."""
+    eight_bit(node.data, "input")
+    eight_bit(node.output, "output")
+    types = (node.data.element, node.feature.element, node.output.element)
+    require(set(types) == {"i8"}, f"input, feature weight and output must be i8, but got {', '.join(types)}")
+    for tensor, what in ((node.time, "time weight"), (node.state, "state")):
+        require(tensor.element == "i16", f"{what} must be i16, but got {tensor.element}")
+    for tensor, what in ((node.feature, "feature weight"), (node.time, "time weight"), (node.state, "state")):
+        check_scales(tensor, what)
+        require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
+        require(tensor.zero_point == 0, f"{what} must have zero point 0, but got {tensor.zero_point}")
+    check_rescale(node.data.scale, node.feature.scales, node.state.scale, Multiplier.F32)
+    check_rescale(node.state.scale, node.time.scales, node.output.scale, Multiplier.F32)
+    is_relu = node.activation == tflite.ActivationFunctionType.RELU
+    require(is_relu, f"fused activation must be RELU, but got {node.activation}")
+    bias = None if node.bias is None else constant(node.bias, "bias")
+    fits = node.bias is None or (node.bias.element == "i32" and node.bias.shape == (node.units,))
+    require(fits, f"bias must be {node.units} i32 entries")
+    feature, last = constant(node.feature, "feature weight"), node.last_weights().astype(np.int32)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        how: dict[str, Any] = {"input_scale": node.data.scale, "input_zero_point": node.data.zero_point}
+        weights = emitter.constant(feature)
+        total = emitter.build(
+            DenseOp, emitter.value(node.data), weights, element="i32", weight_scales=node.feature.scales, **how
+        )
+        state = _rescaled(emitter, total, node.data.scale, node.feature.scales, node.state)
+        s = Arithmetic(emitter)
+        spread = emitter.constant(np.ascontiguousarray(np.broadcast_to(last, (node.batch, node.filters))))
+        seen = s.op("arith.muli", s.resize(state, "i32"), spread)
+        ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
+        total = emitter.build(IntSumOp, ranks, element="i32", axes=(2,), keep_dims=False)
+        if bias is not None:
+            start = np.ascontiguousarray(np.broadcast_to(bias, (node.batch, node.units)))
+            total = s.op("arith.addi", total, emitter.constant(start))
+        return _rescaled(emitter, total, node.state.scale, node.time.scales, node.output)
+
+    return emit
+
+
+def _rescaled(emitter: Emitter, value: ir.Value, scale: float, scales: Sequence[float], to: Tensor) -> ir.Value:
+    how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
+    return emitter.build(
+        RequantizeOp,
+        value,
+        element=to.element,
+        input_scale=scale,
+        weight_scales=tuple(scales),
+        output_scale=to.scale,
+        output_zero_point=to.zero_point,
+        **how,
+    )

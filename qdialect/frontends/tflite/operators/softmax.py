@@ -1,18 +1,26 @@
-"""SOFTMAX over the last dimension."""
+"""Plans SOFTMAX and LOG_SOFTMAX of 8-bit quantized values over the last dimension."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import SoftmaxOp
-from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.arithmetic import Rounding, multiply_by_quantized_multiplier, quantize_multiplier
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.arithmetic.softmax_tables import softmax_tables
+from qdialect.dialect import DynamicGatherOp, IntMaxOp, IntSumOp, SoftmaxOp
+from qdialect.frontends.building.checks import Array, check_scale, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import bounded, eight_bit, operands, quantized_range, same_type
-from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, product, shifted_right
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.ir._mlir import ir
+
+# SOFTMAX over the last dimension.
 
 _OUTPUT_SCALE = 1 / 256
 # In the kernel's Q5.26 the scaled distance of two quantized values must not vanish.
@@ -47,3 +55,82 @@ def _softmax(operator: Operator) -> Emission:
         )
 
     return emit
+
+
+# LOG_SOFTMAX of 8-bit quantized values over the last dimension, in the fixed point of TFLite's reference kernel.
+
+_LOG_SCALE = 16 / 256
+_BITS, _SUM_BITS, _OUTPUT_BITS = 5, 12, 4
+"""Before the point: of scaled distances, of the sum of exponentials and of results."""
+_SMALLEST_SCALE = 2.0**-26
+# Sums of more of the largest exponentials leave their format.
+_MAX_DEPTH = 2**12 - 1
+
+
+@imports("LOG_SOFTMAX")
+def _log_softmax(operator: Operator) -> Emission:
+    """Zero is the largest quantized value, the smallest one stands for -16 and below."""
+    (data,), output = operands(operator, 1), eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(data, "input"))
+    largest = 127 if output.element == "i8" else 255
+    found, wanted = (output.scale, output.zero_point), (_LOG_SCALE, largest)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    require(data.scale > _SMALLEST_SCALE, f"input scale must exceed 2^-26, but got {data.scale}")
+    require(len(data.shape) >= 1, "input must have at least 1 dimension")
+    depth = data.shape[-1]
+    require(depth <= _MAX_DEPTH, f"last dimension must have at most {_MAX_DEPTH} elements, but got {depth}")
+    how = _Scaling.of(data.scale)
+    return lambda emitter: _emit_log_softmax(emitter, data, how, (largest - 255, largest))
+
+
+@dataclass(frozen=True)
+class _Scaling:
+    """The distances 0..255 of values from the largest of their row."""
+
+    addends: Array
+    """Exponentials of the negative distances, as the sum takes them; i64[256]."""
+    distances: Array
+    """The negative distances of the input's scale, i64[256]."""
+    farthest: int
+    """The last distance that is added up."""
+    reverse: tuple[int, int]
+    """Multiplier and shift from scaled distances back."""
+
+    @classmethod
+    def of(cls, scale: float) -> _Scaling:
+        q, e = quantize_multiplier(min(scale * 2.0 ** (31 - _BITS), 2.0**31 - 1))
+        farthest = (((1 << _BITS) - 1) << (31 - _BITS)) >> e
+        # Farther ones are never looked at; their products would saturate.
+        steps = np.minimum(np.arange(256), farthest)
+        distances = multiply_by_quantized_multiplier(-steps, q, e, Rounding.FIXED32_DOUBLE)
+        addends = softmax_tables(scale, 1.0).addends.astype(np.int64)
+        return cls(addends, distances, farthest, quantize_multiplier(2.0 ** (31 - e) / q))
+
+
+def _emit_log_softmax(emitter: Emitter, data: Tensor, how: _Scaling, bounds: tuple[int, int]) -> ir.Value:
+    is_unsigned, over = data.element == "ui8", {"axes": (len(data.shape) - 1,), "keep_dims": True}
+    s, value = Arithmetic(emitter, is_unsigned), emitter.value(data)
+    value = s.resize(s.convert("tensor.bitcast", value, "i8") if is_unsigned else value, "i32")
+    top = emitter.broadcast(emitter.build(IntMaxOp, value, element="i32", **over), data.shape)
+    distance = s.op("arith.subi", top, value)
+    signed = Arithmetic(emitter)
+    total = emitter.build(IntSumOp, _looked_up(emitter, how.addends, distance), element="i64", **over)
+    log = logarithm(signed, total, _SUM_BITS, _BITS)
+    limit = emitter.broadcast(_limit(signed, log, how), data.shape)
+    scaled = signed.op("arith.subi", _looked_up(emitter, how.distances, distance), emitter.broadcast(log, data.shape))
+    rounded = signed.op("arith.addi", shifted_right(signed, scaled, 31 - _BITS - _OUTPUT_BITS), bounds[1])
+    is_near = signed.compare("lt", signed.resize(distance, "i64"), limit)
+    result = signed.resize(signed.select(is_near, clamped(signed, rounded, bounds), bounds[0]), "i8")
+    return signed.convert("tensor.bitcast", result, "ui8") if is_unsigned else result
+
+
+def _limit(s: Arithmetic, log: ir.Value, how: _Scaling) -> ir.Value:
+    """The first distance of which the result is the smallest one."""
+    q, e = how.reverse
+    lowest = s.op("arith.subi", log, 2**31)
+    reached = shifted_right(s, product(s, lowest, q), -e)
+    return s.op("arith.minsi", s.op("arith.muli", reached, -1), how.farthest + 1)
+
+
+def _looked_up(emitter: Emitter, table: Array, at: ir.Value) -> ir.Value:
+    return emitter.build(DynamicGatherOp, emitter.constant(table), at, element="i64", axis=0)

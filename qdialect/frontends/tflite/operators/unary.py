@@ -1,34 +1,47 @@
-"""Activations as nodes of their own."""
+"""Plans functions of one quantized tensor, activations above all; i16_tables.py has the rest of those of 16 bits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tflite
 
-from qdialect._mlir import ir
-from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, LutOp, SigmoidOp, TanhOp, UnaryOp
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import require
-from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.activation_range import activation_range, quantized_bounds
-from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands, quantized_range, same_type
-from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.frontends.tflite.reader import read_options
-from qdialect.profiles import TFLITE
-from qdialect.quant_math import Multiplier, QuantizedDtype, Table, hard_swish_bound
-from qdialect.quant_math.choices import HardswishMode, LeakyMode
-from qdialect.quant_math.tflite_unary import (
+from qdialect.arithmetic import Multiplier, QuantizedDtype, Table, hard_swish_bound
+from qdialect.arithmetic.choices import HardswishMode, LeakyMode
+from qdialect.arithmetic.profiles import TFLITE
+from qdialect.arithmetic.tflite_tables import (
     tflite_abs_table,
     tflite_gelu_table,
     tflite_negate_table,
     tflite_rsqrt_table,
     tflite_sqrt_table,
 )
+from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, LutOp, SigmoidOp, TanhOp, UnaryOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import (
+    activation_range,
+    check_rescale,
+    eight_bit,
+    one_input,
+    operands,
+    quantized_bounds,
+    quantized_range,
+    same_scale,
+    same_type,
+)
+from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
+from qdialect.frontends.tflite.operators.plain import unary
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.ir._mlir import ir
+
+# Activations as nodes of their own.
 
 _CLAMPS = {
     "RELU": tflite.ActivationFunctionType.RELU,
@@ -181,3 +194,72 @@ def _leaky_relu(operator: Operator) -> Emission:
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
     check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
     return _unary(operator, LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})
+
+
+# Functions of one 16-bit tensor that are computed in integers.
+
+# More than any quantized value.
+_BEYOND = 2.0**16
+_I16_CLAMPS = {"RELU": tflite.ActivationFunctionType.RELU, "RELU6": tflite.ActivationFunctionType.RELU6}
+
+
+def _of_i32(operator: Operator, bounds: tuple[int, int], build: Callable[[Arithmetic, ir.Value], ir.Value]) -> Emission:
+    data, _ = one_input(operator)
+    return unary(operator, data, lambda s, x: narrowed(s, build(s, s.resize(x, "i32")), bounds))
+
+
+@imports_i16(*_I16_CLAMPS)
+def _clamp_i16(operator: Operator) -> Emission:
+    data, output = one_input(operator)
+    factor = FixedPoint.of(f32_quotient(data.scale, output.scale))
+    return _of_i32(operator, activation_range(_I16_CLAMPS[operator.kind], output), factor.scaled)
+
+
+@imports_i16("ABS")
+def _abs_i16(operator: Operator) -> Emission:
+    """Rescaled only where the scales differ."""
+    data, output = one_input(operator)
+    bounds = quantized_range(output)
+    if data.scale == output.scale:
+        return _of_i32(operator, bounds, lambda s, x: s.op("math.absi", x))
+    factor = FixedPoint.of(f32_quotient(data.scale, output.scale))
+    return _of_i32(operator, bounds, lambda s, x: factor.scaled(s, s.op("math.absi", x)))
+
+
+@imports_i16("LEAKY_RELU")
+def _leaky_relu_i16(operator: Operator) -> Emission:
+    """Two factors, both evaluated in float32; that of a negative slope is taken without its sign."""
+    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    data, output = one_input(operator)
+    positive = FixedPoint.of(f32_quotient(data.scale, output.scale))
+    product = float(np.float32(data.scale) * np.float32(abs(alpha)))
+    negative = FixedPoint.of(f32_quotient(product, output.scale))
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        below = negative.scaled(s, x)
+        below = s.op("arith.addi", s.op("arith.xori", below, -1), 1) if alpha < 0 else below
+        return s.select(s.compare("ge", x, 0), positive.scaled(s, x), below)
+
+    return _of_i32(operator, quantized_range(output), build)
+
+
+@imports_i16("NEG")
+def _negate_i16(operator: Operator) -> Emission:
+    """The kernel negates quantized values; the smallest one stays what it is."""
+    data, output = one_input(operator)
+    same_scale(data, output)
+    return unary(operator, data, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
+
+
+@imports_i16("SQRT")
+def _sqrt_i16(operator: Operator) -> Emission:
+    """In float32, truncated; the kernel fails for a negative number, which counts as zero here."""
+    data, output = one_input(operator)
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        number = s.convert("arith.sitofp", s.op("arith.maxsi", x, 0), "f32")
+        root = s.op("math.sqrt", s.op("arith.mulf", number, data.scale))
+        quotient = s.op("arith.minimumf", s.op("arith.divf", root, output.scale), _BEYOND)
+        return s.convert("arith.fptosi", quotient, "i32")
+
+    return _of_i32(operator, quantized_range(output), build)

@@ -3,7 +3,7 @@
 `torch.export.load` cannot be made safe from outside.  It unpickles weights, constants and sample inputs, hands
 symbolic extents to `sympy`, which evaluates them as Python, and finds operators by following attributes from the
 package `torch`.  So archives are read here, from the zip file and the JSON in it to a `Graph`: the JSON names
-operators, which are looked up in PyTorch's registry by name and are run only by `qdialect.frontends.torch.folding`,
+operators, which are looked up in PyTorch's registry by name and are run only by `qdialect.frontends.torch.program.folding`,
 and weights are raw bytes.  A sanitized archive for PyTorch's reader would have to keep step with everything that
 reader looks at.  This reader opens the following members and no other:
 
@@ -14,14 +14,14 @@ reader looks at.  This reader opens the following members and no other:
 What needs more than that, pickled tensors and objects, is refused unless the archive is trusted; then PyTorch reads it.
 """
 
-from qdialect.frontends.extents import Extents
+from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.torch.archive.members import Members
 from qdialect.frontends.torch.archive.program import open_shapes as shapes_of
 from qdialect.frontends.torch.archive.program import read_members
 from qdialect.frontends.torch.archive.trusted import load_trusted
-from qdialect.frontends.torch.model import Graph
-from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.reader import read_program
+from qdialect.frontends.torch.program.model import Graph
+from qdialect.frontends.torch.program.pytorch_operators import torch_package
+from qdialect.frontends.torch.program.reader import read_program
 
 __all__ = ["open_shapes", "read_archive"]
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import Array, Interface, Shape
-from qdialect.frontends.extents import Extents
-from qdialect.frontends.torch.archive.arguments import argument_of
-from qdialect.frontends.torch.archive.fields import Field, shown
-from qdialect.frontends.torch.archive.members import Members
+from qdialect.frontends.building.checks import Array, Interface, Shape
+from qdialect.frontends.building.extents import Extents
+from qdialect.frontends.torch.archive.members import Field, Members, shown
 from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name, part_of
-from qdialect.frontends.torch.inplace import graph_of
-from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
-from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
-from qdialect.frontends.torch.sizes import Range, extent_of, number, open_shape, sizes_of
-from qdialect.frontends.torch.symbols import Number
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.torch.program.functionalization import graph_of
+from qdialect.frontends.torch.program.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
+from qdialect.frontends.torch.program.pytorch_operators import defaults_of, element_of, is_check, schema_of
+from qdialect.frontends.torch.program.symbolic_shapes import Number, Range, extent_of, number, open_shape, sizes_of
+from qdialect.support.diagnostics import ImportModelError
 
 _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
@@ -325,3 +321,72 @@ def _where(node: Field) -> str:
     innermost = stack.text().rpartition(";")[2].split(",", 2)
     path = innermost[1] if len(innermost) > 1 else ""
     return shown(path.removeprefix("L['self']").lstrip("."))
+
+
+# Arguments of nodes, each an object whose one part names its kind.
+
+Known = Callable[[Field], str]
+"""The name of a tensor; refuses one that is not defined before."""
+NumberOf = Callable[[Field], Number]
+"""What a number with a name stands for."""
+GraphOf = Callable[[Field], Graph]
+"""A graph that an operator runs."""
+
+_FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
+_LAYOUTS = {7: "strided"}
+
+
+def argument_of(argument: Field, known: Known, number_of: NumberOf, graph_of: GraphOf) -> Any:
+    """A `Ref`, `Element`, number, string, None, `Graph` or tuple of these, as the arguments of a `Node`.
+
+    Objects, operators and complex numbers are strings that say what they are: no operator that the front end knows
+    takes them.  Raises `ImportModelError` for what the schema of the format does not have.
+    """
+    kind, value = argument.union()
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    if kind in _LISTS:
+        return tuple(_SCALARS[_LISTS[kind]](part) for part in value.items())
+    if kind == "as_graph":
+        return graph_of(value["graph"])
+    if kind == "as_tensor":
+        return Ref(known(value["name"]))
+    if kind == "as_tensors":
+        return tuple(Ref(known(part["name"])) for part in value.items())
+    if kind in ("as_optional_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"):
+        return _one(value, known, number_of)
+    if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"):
+        return tuple(_one(part, known, number_of) for part in value.items())
+    return shown(kind)
+
+
+def _one(value: Field, known: Known, number_of: NumberOf) -> Any:
+    """A number, perhaps by its name, or a tensor, or none."""
+    kind, held = value.union()
+    if kind == "as_tensor":
+        return Ref(known(held["name"]))
+    if kind == "as_name":
+        return number_of(held)
+    return _SCALARS[kind](held) if kind in _SCALARS else value.refuse(f"must be known, but got {shown(kind)}")
+
+
+def _numbered(names: dict[int, str]) -> Callable[[Field], Any]:
+    def element(code: Field) -> Any:
+        number = code.integer()
+        return element_of(names[number]) if number in names else code.refuse(f"must be known, but got {number}")
+
+    return element
+
+
+_SCALARS: dict[str, Callable[[Field], Any]] = {
+    "as_none": lambda _: None,
+    "as_bool": Field.boolean,
+    "as_int": Field.integer,
+    "as_float": Field.number,
+    "as_string": lambda text: shown(text.text()),
+    "as_scalar_type": lambda code: element_of(dtype_name(code)),
+    "as_memory_format": _numbered(_FORMATS),
+    "as_layout": _numbered(_LAYOUTS),
+    "as_device": lambda device: shown(device["type"].text()),
+}
+_LISTS = {"as_ints": "as_int", "as_floats": "as_float", "as_bools": "as_bool", "as_strings": "as_string"}

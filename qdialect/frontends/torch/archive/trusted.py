@@ -8,8 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.torch.package import torch_package
+from qdialect.frontends.torch.program.pytorch_operators import torch_package
+from qdialect.support.diagnostics import ImportModelError
 
 
 def load_trusted(content: bytes) -> Any:

@@ -6,21 +6,18 @@ import io
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
-from qdialect.frontends.common import Array
-from qdialect.frontends.torch.archive.fields import Field, shown
-from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Members
-from qdialect.frontends.torch.calls import array_of
-from qdialect.frontends.torch.model import held_dtype
-from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.wrapped import is_wrapper
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.building.checks import Array
+from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Field, Members, shown
+from qdialect.frontends.torch.program.model import held_dtype
+from qdialect.frontends.torch.program.pytorch_operators import array_of, torch_package
+from qdialect.frontends.torch.program.reader import is_wrapper
 
 DTYPES = {
     1: "uint8",

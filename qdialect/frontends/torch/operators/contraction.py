@@ -1,14 +1,28 @@
-"""The operands of convolutions and matrix products of quantized numbers."""
+"""Plans matrix products: in integers where the right matrix is constant and quantized, else in float32.
+
+Convolutions take their operands by the same rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
-from qdialect.frontends.common import Array, check_scale, require
-from qdialect.frontends.planning.tensors import Constant
-from qdialect.frontends.planning.weight import Weight, ordered_weight
-from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import Quantized
+from qdialect.dialect import BroadcastOp, DenseOp, DynamicDenseOp, F32MatmulOp, MatMulOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import Array, Shape, check_scale, require
+from qdialect.frontends.planning.contraction import Contraction, Weight, accumulator_attributes, ordered_weight
+from qdialect.frontends.planning.elementwise import value_of_tensor
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
+from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
+from qdialect.ir._mlir import ir
+
+# The operands of convolutions and matrix products of quantized numbers.
 
 
 def data_of(call: Call, name: str) -> Quantized:
@@ -41,3 +55,178 @@ def bias_of(call: Call, name: str, channels: int) -> Array | None:
     require(values.dtype == np.float32, f"bias must be f32, but got {values.dtype}")
     require(values.size in (1, channels), f"bias must have {channels} entries, but got {values.size}")
     return np.ascontiguousarray(np.broadcast_to(values.ravel(), (channels,)))
+
+
+# Convolutions and matrix products that are not quantized: float32, one term added after another.
+#
+# PyTorch adds the terms in an order of its own, so results agree but for what float32 loses in a sum.
+
+
+@dataclass(frozen=True, eq=False)
+class F32Contraction(F32Tensor):
+    """`contract` of the operands' values, channels last, plus a bias; `finish` brings it to the model's shape."""
+
+    operands: tuple[F32Tensor, ...]
+    bias: Array | None
+    contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
+    finish: Callable[[Emitter, ir.Value], Emitted]
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        values = tuple(operand.f32(plan, name) for operand in self.operands)
+
+        def emit(emitter: Emitter) -> Emitted:
+            f32 = self.contract(emitter, values)
+            if self.bias is not None:
+                bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape_of(f32.type))
+                f32 = emitter.float_op("arith.addf", f32, bias)
+            return self.finish(emitter, f32)
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def is_integer(call: Call, data: str, weight: str) -> bool:
+    """Whether both operands are quantized values of 8 bits, those of the weight constant."""
+    left, right = call.tensor(data), call.tensor(weight)
+    if not isinstance(left, Quantized) or not isinstance(right, Quantized):
+        return False
+    return left.is_eight_bit and right.values.data is not None and right.values.element in EIGHT_BIT
+
+
+def f32_weight(call: Call, name: str) -> Array | None:
+    """The numbers of a constant weight, None where it is computed."""
+    tensor = call.tensor(name)
+    if isinstance(tensor, Constant):
+        require(tensor.array.dtype == np.float32, f"argument '{name}' must be f32, but got {tensor.array.dtype}")
+        return tensor.array
+    return tensor.f32_values() if isinstance(tensor, Quantized) else None
+
+
+# linear, addmm, mm, bmm and matmul: in integers where the right matrix is constant and quantized, else in float32.
+
+
+@imports("linear.default")
+def _linear(call: Call) -> Result:
+    return _matrix_product(call, "input", "weight", "bias", is_transposed=True)
+
+
+@imports("addmm.default")
+def _addmm(call: Call) -> Result:
+    for name in ("alpha", "beta"):
+        factor = call.argument(name)
+        require(factor == 1, f"{name} must be 1, but got {factor}")
+    return _matrix_product(call, "mat1", "mat2", "self")
+
+
+@imports("mm.default", "bmm.default")
+def _mm(call: Call) -> Result:
+    return _matrix_product(call, "self", "mat2", None)
+
+
+@imports("matmul.default")
+def _matmul(call: Call) -> Result:
+    return _matrix_product(call, "self", "other", None)
+
+
+def _matrix_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool = False) -> Result:
+    """`left` times `right`, which has a row for each output channel where it `is_transposed`."""
+    at_run_time = is_dynamic(call, left, right)
+    if not (at_run_time or is_integer(call, left, right)) or len(call.tensor(right).shape) != 2:
+        return _f32_product(call, left, right, bias, is_transposed=is_transposed)
+    order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
+    weight = weight_of(call, right, order, axis)
+    channels, depth = weight.values.shape
+    values, extents = None if bias is None else bias_of(call, bias, channels), call.tensor(left).shape
+    require(len(extents) >= 1, "input must have at least 1 dimension, but got 0")
+    require(extents[-1] == depth, f"input must have a last extent of {depth}, but got {extents[-1]}")
+    if at_run_time:
+        return _dynamic_dense(call.name, dynamic_data_of(call, left), weight, values)
+    return dense(call.name, data_of(call, left), weight, values)
+
+
+def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
+    data, weight = call.f32(left), f32_weight(call, right)
+    if weight is not None:
+        matrix: F32Tensor = as_f32(right, Constant(np.ascontiguousarray(weight.T if is_transposed else weight)))
+    else:
+        require(not is_transposed, f"argument '{right}' must be constant")
+        matrix = call.f32(right)
+    found = f"{list(data.shape)} and {list(matrix.shape)}"
+    require(
+        _pairs(data.shape, matrix.shape),
+        f"operands must be matrices, the right one alone or one for each of the left, but got {found}",
+    )
+    require(data.shape[-1] == matrix.shape[-2], f"operands must have a common extent, but got {found}")
+
+    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        return emitter.build(F32MatmulOp, *(emitter.to_channels_first(value) for value in values), element="f32")
+
+    channels = matrix.shape[-1]
+    values = None if bias is None else bias_of(call, bias, channels)
+    return F32Contraction(
+        (*data.shape[:-1], channels), (data, matrix), values, contract, _finished_product, name=call.name
+    )
+
+
+def _pairs(left: Shape, right: Shape) -> bool:
+    return len(left) >= 2 and len(right) >= 2 and right[:-2] in ((), left[:-2])
+
+
+def _finished_product(_: Emitter, value: ir.Value) -> Emitted:
+    return value, False
+
+
+def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
+    """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
+
+    def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
+        return emitter.build(
+            DenseOp,
+            emitter.to_channels_first(data.values),
+            emitter.constant(weight.values),
+            None if whole is None else emitter.constant(whole),
+            element="i32",
+            **accumulator_attributes(data, weight),
+        )
+
+    shape = (*data.shape[:-1], weight.values.shape[0])
+    return Contraction(shape, data, weight.scales, bias, accumulate, _finished_product, name=name)
+
+
+def _dynamic_dense(name: str, data: RunTimeQuantized, weight: Weight, bias: Array | None) -> DynamicContraction:
+    return DynamicContraction(
+        (*data.shape[:-1], weight.values.shape[0]),
+        DynamicDenseOp,
+        data,
+        False,
+        weight,
+        weight.values,
+        bias,
+        {},
+        lambda emitter, values: emitter.to_channels_first(values),
+        _finished_product,
+        name=name,
+    )
+
+
+# _int_mm: the i32 product of two matrices of 8-bit integers that stand for themselves.
+
+
+@imports("_int_mm.default")
+def _integer_product(call: Call) -> Result:
+    left, right = (_whole_numbers(call, name) for name in ("self", "mat2"))
+    if right.values.data is not None:
+        return dense(call.name, left, ordered_weight(right, (1, 0), 1), None).accumulators(call.plan, call.name)
+
+    def emit(emitter: Emitter) -> Emitted:
+        operands = (emitter.to_channels_first(operand.values) for operand in (left, right))
+        return emitter.build(MatMulOp, *operands, element="i32", **accumulator_attributes(left, right)), False
+
+    return call.plan.compute(call.name, (left.shape[0], right.shape[1]), "i32", emit)
+
+
+def _whole_numbers(call: Call, name: str) -> Quantized:
+    """A matrix whose quantized values count units of 1."""
+    value = value_of_tensor(call, call.tensor(name))
+    require(value.element in ("i8", "ui8"), f"argument '{name}' must be i8 or ui8, but got {value.element}")
+    require(len(value.shape) == 2, f"argument '{name}' must have 2 dimensions, but got {len(value.shape)}")
+    return Quantized(value.shape, value, (1.0,), (0,))

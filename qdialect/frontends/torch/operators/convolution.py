@@ -1,24 +1,53 @@
-"""conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW."""
+"""Plans convolutions over one to three dimensions, transposed ones too, and pools of volumes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups, from_image, image, kernels
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.slices import check_indices
+from qdialect.frontends.building.windows import Window, effective_kernel_extent
+from qdialect.frontends.planning.contraction import Weight
+from qdialect.frontends.planning.convolution import (
+    RANK,
+    DepthTaps,
+    Layer,
+    TransposedVolumes,
+    attributes_of,
+    check_groups,
+    from_image,
+    image,
+    kernels,
+    rows_of_windows,
+    taps_of_depth,
+)
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.window import Window
-from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
-from qdialect.frontends.torch.operators.dynamic_contraction import DynamicContraction, dynamic_data_of, is_dynamic
-from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
+from qdialect.frontends.planning.tensors import Computation, F32Tensor
+from qdialect.frontends.torch.operators.contraction import (
+    F32Contraction,
+    bias_of,
+    data_of,
+    f32_weight,
+    is_integer,
+    weight_of,
+)
+from qdialect.frontends.torch.operators.padding import Border
+from qdialect.frontends.torch.operators.pool import elements_of_windows, largest_of, largest_of_parts, window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.windows import window_of
+from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.ir._mlir import ir
+
+# conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW.
 
 
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
@@ -108,3 +137,257 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
     (groups,) = call.integers("groups", 1)
     check_groups(data[1], weight, groups)
     return window_of(call, data[2:], weight[1:-1], dilated=True), groups
+
+
+# conv3d and pools over three dimensions: data NCDHW, weights OIDHW.
+#
+# The slices of a window along the depth become channels of an image, so that one convolution over images sums them up.
+
+
+@imports("conv3d.default", "conv3d.padding")
+def convolution_of_volumes(call: Call) -> Result:
+    """Of integers where data and weights are quantized, else of float32."""
+    if not is_integer(call, "input", "weight"):
+        return _f32_convolution_of_volumes(call)
+    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
+    window, groups = _window_over_volumes(call, data.shape, weight.values.shape)
+    channels = len(weight.values)
+    layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups)).over_volumes(call.plan, call.name, window)
+    bias = bias_of(call, "bias", channels)
+    return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
+
+
+def _f32_convolution_of_volumes(call: Call) -> Result:
+    data, weight = call.f32("input"), f32_weight(call, "weight")
+    require(weight is not None, "argument 'weight' must be constant")
+    assert weight is not None
+    require(weight.ndim == RANK, f"weight must have 5 dimensions, but got {weight.ndim}")
+    last = np.moveaxis(weight, 1, -1)
+    window, groups = _window_over_volumes(call, data.shape, last.shape)
+    depth, flat = DepthTaps.of(data.shape, window, groups, call.plan.budget), window.two_dimensional()
+    shape = (data.shape[0], len(last), *window.output)
+
+    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        images = depth.emit(emitter, emitter.last(values[0]), None)
+        if any(flat.padding):
+            low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
+            images = emitter.build(PadOp, images, element="f32", low=low, high=high, value=0)
+        taps = emitter.constant(taps_of_depth(last))
+        how = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
+        return emitter.build(F32Conv2DOp, images, taps, element="f32", **how)
+
+    return F32Contraction(shape, (data,), bias_of(call, "bias", len(last)), contract, from_image(shape), name=call.name)
+
+
+def _window_over_volumes(call: Call, data: Shape, weight: Shape) -> tuple[Window, int]:
+    """The window of weights [O, KD, KH, KW, C / groups] over the data, and the number of groups."""
+    require(len(data) == RANK, f"input must have 5 dimensions, but got {len(data)}")
+    (groups,) = call.integers("groups", 1)
+    check_groups(data[1], weight, groups)
+    return window_of(call, data[2:], weight[1:-1], dilated=True), groups
+
+
+def _volumes_of(call: Call) -> F32Tensor:
+    """The argument ``self``."""
+    data = call.f32("self")
+    require(len(data.shape) == RANK, f"input must have 5 dimensions, but got {len(data.shape)}")
+    return data
+
+
+@imports("avg_pool3d.default")
+def _average_of_volumes(call: Call) -> Result:
+    """Sums of windows, one element added after another, each divided by its number of elements."""
+    data = _volumes_of(call)
+    window = window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=False)
+    return _averages(call, data, window, _counts(call, data.shape[2:], window))
+
+
+@imports("_adaptive_avg_pool3d.default", "adaptive_avg_pool3d.default")
+def _average_of_parts(call: Call) -> Result:
+    """Windows of one size, which divide the volume."""
+    data = _volumes_of(call)
+    size, output = data.shape[2:], call.integers("output_size", 3)
+    divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
+    require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
+    kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
+    call.plan.budget.spend_constant(output, 8)
+    window = Window(kernel, kernel, (1, 1, 1), (0, 0, 0), (0, 0, 0), output)
+    return _averages(call, data, window, np.full(output, math.prod(kernel), np.float32))
+
+
+def _averages(call: Call, data: F32Tensor, window: Window, counts: Array) -> F32Tensor:
+    """Sums of windows, each divided by its entry of `counts`, [OD, OH, OW]."""
+    channels = data.shape[1]
+    for i in range(2):
+        check_indices(window.output[i] * window.kernel[i], call.plan.budget)
+    call.plan.budget.spend_constant((channels, *window.kernel), 4)
+    shape = (*data.shape[:2], *window.output)
+
+    def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
+        rows, flat = rows_of_windows(emitter, values[0], window)
+        ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))
+        total = emitter.build(F32Conv2DOp, rows, ones, element="f32", strides=flat.strides, groups=channels)
+        volumes = emitter.reshape(total, (data.shape[0], *window.output, channels))
+        divisors = emitter.broadcast(emitter.constant(counts[..., np.newaxis]), shape_of(volumes.type))
+        return emitter.float_op("arith.divf", volumes, divisors)
+
+    return Computation(shape, (data,), build, is_channels_last=True, name=call.name)
+
+
+def _counts(call: Call, size: Shape, window: Window) -> Array:
+    """What each window is divided by, [OD, OH, OW]."""
+    divisor = call.argument("divisor_override")
+    call.ignore("count_include_pad")
+    require(divisor != 0, "divisor_override must not be 0")
+    call.plan.budget.spend_constant(window.output, 8)
+    if divisor is not None:
+        return np.full(window.output, divisor, np.float32)
+    padding = call.integers("padding", 3) if call.argument("count_include_pad") else (0, 0, 0)
+    along = zip(size, window.output, window.strides, window.kernel, window.before, padding, strict=True)
+    return reduce(np.multiply.outer, (elements_of_windows(*one) for one in along)).astype(np.float32)
+
+
+@imports("max_pool3d.default", "max_pool3d_with_indices.default")
+def _largest_of_volumes(call: Call) -> Result:
+    data = _volumes_of(call)
+    found = largest_of(call, data, window_of(call, data.shape[2:], call.integers("kernel_size", 3), dilated=True))
+    return found if call.node.kind.startswith("aten.max_pool3d.") else (found,)
+
+
+@imports("adaptive_max_pool3d.default")
+def _largest_of_parts(call: Call) -> Result:
+    return (largest_of_parts(call, _volumes_of(call)),)
+
+
+# Transposed convolutions, data NCL to NCDHW, weights [C, O / groups, ...]; and what PyTorch makes of them all.
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer over images or volumes, their channels last; a signal is an image of height 1."""
+
+    batch: int
+    size: Shape
+    taps: Array
+    """[O, KH, KW, C / groups], of volumes [O, KD, KH, KW, C / groups]"""
+    groups: int
+    strides: Shape
+    padding: Shape
+    extra: Shape
+    dilation: Shape
+    output: Shape
+    """Of the node."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Of the op."""
+        return {
+            "strides": self.strides,
+            "padding": (*self.padding, *self.padding),
+            "output_padding": self.extra,
+            "dilation": self.dilation,
+            "groups": self.groups,
+        }
+
+
+@imports("convolution.default")
+def _either(call: Call) -> Result:
+    """What PyTorch makes of all convolutions."""
+    if call.argument("transposed"):
+        return _transposed_convolution(call)
+    call.ignore("output_padding")
+    rank = len(call.tensor("weight").shape)
+    return convolution_of_volumes(call) if rank == 5 else convolution(call, rank)
+
+
+@imports("conv_transpose2d.input", "conv_transpose1d.default", "conv_transpose3d.input")
+def _transposed_convolution(call: Call) -> Result:
+    """Of integers where scales, if there are several, lie along the output channels; else of float32."""
+    weight = call.tensor("weight")
+    of_outputs = isinstance(weight, Quantized) and (len(weight.scales) == 1 or weight.axis == 1)
+    if of_outputs and is_integer(call, "input", "weight"):
+        return _of_integers(call, weight_of(call, "weight", tuple(range(len(weight.shape))), 1))
+    values = f32_weight(call, "weight")
+    require(values is not None, "argument 'weight' must be constant")
+    assert values is not None
+    return _of_floats(call, values)
+
+
+def _of_integers(call: Call, weight: Weight) -> Result:
+    data, layer = data_of(call, "input"), _layer(call, weight.values)
+    scales, zero_points = _of_groups(weight.scales, layer.groups), _of_groups(weight.zero_points, layer.groups)
+    of_all, bias = Weight(layer.taps, scales, zero_points), bias_of(call, "bias", layer.taps.shape[0])
+    if len(layer.size) == 3:
+        own = layer.strides, layer.dilation, layer.padding, layer.padding, layer.extra, layer.groups
+        return TransposedVolumes(*own, layer.output[2:]).contraction(call.plan, data, of_all, bias, call.name)
+    return Layer(ConvTranspose2DOp, data, of_all, layer.attributes()).contraction(layer.output, bias, call.name)
+
+
+def _of_groups(entries: Any, groups: int) -> Any:
+    """Every group has the scales of the channels of one."""
+    return entries * groups if len(entries) > 1 else entries
+
+
+def _of_floats(call: Call, weight: Array) -> Result:
+    """A convolution with the taps reversed, over data with zeros between its elements and around them."""
+    source, layer = call.f32("input"), _layer(call, weight)
+    reversed_ = np.flip(layer.taps, tuple(range(1, layer.taps.ndim - 1)))
+    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
+    low = tuple(r - 1 - p for r, p in zip(extent, layer.padding, strict=True))
+    # Zeros follow every element, the last one too.
+    high = tuple(one + more - (s - 1) for one, more, s in zip(low, layer.extra, layer.strides, strict=True))
+    border = Border((0, *low, 0), (0, *high, 0))
+    depth = _depth(call, layer) if len(layer.size) == 3 else None
+    taps = np.ascontiguousarray(reversed_) if depth is None else taps_of_depth(reversed_)
+
+    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        whole = image(emitter, values[0]) if depth is None else emitter.last(values[0])
+        data = border.filled(emitter, _spread(emitter, whole, layer), 0)
+        images = data if depth is None else depth.emit(emitter, data, None)
+        how = {"dilation": layer.dilation[-2:], "groups": layer.groups}
+        return emitter.build(F32Conv2DOp, images, emitter.constant(taps), element="f32", **how)
+
+    bias = bias_of(call, "bias", layer.taps.shape[0])
+    return F32Contraction(layer.output, (source,), bias, contract, from_image(layer.output), name=call.name)
+
+
+def _depth(call: Call, layer: _Layer) -> DepthTaps:
+    """The windows over volumes that have zeros between their elements and around them."""
+    ones, zeros = (1, 1, 1), (0, 0, 0)
+    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
+    padded = [whole + r - 1 for whole, r in zip(layer.output[2:], extent, strict=True)]
+    window = Window(layer.taps.shape[1:-1], ones, layer.dilation, zeros, zeros, layer.output[2:])
+    before = (layer.batch, layer.taps.shape[-1] * layer.groups, *padded)
+    return DepthTaps.of(before, window, layer.groups, call.plan.budget)
+
+
+def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
+    """`data` with zeros behind each element, as many as a stride lacks."""
+    channels = layer.taps.shape[-1] * layer.groups
+    single = (extent for size in layer.size for extent in (size, 1))
+    added = (extent for stride in layer.strides for extent in (0, stride - 1))
+    border = Border((0,) * (2 + 2 * len(layer.size)), (0, *added, 0))
+    apart = emitter.reshape(data, (layer.batch, *single, channels))
+    spread = (size * stride for size, stride in zip(layer.size, layer.strides, strict=True))
+    return emitter.reshape(border.filled(emitter, apart, 0), (layer.batch, *spread, channels))
+
+
+def _layer(call: Call, weight: Array) -> _Layer:
+    shape, rank = call.tensor("input").shape, weight.ndim
+    require(len(shape) in (3, 4, RANK), f"input must have 3 to 5 dimensions, but got {len(shape)}")
+    require(rank == len(shape), f"weight must have {len(shape)} dimensions, but got {rank}")
+    (groups,) = call.integers("groups", 1)
+    inputs, share, *kernel = weight.shape
+    require(inputs == shape[1], f"weight must have {shape[1]} inputs, but got {inputs}")
+    require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
+    flat = max(4 - rank, 0)
+    apart = weight.reshape(groups, inputs // groups, share, *(1,) * flat, *kernel)
+    taps = np.ascontiguousarray(np.moveaxis(apart, 1, -1)).reshape(groups * share, *apart.shape[3:], -1)
+    strides, dilation, extra, padding = (
+        call.integers(name, rank - 2) for name in ("stride", "dilation", "output_padding", "padding")
+    )
+    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
+    require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
+    ones, zeros = (1,) * flat, (0,) * flat
+    size = (*ones, *shape[2:])
+    own = (*ones, *strides), (*zeros, *padding), (*zeros, *extra), (*ones, *dilation)
+    return _Layer(shape[0], size, taps, groups, *own, call.node.outputs[0].shape)

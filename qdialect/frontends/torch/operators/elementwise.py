@@ -6,38 +6,36 @@ A function of one quantized tensor, however many operators it is made of, is a t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from qdialect.arithmetic import BinaryQuantization, elementwise, quantized_range
+from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect import AddOp, MulOp
-from qdialect.dialect.binary_quantization import attributes_of
+from qdialect.dialect.elementwise_ops import binary_attributes
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.clamped import Clamped
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.elementwise import Clamped, Pointwise
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.pointwise import Pointwise
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
     Computed,
     Constant,
     F32Tensor,
     Plan,
+    QuantizedTensorType,
     limit,
     look_up,
 )
-from qdialect.frontends.torch.calls import widened
-from qdialect.frontends.torch.folding import evaluate
-from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
-from qdialect.profiles import PYTORCH
-from qdialect.quant_math import BinaryQuantization, elementwise, quantized_range
-from qdialect.quant_math.expressions import Expression
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.frontends.torch.program.folding import evaluate
+from qdialect.frontends.torch.program.model import Node
+from qdialect.frontends.torch.program.pytorch_operators import widened
 
 Leaf = tuple[Any, ...]
 """What tells quantized tensors apart, `Quantized.key`."""
@@ -179,7 +177,7 @@ class _Joined:
     def emit(self, emitter: Emitter) -> Emitted:
         """Build the op."""
         operands, is_channels_last = emitter.alike((self.lhs.values, self.rhs.values))
-        attributes, to = attributes_of(self._quantization), self.to
+        attributes, to = binary_attributes(self._quantization), self.to
         how = PYTORCH.rescale
         if self.op_class is AddOp:
             how = {"arithmetic": PYTORCH.addition}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.planning.plain import unary
+from qdialect.arithmetic import activations, torch_activations
+from qdialect.arithmetic import activations as inverse_trigonometric
+from qdialect.arithmetic.expressions import Expression, Input
+from qdialect.frontends.building.checks import UnsupportedError, require
+from qdialect.frontends.planning.elementwise import unary, whole_power
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.whole_power import whole_power
 from qdialect.frontends.torch.operators.elementwise import clamped, pointwise
 from qdialect.frontends.torch.operators.plain import arithmetic, element_of_result, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
-from qdialect.quant_math import activations, inverse_trigonometric, torch_activations
-from qdialect.quant_math.expressions import Expression, Input
 
 _SELF, _OTHER = Input(0), Input(1)
 _FUNCTIONS = {

@@ -1,8 +1,4 @@
-"""Elements at indices: known ones when the program is read, others when it runs.
-
-Negative indices count from the end.  PyTorch stops with an error at an index outside; here it names the nearest
-element, so that nothing beside the tensor is ever read.
-"""
+"""Plans elements at indices, known ones or such as the program finds when it runs, and elements in order."""
 
 from __future__ import annotations
 
@@ -12,22 +8,30 @@ from itertools import accumulate
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import CumSumOp
-from qdialect.frontends.common import Shape, require
+from qdialect.dialect import CumSumOp, F32MaxOp, F32SumOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.slices import gather
+from qdialect.frontends.planning.elementwise import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.movement import gathered as gathered_at
-from qdialect.frontends.planning.ordering import extreme_index
-from qdialect.frontends.planning.plain import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.frontends.slices import gather
-from qdialect.frontends.torch.model import Ref
-from qdialect.frontends.torch.operators.movement import gathered, moved, transposed
+from qdialect.frontends.planning.reduction import extreme_index, top_indices
+from qdialect.frontends.planning.tensors import Computation, Constant, F32Tensor, Tensor
+from qdialect.frontends.torch.operators.movement import gathered, moved, part_of, transposed
 from qdialect.frontends.torch.operators.plain import element_of_result, value_as
 from qdialect.frontends.torch.operators.reduction import reduce_over
-from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.operators.tensors import Quantized, RunTimeQuantized
+from qdialect.frontends.torch.program.model import Ref
+from qdialect.ir._mlir import ir
+
+# Elements at indices: known ones when the program is read, others when it runs.
+#
+# Negative indices count from the end.  PyTorch stops with an error at an index outside; here it names the nearest
+# element, so that nothing beside the tensor is ever read.
 
 _INDICES = ("i32", "i64")
 _MAX_FACTORS = 256
@@ -202,3 +206,120 @@ def _cumprod(call: Call) -> Result:
         return emitter.concatenate(products, axis), False
 
     return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+
+
+# topk, sort, kthvalue and median: elements in order.
+#
+# Of equal numbers the first comes first, as in a stable sort; NaN is larger than every number.
+
+# So few numbers are in a stable order whether they must be or not.
+_SORTED_STABLY = 16
+
+
+@imports("topk.default")
+def _top_k(call: Call) -> Result:
+    """In order, whether they must be or not."""
+    source = call.tensor("self")
+    axis, (count,) = axis_of(call, len(source.shape)), call.integers("k", 1)
+    _check_ties(call, source)
+    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("largest")))
+
+
+@imports("sort.default", "sort.stable")
+def _sort(call: Call) -> Result:
+    source = call.tensor("self")
+    axis = axis_of(call, len(source.shape))
+    count = source.shape[axis] if source.shape else 1
+    if not call.argument("stable") and count > _SORTED_STABLY:
+        _check_ties(call, source)
+    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("descending")))
+
+
+@imports("kthvalue.default", "median.dim")
+def _kth(call: Call) -> Result:
+    """The number of a rank; the median is the lower one of two."""
+    source = call.tensor("self")
+    axis = axis_of(call, len(source.shape))
+    if is_kth := call.node.kind.startswith("aten.kthvalue"):
+        _check_ties(call, source)
+    count = call.integers("k", 1)[0] if is_kth else (source.shape[axis] + 1) // 2
+    found = _part_of_order(call, source, axis, (count - 1, count), is_largest=False)
+    if call.argument("keepdim"):
+        return found
+    shape = (*source.shape[:axis], *source.shape[axis + 1 :])
+    return tuple(moved(call, one, Reshaping(shape)) for one in found)
+
+
+@imports("median.default")
+def _median(call: Call) -> Result:
+    flat = moved(call, call.tensor("self"), Reshaping((math.prod(call.tensor("self").shape),)))
+    middle = (flat.shape[0] + 1) // 2
+    return moved(call, _part_of_order(call, flat, 0, (middle - 1, middle), is_largest=False)[0], Reshaping(()))
+
+
+def _check_ties(call: Call, source: Tensor) -> None:
+    """Where equal numbers are likely, nobody reads where they stood: PyTorch does not say which of them comes first."""
+    is_read = call.taken is None or 1 in call.taken
+    is_quantized = isinstance(source, Quantized | RunTimeQuantized)
+    has_ties = not isinstance(source, F32Tensor) or is_quantized or source.table() is not None
+    require(not (is_read and has_ties), "must be stable where indices of integers or quantized values are read")
+
+
+def _part_of_order(
+    call: Call, source: Tensor, axis: int, part: tuple[int, int], *, is_largest: bool
+) -> tuple[Tensor, Tensor]:
+    """The elements of some ranks along `axis`, and where they stood."""
+    shape = source.shape
+    require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
+    begin, end = part
+    require(0 <= begin < end <= shape[axis], f"rank must be in [1, {shape[axis]}], but got {end}")
+    first = top_indices(call, source, axis, end, is_largest=is_largest)
+    indices = part_of(call, first, axis, begin, end)
+    return elements_along(call, source, indices, axis), indices
+
+
+# embedding_bag: sums, means or maxima of rows of a table, of as many rows for each result.
+
+_SUM, _MEAN, _MAX = range(3)
+"""PyTorch's numbers of the modes."""
+
+
+@imports(
+    "embedding_bag.default",
+    "embedding_bag.padding_idx",
+    "_embedding_bag.default",
+    "_embedding_bag_forward_only.default",
+)
+def _embedding_bag(call: Call) -> Result:
+    """The results, and beside them what only a gradient needs: as many zeros."""
+    count, size = _bags(call)
+    mode, padding = call.argument("mode") or _SUM, call.argument("padding_idx")
+    require(mode in (_SUM, _MEAN, _MAX), f"mode must be 0, 1 or 2, but got {mode}")
+    require(padding in (None, -1), f"padding_idx must be -1, but got {padding}")
+    rows = as_f32("weight", taken(call, call.tensor("weight"), call.tensor("indices"), 0))
+    width = rows.shape[-1]
+    is_weighted = call.given("per_sample_weights") is not None
+    operands = (rows, call.f32("per_sample_weights")) if is_weighted else (rows,)
+
+    def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
+        bags = emitter.reshape(values[0], (count, size, width))
+        if is_weighted:
+            weights = emitter.reshape(values[1], (count, size, 1))
+            bags = F32Builder(emitter, (count, size, width))("mulf", bags, weights)
+        found = reduced(emitter, F32MaxOp if mode == _MAX else F32SumOp, bags, (1,), keep_dims=False)
+        return F32Builder(emitter, shape_of(found.type))("divf", found, float(size)) if mode == _MEAN else found
+
+    zeros = (Constant(np.zeros(output.shape, np.int64)) for output in call.node.outputs[1:])
+    return Computation((count, width), operands, build, name=call.name), *zeros
+
+
+def _bags(call: Call) -> tuple[int, int]:
+    """How many bags there are, and how many indices each one has."""
+    offsets, indices = call.constant("offsets").ravel(), call.tensor("indices").shape
+    require(len(indices) == 1, f"indices must have 1 dimension, but got {len(indices)}")
+    ends = offsets[1:] if call.argument("include_last_offset") else np.append(offsets[1:], indices[0])
+    sizes = sorted({int(size) for size in ends - offsets[: len(ends)]})
+    require(len(sizes) == 1, f"bags must have the same number of indices, but got {sizes}")
+    require(len(offsets) > 0 and offsets[0] == 0 and sizes[0] >= 1, "bags must begin at index 0 and must not be empty")
+    require(len(ends) * sizes[0] == indices[0], f"bags must hold all {indices[0]} indices")
+    return len(ends), sizes[0]

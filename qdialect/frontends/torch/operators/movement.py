@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from qdialect.frontends.common import require
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import Slice, check_indices
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
@@ -24,10 +25,9 @@ from qdialect.frontends.planning.movement import (
 )
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.frontends.slices import Slice, check_indices
-from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.run_time import RunTimeQuantized
+from qdialect.frontends.torch.operators.tensors import RunTimeQuantized
+from qdialect.frontends.torch.program.model import Ref
 
 
 def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:

@@ -1,26 +1,40 @@
-"""Normalizations over a part of each tensor, in float32: layer, root mean square, instance, group, and batch.
-
-All compute ``(x - mean) / sqrt(variance + epsilon) * weight + bias``, or leave out what they lack of it.
-A batch normalization has its means and variances from training, so that it is a product and a sum for each channel.
-"""
+"""Plans normalizations in float32, layer, root mean square, instance, group and batch, and softmax."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.arithmetic.expressions import Input
+from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.computation import Computation
-from qdialect.frontends.planning.emitter import Emitter
-from qdialect.frontends.planning.f32_builder import F32Builder
-from qdialect.frontends.planning.normalization import affine, normalized
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import F32Tensor
-from qdialect.frontends.torch.operators.f32_contraction import f32_weight
+from qdialect.frontends.planning.reduction import affine, normalized
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computation,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    limit,
+    quantize,
+    stored_axis,
+)
+from qdialect.frontends.torch.operators.contraction import f32_weight
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.ir._mlir import ir
+
+# Normalizations over a part of each tensor, in float32: layer, root mean square, instance, group, and batch.
+#
+# All compute ``(x - mean) / sqrt(variance + epsilon) * weight + bias``, or leave out what they lack of it.
+# A batch normalization has its means and variances from training, so that it is a product and a sum for each channel.
 
 Norm = Callable[[Emitter, ir.Value], ir.Value]
 
@@ -112,3 +126,75 @@ def _channels(call: Call, name: str, default: float, source: F32Tensor) -> Array
         raise UnsupportedError(f"argument '{name}' must be constant")
     require(found.shape == (channels,), f"argument '{name}' must have shape [{channels}], but got {list(found.shape)}")
     return found
+
+
+# Softmax: of quantized numbers one op, of others float32 ops.
+
+_X, _Y = Input(0), Input(1)
+_LOWEST_SUM = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(F32Tensor):
+    """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
+
+    source: F32Tensor
+    axis: int
+    is_logarithm: bool
+    is_safe: bool = False
+    """Whether a row of minus infinities, for which masks leave nothing, gives zeros."""
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        source = self.source
+        is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
+        if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
+            return quantize(plan, name, self.f32(plan, name), to)
+
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = emitter.either(source.values)
+            attributes = {
+                "axis": stored_axis(self.axis, len(self.shape), is_channels_last),
+                "input_scale": source.parameters.scale,
+                "output_scale": to.scale,
+                "output_zero_point": to.zero_point,
+                "arithmetic": SoftmaxArithmetic.FLOAT,
+            }
+            return emitter.build(SoftmaxOp, values, element=to.element, **attributes), is_channels_last
+
+        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        """Exponentials of what is below the largest number, over their sum."""
+        source = self.source.f32(plan, name)
+
+        def emit(emitter: Emitter) -> Emitted:
+            f32, is_channels_last = emitter.either(source)
+            axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
+
+            def along(op_class: type[F32MaxOp | F32SumOp], value: ir.Value) -> ir.Value:
+                reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
+                return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(f32.type))
+
+            largest = along(F32MaxOp, f32)
+            if self.is_safe:
+                largest = emitter.expression(_X.at_least(_LOWEST_SUM), largest)
+            below = emitter.expression(_X - _Y, f32, largest)
+            powers = emitter.expression(_X.apply("math.exp"), below)
+            total = along(F32SumOp, powers)
+            if self.is_safe:
+                # The largest power of any other row is 1.
+                total = emitter.expression(_X.at_least(0.5), total)
+            if self.is_logarithm:
+                return emitter.expression(_X - _Y.apply("math.log"), below, total), is_channels_last
+            return emitter.expression(_X / _Y, powers, total), is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default", "_safe_softmax.default")
+def _softmax(call: Call) -> Result:
+    source = call.f32("self")
+    rank, axis = len(source.shape), call.integers("dim", 1)[0]
+    require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
+    is_safe = "safe" in call.node.kind
+    return Shares(source.shape, source, axis % rank, "log" in call.node.kind, is_safe, name=call.name)

@@ -1,25 +1,28 @@
-"""constant_pad_nd: a number around a tensor; where the tensor is quantized afterwards, its quantized value."""
+"""Plans constant_pad_nd and cat: a number around a tensor, and tensors side by side."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import PadOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.planning.conversion import cast_array
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.movement import Padding, Slicing
-from qdialect.frontends.planning.plain import element_type
+from qdialect.frontends.planning.movement import Padding, Slicing, concatenation, joined, joined_shape
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
-from qdialect.frontends.slices import Slice, take_slices
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, QuantizedTensorType, Tensor
+from qdialect.frontends.torch.operators.indexing import axis_of
 from qdialect.frontends.torch.operators.movement import moved
-from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports, imports_plain
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.ir._mlir import ir
+
+# constant_pad_nd: a number around a tensor; where the tensor is quantized afterwards, its quantized value.
 
 _LARGEST_WHOLE = 2**24
 
@@ -131,3 +134,28 @@ def _plain(call: Call, source: Tensor, border: Border, number: float) -> Tensor:
     shape = tuple(map(sum, zip(kept.shape, low, high, strict=True)))
     fill = int(cast_array(np.array(number), element_type(source)))
     return moved(call, kept, Padding(shape, low, high, fill)) if any((*low, *high)) else kept
+
+
+# cat: f32 values side by side, and integers.
+
+
+@imports("cat.default", "concat.default")
+def _cat(call: Call) -> Result:
+    parts = [as_f32("tensors", tensor) for tensor in call.tensors("tensors")]
+    require(len(parts) >= 1, "must have at least 1 part")
+    axis = axis_of(call, len(parts[0].shape))
+    return concatenation(call.plan, call.name, joined(parts, axis, call.name))
+
+
+@imports_plain("cat.default", "concat.default")
+def _cat_of_integers(call: Call) -> Result:
+    """Each part in the type of the result."""
+    element = element_of_result(call)
+    values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in call.tensors("tensors")]
+    axis = axis_of(call, len(values[0].shape))
+
+    def emit(emitter: Emitter) -> Emitted:
+        return emitter.concatenate([emitter.to_channels_first(value) for value in values], axis), False
+
+    shape = joined_shape([value.shape for value in values], axis)
+    return tensor_of(call.plan.compute(call.name, shape, element, emit))

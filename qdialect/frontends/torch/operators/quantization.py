@@ -1,41 +1,55 @@
-"""The operators of ``quantized_decomposed``: to quantized values and back, per tensor or per channel."""
+"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and those that quantize and dequantize."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.frontends.common import Array, Shape, check_scale, require
+from qdialect.arithmetic import NanPolicy, QuantParams, quantize_array
+from qdialect.arithmetic.choices import Scaling
+from qdialect.arithmetic.profiles import PYTORCH
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scale, require
+from qdialect.frontends.planning.elementwise import (
+    constant_of,
+    plainly_dequantized,
+    plainly_quantized,
+    value_of_tensor,
+    wide_scale_of,
+)
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.plain import constant_of, value_of_tensor
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
     Constant,
     Floats,
     Integers,
+    QuantizedTensorType,
     Tensor,
     clip,
     known,
     quantize_along,
 )
-from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
-from qdialect.frontends.torch.model import Element, held_element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
-from qdialect.profiles import PYTORCH
-from qdialect.quant_math import QuantParams
-from qdialect.quant_math.choices import Scaling
+from qdialect.frontends.torch.operators.tensors import (
+    Quantized,
+    RunTimeParameters,
+    RunTimeScale,
+    dequantized,
+    quantized_at_run_time,
+)
+from qdialect.frontends.torch.program.model import Element, held_element
+from qdialect.frontends.torch.program.pytorch_operators import call_operator, torch_package
+
+# The operators of ``quantized_decomposed``: to quantized values and back, per tensor or per channel.
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 # Bytes of an integer in which differences of quantized values do not wrap around.
 _WIDE = 4
-_SPACE = "quantized_decomposed"
+SPACE = "quantized_decomposed"
 
 
 def number_of(call: Call, name: str) -> float:
@@ -106,7 +120,7 @@ def _parameter_value(call: Call, tensor: Tensor) -> Value:
     return value
 
 
-@imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+@imports(*(f"{SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
     """The QDQ group that ends here becomes one integer op where there is one."""
     parameters = run_time_parameters(call, rounds_last=False)
@@ -121,7 +135,7 @@ def _quantize(call: Call) -> Result:
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
-@imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+@imports(*(f"{SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
     call.ignore("quant_min", "quant_max")
     at_run_time = run_time_parameters(call, rounds_last=False)
@@ -167,10 +181,8 @@ class Channels:
         return tuple(map(float, self.scales)), tuple(map(int, self.zero_points))
 
 
-def channels_of(
-    call: Call, shape: Shape, names: tuple[str, str] = ("scales", "zero_points"), along: str = "axis"
-) -> Channels:
-    """The parameters by their `names`; the argument `along` is their axis."""
+def channels_of(call: Call, shape: Shape, names: tuple[str, str] = ("scales", "zero_points")) -> Channels:
+    """The parameters by their `names`."""
     scales = call.constant(names[0]).ravel()
     # With others PyTorch computes in their type.
     require(scales.dtype == np.float32, f"argument '{names[0]}' must be float32, but got {scales.dtype}")
@@ -180,7 +192,7 @@ def channels_of(
     missing = call.result(names[1]) is None
     points = np.zeros(scales.shape, np.int64) if missing else call.constant(names[1]).ravel()
     require(points.dtype.kind in "iuf", f"argument '{names[1]}' must be integers or floats, but got {points.dtype}")
-    axis, rank = call.integers(along, 1)[0], len(shape)
+    axis, rank = call.integers("axis", 1)[0], len(shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     for what, array in zip(names, (scales, points), strict=True):
         require(
@@ -189,7 +201,7 @@ def channels_of(
     return Channels(scales, points, axis % rank)
 
 
-@imports(f"{_SPACE}.dequantize_per_channel.default")
+@imports(f"{SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
     call.ignore("quant_min", "quant_max")
     values = quantized_values(call)
@@ -221,7 +233,7 @@ def _dequantized_by_floats(call: Call, values: Value, channels: Channels) -> Arr
     return (data.astype(np.float32) - points.reshape(along)) * channels.scales.reshape(along)
 
 
-@imports(f"{_SPACE}.quantize_per_channel.default")
+@imports(f"{SPACE}.quantize_per_channel.default")
 def _quantize_channels(call: Call) -> Result:
     element = quantized_element(call)
     minimum, maximum = (int(number_of(call, f"quant_{end}")) for end in ("min", "max"))
@@ -249,3 +261,138 @@ def _getitem(call: Call) -> Result:
         f"must take one of the {len(source)} results that are computed, but got {index}",
     )
     return source[index]
+
+
+# Quantized and dequantized by one operator, as quantization-aware training writes it.
+#
+# ``fake_quantize(x) = (clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale``, all
+# in
+# float32; a NaN becomes the least quantized value.
+
+_PROFILE = replace(PYTORCH, nan=NanPolicy.MIN)
+# Kernels like unsigned activations best.
+_ELEMENTS = ("ui8", "i8", "i16")
+
+
+def _bounds(call: Call) -> tuple[str, int, int]:
+    """The type of the quantized values, and which of them there are."""
+    minimum, maximum = (whole_number_of(call, f"quant_{end}") for end in ("min", "max"))
+    for element in _ELEMENTS:
+        low, high = ELEMENT_RANGES[element]
+        if low <= minimum <= maximum <= high:
+            return element, minimum, maximum
+    raise UnsupportedError(f"quantized values must lie in 16 bits, but got [{minimum}, {maximum}]")
+
+
+@imports(
+    "fake_quantize_per_tensor_affine.default",
+    "fake_quantize_per_tensor_affine.tensor_qparams",
+    "_fake_quantize_learnable_per_tensor_affine.default",
+)
+def _of_tensor(call: Call) -> Result:
+    return _fake_quantized(call)
+
+
+@imports(
+    "fake_quantize_per_tensor_affine_cachemask.default",
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+)
+def _of_tensor_with_mask(call: Call) -> Result:
+    """The mask beside it is for gradients."""
+    if call.given("fake_quant_enabled") is None or number_of(call, "fake_quant_enabled") != 0:
+        return (_fake_quantized(call),)
+    call.ignore("scale", "zero_point", "quant_min", "quant_max")
+    return (call.f32("self"),)
+
+
+def _fake_quantized(call: Call) -> Quantized:
+    call.ignore("grad_factor")
+    scale = float(np.float32(number_of(call, "scale")))
+    if "learnable" not in call.node.kind:
+        return _of_whole(call, scale, whole_number_of(call, "zero_point"))
+    _, minimum, maximum = _bounds(call)
+    zero_point = np.rint(np.float32(number_of(call, "zero_point")))
+    return _of_whole(call, scale, int(np.clip(zero_point, minimum, maximum)))
+
+
+def _of_whole(call: Call, scale: float, zero_point: int) -> Quantized:
+    element, minimum, maximum = _bounds(call)
+    check_scale(scale, "scale")
+    holds = minimum <= zero_point <= maximum
+    require(holds, f"zero point must be in [{minimum}, {maximum}], but got {zero_point}")
+    to = QuantizedTensorType(_PROFILE, element, QuantParams(scale, zero_point), minimum, maximum)
+    source = call.tensor("self")
+    f32 = call.f32("self")
+    if isinstance(source, Constant):
+        call.plan.budget.spend_constant(source.shape, 8)
+        values = known(call.name, to.quantize(call.constant("self")))
+    else:
+        values = f32.quantized(call.plan, call.name, to)
+    return Quantized(values.shape, values, (scale,), (zero_point,))
+
+
+@imports("fake_quantize_per_channel_affine.default", "_fake_quantize_learnable_per_channel_affine.default")
+def _of_channels(call: Call) -> Result:
+    return _fake_quantized_by_channels(call)
+
+
+@imports("fake_quantize_per_channel_affine_cachemask.default")
+def _of_channels_with_mask(call: Call) -> Result:
+    return (_fake_quantized_by_channels(call),)
+
+
+def _fake_quantized_by_channels(call: Call) -> Quantized:
+    call.ignore("grad_factor")
+    channels = channels_of(call, call.tensor("self").shape, ("scale", "zero_point"))
+    points = channels.zero_points
+    if "learnable" in call.node.kind:
+        _, minimum, maximum = _bounds(call)
+        points = np.clip(np.rint(points), minimum, maximum)
+    else:
+        require(points.dtype.kind == "i", f"argument 'zero_point' must be integers, but got {points.dtype}")
+    return _of_constant(call, replace(channels, zero_points=points))
+
+
+def _of_constant(call: Call, channels: Channels) -> Quantized:
+    """PyTorch converts quotients to int64 before it limits them, which has no meaning for large ones."""
+    element, minimum, maximum = _bounds(call)
+    array, points = call.constant("self"), channels.zero_points
+    require(array.dtype == np.float32, f"argument 'self' must be f32, but got {array.dtype}")
+    require(bool(np.all(np.isfinite(array))), "argument 'self' must be finite")
+    for scale in channels.scales:
+        check_scale(float(scale), "scale")
+    holds = np.all((points >= minimum) & (points <= maximum))
+    require(bool(holds), f"zero points must be in [{minimum}, {maximum}], but got {points}")
+    call.plan.budget.spend_constant(array.shape, 8)
+    how = (_PROFILE.float_rounding, _PROFILE.scaling, _PROFILE.nan)
+    values = quantize_array(array, channels.scales, points, channels.axis, NUMPY_DTYPES[element], *how)
+    return Quantized(array.shape, known(call.name, np.clip(values, minimum, maximum)), *channels.numbers, channels.axis)
+
+
+@imports("fused_moving_avg_obs_fake_quant.default")
+def _of_observed(call: Call) -> Result:
+    """Where nothing is observed any more, scale and zero point are those of the range that was."""
+    require(number_of(call, "observer_on") == 0, "argument 'observer_on' must be 0: otherwise the program keeps ranges")
+    call.ignore("averaging_const", "symmetric_quant", "per_row_fake_quant", "quant_min", "quant_max")
+    call.ignore(*_KEPT, "ch_axis")
+    if number_of(call, "fake_quant_on") == 0:
+        return call.f32("self")
+    scales, zero_points = _parameters_of_range(call)
+    if call.argument("per_row_fake_quant"):
+        return _of_constant(call, Channels(scales, zero_points, *call.integers("ch_axis", 1)))
+    return _of_whole(call, float(scales[0]), int(zero_points[0]))
+
+
+_KEPT = ("running_min", "running_max", "scale", "zero_point")
+
+
+def _parameters_of_range(call: Call) -> tuple[Array, Array]:
+    """Scales and zero points, which PyTorch's own operator writes where it keeps them."""
+    torch: Any = torch_package()
+    names = {call.reads(name): torch.from_numpy(np.array(call.constant(name))) for name in _KEPT}
+    names |= {call.reads(name): torch.from_numpy(call.constant(name)) for name in ("observer_on", "fake_quant_on")}
+    shape = call.tensor("self").shape if call.argument("per_row_fake_quant") else (1,)
+    call.plan.budget.spend_constant(shape, 16)
+    names[call.reads("self")] = torch.zeros(shape)
+    call_operator(call.node, lambda name: names[name], "cpu")
+    return names[call.reads("scale")].numpy(), names[call.reads("zero_point")].numpy()

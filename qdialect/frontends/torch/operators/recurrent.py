@@ -7,27 +7,25 @@ A layer with projections is left to PyTorch's own decomposition, which has the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.recurrence import CellActivation
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.computation import Computation, product
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.contraction import ordered_weight
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Tensor, known_array
-from qdialect.frontends.planning.weight import ordered_weight
-from qdialect.frontends.torch.operators.matmul import dense
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computation, F32Tensor, Tensor, known_array, product
+from qdialect.frontends.torch.operators.contraction import dense
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
-from qdialect.quant_math.recurrence import CellActivation
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.ir._mlir import ir
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.expressions import Input, Number
 from qdialect.dialect import (
     F32MaxOp,
     F32MinOp,
@@ -19,18 +19,16 @@ from qdialect.dialect import (
     IntSumOp,
 )
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.planning.computation import Computation
+from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.planning.elementwise import element_type, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.f32_builder import F32Builder, reduced
-from qdialect.frontends.planning.normalization import centred, mean_of
-from qdialect.frontends.planning.plain import element_type, value_of_tensor
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.reduction import reduced_shape
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.reduction import centred, mean_of, reduced_shape
+from qdialect.frontends.planning.tensors import Computation, Tensor
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.quant_math.expressions import Input, Number
+from qdialect.ir._mlir import ir
 
 _OPS: Mapping[str, type[F32ReduceOp]] = {
     "amax": F32MaxOp,

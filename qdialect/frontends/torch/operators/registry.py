@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
-from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
-from qdialect.frontends.torch.calls import parameters_of
-from qdialect.frontends.torch.model import Node, Output, Ref, held_element
-from qdialect.frontends.torch.schemas import schema_of
-from qdialect.frontends.torch.tensors import Quantized
-from qdialect.late_dataclass import dataclass
-from qdialect.registry import Registry
+from qdialect.frontends.torch.operators.tensors import Quantized
+from qdialect.frontends.torch.program.model import Node, Output, Ref, held_element
+from qdialect.frontends.torch.program.pytorch_operators import parameters_of, schema_of
+from qdialect.support.registry import Registry
 
 OF_NO_EFFECT = frozenset(
     [

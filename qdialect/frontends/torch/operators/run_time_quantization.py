@@ -1,41 +1,53 @@
-"""Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
+"""Plans quantization by a range that is found when the network runs, and products of what is quantized so.
 
-All arithmetic is float32, as PyTorch's own is.  PyTorch holds scales of rows with zero points in float64 and divides
-and rounds by these, so the quotient is rounded as if it were exact.  Of a number that is exactly halfway between two
-quantized values the last bit of PyTorch's reciprocal decides; here it becomes the even one.
-"""
+The range is that of a whole tensor, or of each row (each token)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import F32MaxOp, F32MinOp
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, F32MaxOp, F32MinOp
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.op_builder import F32Builder
+from qdialect.frontends.planning.contraction import Weight
+from qdialect.frontends.planning.elementwise import unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.f32_builder import F32Builder
-from qdialect.frontends.planning.plain import unary
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Computed, Constant
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Quantized
 from qdialect.frontends.torch.operators.quantization import (
+    SPACE,
     quantized_bounds,
     quantized_element,
     quantized_values,
     run_time_parameters,
 )
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
+from qdialect.frontends.torch.operators.tensors import (
+    RunTimeParameters,
+    RunTimeQuantized,
+    RunTimeScale,
+    dequantized,
+    quantized_at_run_time,
+)
+from qdialect.ir._mlir import ir
 
-_SPACE = "quantized_decomposed"
+# Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
+#
+# All arithmetic is float32, as PyTorch's own is.  PyTorch holds scales of rows with zero points in float64 and divides
+# and rounds by these, so the quotient is rounded as if it were exact.  Of a number that is exactly halfway between two
+# quantized values the last bit of PyTorch's reciprocal decides; here it becomes the even one.
+
 _EPSILON = float(np.finfo(np.float32).eps)
 _MIN_LARGEST = 1e-5
 """The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
 Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
 
 
-@imports(f"{_SPACE}.choose_qparams.tensor")
+@imports(f"{SPACE}.choose_qparams.tensor")
 def _choose(call: Call) -> Result:
     """``scale = max((high - low) / (qmax - qmin), eps)``, ``zero_point = clamp(qmin - round(low / scale))``.
 
@@ -55,7 +67,7 @@ def _choose(call: Call) -> Result:
     return _scale(call, ends, scale), _whole(call, _of_ends(call, ends, point))
 
 
-@imports(f"{_SPACE}.choose_qparams_symmetric.tensor")
+@imports(f"{SPACE}.choose_qparams_symmetric.tensor")
 def _choose_symmetric(call: Call) -> Result:
     """``scale = max(largest magnitude / ((qmax - qmin) / 2), eps)``; the zero point is the middle of the type."""
     element = quantized_element(call)
@@ -69,7 +81,7 @@ def _choose_symmetric(call: Call) -> Result:
     return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
 
 
-@imports(f"{_SPACE}.choose_qparams_per_token.default")
+@imports(f"{SPACE}.choose_qparams_per_token.default")
 def _choose_by_rows(call: Call) -> Result:
     """``scale = max(largest magnitude, 1e-5) / 127`` of each row, as f32; zero points are 0."""
     require(quantized_element(call) == "i8", "dtype must be i8")
@@ -84,8 +96,8 @@ def _choose_by_rows(call: Call) -> Result:
 
 
 @imports(
-    f"{_SPACE}.choose_qparams_per_token_asymmetric.default",
-    f"{_SPACE}._choose_qparams_per_token_asymmetric_impl.default",
+    f"{SPACE}.choose_qparams_per_token_asymmetric.default",
+    f"{SPACE}._choose_qparams_per_token_asymmetric_impl.default",
 )
 def _choose_asymmetric_by_rows(call: Call) -> Result:
     """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""
@@ -163,13 +175,13 @@ def _whole(call: Call, value: Value) -> Value:
     return unary(call, value, "i64", lambda s, x: s.convert("arith.fptosi", x, "i64"))
 
 
-@imports(f"{_SPACE}.quantize_per_token.default")
+@imports(f"{SPACE}.quantize_per_token.default")
 def _quantize_rows(call: Call) -> Result:
     """``clamp(round(x * (1 / scale) + zero_point))``."""
     return quantized_at_run_time(call.plan, call.name, call.f32("input"), _parameters(call))
 
 
-@imports(f"{_SPACE}.dequantize_per_token.default")
+@imports(f"{SPACE}.dequantize_per_token.default")
 def _dequantize_rows(call: Call) -> Result:
     return dequantized(call.name, quantized_values(call), _parameters(call))
 
@@ -182,3 +194,64 @@ def _parameters(call: Call) -> RunTimeParameters:
     for name, value in (("scales", found.scale), ("zero_points", found.zero_point)):
         require(value.shape == wanted, f"{name} must have shape {list(wanted)}, but got {list(value.shape)}")
     return found
+
+
+# Products of constant quantized weights and data that are quantized when the network runs: one op, with f32 results.
+#
+# Padding is zeros around the f32 values: every range holds 0, so these become zero points.
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicContraction(F32Tensor):
+    """``accumulator * (scale * s_w) + bias`` in float32; `finish` brings what has channels last to the model's shape.
+
+    `read` gives the data as quantized values, of a tensor that is one of them or, where `is_padded`, of f32 values.
+    """
+
+    op_class: type[DynamicDenseOp | DynamicConv2DOp]
+    data: RunTimeQuantized
+    is_padded: bool
+    weight: Weight
+    taps: Array
+    bias: Array | None
+    attributes: dict[str, Any]
+    read: Callable[[Emitter, Value], ir.Value]
+    finish: Callable[[Emitter, ir.Value], Emitted]
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        parameters, source = self.data.parameters, self.data.values
+        if self.is_padded and self.data.source is not None:
+            source = self.data.source.f32(plan, name)
+
+        def emit(emitter: Emitter) -> Emitted:
+            data = self.read(emitter, source)
+            product = emitter.build(
+                self.op_class,
+                parameters.quantize(emitter, data) if self.is_padded else data,
+                emitter.constant(self.taps),
+                emitter.to_channels_first(parameters.scale),
+                parameters.narrow_point(emitter),
+                None if self.bias is None else emitter.constant(self.bias),
+                element="f32",
+                weight_scales=self.weight.scales,
+                weight_zero_points=self.weight.zero_points,
+                **self.attributes,
+            )
+            return self.finish(emitter, product)
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def is_dynamic(call: Call, data: str, weight: str) -> bool:
+    """Whether data are quantized when the network runs, and the weights are constant quantized values of 8 bits."""
+    right = call.tensor(weight)
+    if not isinstance(call.tensor(data), RunTimeQuantized) or not isinstance(right, Quantized):
+        return False
+    return right.values.data is not None and right.values.element in EIGHT_BIT
+
+
+def dynamic_data_of(call: Call, name: str) -> RunTimeQuantized:
+    """The argument that `is_dynamic` has seen."""
+    data = call.tensor(name)
+    assert isinstance(data, RunTimeQuantized)
+    return data

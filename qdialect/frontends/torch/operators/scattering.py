@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 
-from qdialect._mlir import ir
+from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.emitter import Emitted, Emitter
-from qdialect.frontends.planning.movement import Reshaping
-from qdialect.frontends.planning.plain import (
+from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.planning.elementwise import (
     Arithmetic,
     OfTwo,
     binary,
@@ -21,20 +19,16 @@ from qdialect.frontends.planning.plain import (
     ternary,
     value_of_tensor,
 )
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
-from qdialect.frontends.torch.operators.plain import (
-    as_element,
-    element_of_result,
-    floor_quotient,
-    repeated,
-    value_as,
-)
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result, floor_quotient, repeated, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.quant_math.choices import ScatterReduction
+from qdialect.frontends.torch.program.model import Ref
+from qdialect.ir._mlir import ir
 
 _INDICES = ("i32", "i64")
 _REDUCTIONS = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect import Pass, register_pass
-from qdialect._mlir import ir
+from qdialect.ir._mlir import ir
 
 
 @register_pass

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import tflite
 
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 
 writer, half = ModelWriter("blocked"), Quantization((0.5,), (3,))
 x, y, z = (writer.tensor(name, (1, 4), np.int8, half) for name in "xyz")

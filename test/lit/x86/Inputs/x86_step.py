@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from qdialect.cli import expected
-from qdialect.context import parse
-from qdialect.lowering.to_x86 import to_x86
+from qdialect.ir.context import parse
+from qdialect.lowering.vector_to_x86.patterns import to_x86
 from qdialect.passes.pattern import explain_matches
-from qdialect.target import resolve
+from qdialect.targets import resolve
 
 
 def main() -> int:

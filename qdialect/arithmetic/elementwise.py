@@ -1,0 +1,358 @@
+"""Computes functions of two quantized tensors, and concatenation: operands of different scales meet at the output's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.arithmetic.choices import (
+    AddArithmetic,
+    FloatRounding,
+    Multiplier,
+    NanPolicy,
+    Rounding,
+    Scaling,
+    SubArithmetic,
+)
+from qdialect.arithmetic.multipliers import (
+    IntArray,
+    doubling_high_multiply,
+    float_sum,
+    float_sum_numbers,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    real_multiplier,
+    requantize_parameters,
+    rounding_shift_right,
+    sum_factors,
+)
+from qdialect.arithmetic.quantization import (
+    BinaryQuantization,
+    FloatArray,
+    QuantizedArray,
+    QuantParams,
+    quantize_array,
+    quantized_range,
+)
+from qdialect.arithmetic.requantization import requantize, requantize_f32
+from qdialect.arithmetic.softmax_tables import reciprocal
+
+# Two operands at one scale: the fixed point of TFLite's sums, differences and squared differences.
+#
+# With t = 2 * max(s_l, s_r), an operand becomes round((x - z) * 2^shift * s / t).  The factor two keeps both
+# multipliers
+# at one half or less, so that a sum of 8-bit values stays within int32 with 20 more bits, and a squared difference
+# with
+# 7.  Multipliers are formed in float64.  TOSA rescales x - z by 2^20 * s / t at once: the same number, for with one
+# rounding 2^20 cancels.
+
+_SUM_SHIFT = 20
+_SQUARE_SHIFT = 7
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """The multipliers of both operands and of the result, and the bits by which offsets are shifted up before."""
+
+    shift: int
+    lhs: float
+    rhs: float
+    output: float
+    """From the result at the common scale to the output's."""
+
+    def of_offsets(self, lhs: IntArray, rhs: IntArray, rounding: Rounding) -> tuple[IntArray, IntArray]:
+        """The operands, of which the zero points have been subtracted, at the common scale."""
+        left, right = (
+            multiply_by_quantized_multiplier(offsets << self.shift, *quantize_multiplier(multiplier), rounding)
+            for offsets, multiplier in ((lhs, self.lhs), (rhs, self.rhs))
+        )
+        return left, right
+
+
+def scale_of_sum(lhs: QuantParams, rhs: QuantParams, output: QuantParams) -> CommonScale:
+    """Of a sum or a difference, which is multiplied by t / (2^20 * s_y)."""
+    twice_max = 2 * max(lhs.scale, rhs.scale)
+    to_output = twice_max / ((1 << _SUM_SHIFT) * output.scale)
+    return CommonScale(_SUM_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
+
+
+def scale_of_squared_difference(lhs: QuantParams, rhs: QuantParams, output: QuantParams) -> CommonScale:
+    """Of a difference whose square is multiplied by t^2 / (2^14 * s_y)."""
+    twice_max = 2 * max(lhs.scale, rhs.scale)
+    to_output = twice_max * twice_max / ((1 << (2 * _SQUARE_SHIFT)) * output.scale)
+    return CommonScale(_SQUARE_SHIFT, lhs.scale / twice_max, rhs.scale / twice_max, to_output)
+
+
+# Binary element-wise ops and concatenation: operands of different scales meet at the output's scale.
+
+
+def add(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    arithmetic: AddArithmetic,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """lhs + rhs at the output's parameters, clamped to its bounds; shapes broadcast, the result is int64.
+
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
+    """
+    if arithmetic is AddArithmetic.FLOAT_ONCE:
+        params = quantization.params
+        numbers = float_sum_numbers([p.scale for p in params], [p.zero_point for p in params])
+        total = float_sum(lhs, rhs, numbers)
+    elif scaling := arithmetic.f32_scaling:
+        total = _add_f32(lhs, rhs, quantization, scaling)
+    else:
+        total = signed_sum(lhs, rhs, quantization, 1, arithmetic, rounding, multiplier)
+    return quantization.clip(total)
+
+
+def signed_sum(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    sign: int,
+    arithmetic: AddArithmetic,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """lhs + sign * rhs at the output's parameters, not clamped, in an arithmetic that computes in integers."""
+    if roundings := arithmetic.shifted_roundings:
+        return _sum_shifted(lhs, rhs, quantization, sign, *roundings)
+    if arithmetic is AddArithmetic.FIXED_ONCE:
+        return _sum_fixed(lhs, rhs, quantization, sign)
+    output = quantization.output
+    left = rescale(lhs, quantization.lhs, output, rounding, multiplier)
+    right = rescale(rhs, quantization.rhs, output, rounding, multiplier)
+    # Both carry the output's zero point.
+    return left - output.zero_point + sign * (right - output.zero_point) + output.zero_point
+
+
+def _add_f32(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    scaling: Scaling,
+) -> IntArray:
+    """half_even(((l - z_l) * s_l + (r - z_r) * s_r) / s_y) + z_y in float32, or times 1 / s_y."""
+    left, right = quantization.f32_values(lhs, rhs)
+    output, bounds = quantization.output, quantized_range(np.int32)
+    return requantize_f32(left + right, output.scale, output.zero_point, *bounds, Rounding.F32_RNE_ZP_LAST, scaling)
+
+
+def rescale(
+    values: QuantizedArray, own: QuantParams, output: QuantParams, rounding: Rounding, multiplier: Multiplier
+) -> IntArray:
+    """`values` at the parameters `own` as values at `output`, clamped to int32 only; untouched where both are equal."""
+    if own == output:
+        return values.astype(np.int64)
+    params = requantize_parameters(rounding, real_multiplier(own.scale, [1.0], output.scale, multiplier))
+    offsets = values.astype(np.int64) - own.zero_point
+    return requantize(offsets, params, output.zero_point, *quantized_range(np.int32), rounding)
+
+
+def _sum_shifted(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    sign: int,
+    operand_rounding: Rounding,
+    sum_rounding: Rounding,
+) -> IntArray:
+    """TFLite reference ADD and SUB: both operands at one scale with 20 more bits, then their sum rescaled."""
+    scale = scale_of_sum(*quantization.params)
+    left, right = scale.of_offsets(*quantization.offsets(lhs, rhs), operand_rounding)
+    total = multiply_by_quantized_multiplier(left + sign * right, *quantize_multiplier(scale.output), sum_rounding)
+    return total + quantization.output.zero_point
+
+
+def _sum_fixed(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    sign: int,
+) -> IntArray:
+    """floor(((l - z_l) * f_l + sign * (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
+    factors = sum_factors(*(own.scale for own in quantization.params))
+    left, right = quantization.offsets(lhs, rhs)
+    total = left * factors.lhs + right * (sign * factors.rhs) + (1 << (factors.shift - 1))
+    return (total >> factors.shift) + quantization.output.zero_point
+
+
+def mul(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """requantize((lhs - z_l) * (rhs - z_r)) with M = s_l * s_r / s_y, clamped; shapes broadcast, int64.
+
+    TFLite evaluates M in float32 (`f32`), although it quantizes it to Q31 afterwards; TVM uses `f32_product`.
+    """
+    left, right = quantization.offsets(lhs, rhs)
+    zero_point, bounds = quantization.output.zero_point, quantization.bounds
+    f32 = real_multiplier(quantization.lhs.scale, [quantization.rhs.scale], quantization.output.scale, multiplier)
+    return requantize(left * right, requantize_parameters(rounding, f32), zero_point, *bounds, rounding)
+
+
+def concat(
+    operands: Sequence[QuantizedArray],
+    params: Sequence[QuantParams],
+    axis: int,
+    output: QuantParams,
+    bounds: tuple[int, int],
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """Operands rescaled to the output's parameters where theirs differ, clamped to `bounds`, joined along `axis`."""
+    pairs = zip(operands, params, strict=True)
+    parts = [rescale(values, own, output, rounding, multiplier) for values, own in pairs]
+    return np.clip(np.concatenate(parts, axis=axis), *bounds)
+
+
+# Functions of two quantized tensors beside sum and product; operands broadcast, results are int64.
+
+F32Function = Callable[[FloatArray, FloatArray], FloatArray]
+
+_DOUBLE = Rounding.FIXED32_DOUBLE
+
+
+def f32_pair(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    f: F32Function,
+) -> IntArray:
+    """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to the bounds, every operation in float32.
+
+    What ONNX Runtime computes for an operator between DequantizeLinear and QuantizeLinear that it has no integer kernel
+    for.  NaN becomes the lower bound.
+    """
+    with np.errstate(all="ignore"):
+        values = np.asarray(f(*quantization.f32_values(lhs, rhs)), dtype=np.float32)
+    how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+    output = quantization.output
+    quantized = quantize_array(values, output.scale, output.zero_point, 0, np.int32, *how)
+    return quantization.clip(quantized.astype(np.int64))
+
+
+def sub(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    arithmetic: SubArithmetic,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """lhs - rhs at the output's parameters, clamped to its bounds.
+
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
+    """
+    if arithmetic.addition is None:
+        return f32_pair(lhs, rhs, quantization, np.subtract)
+    how = (arithmetic.addition, rounding, multiplier)
+    return quantization.clip(signed_sum(lhs, rhs, quantization, -1, *how))
+
+
+def extreme(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+    is_max: bool,
+) -> IntArray:
+    """The larger or the smaller f32 value, clamped to its bounds; integers are compared where parameters are equal."""
+    function = np.maximum if is_max else np.minimum
+    if len(set(quantization.params)) == 1:
+        return quantization.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)))
+    return f32_pair(lhs, rhs, quantization, function)
+
+
+def squared_difference(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+) -> IntArray:
+    """TFLite SQUARED_DIFFERENCE: both operands at one scale with 7 more bits, then the square of what they differ by.
+
+    Every rounding is `fixed32_double`.
+    """
+    scale = scale_of_squared_difference(*quantization.params)
+    left, right = scale.of_offsets(*quantization.offsets(lhs, rhs), _DOUBLE)
+    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(scale.output), _DOUBLE)
+    return quantization.clip(square + quantization.output.zero_point)
+
+
+def prelu_fixed(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+) -> IntArray:
+    """TFLite PRELU: (l - z_l) times s_l / s_y where not negative, (l - z_l) * (r - z_r) times s_l * s_r / s_y else.
+
+    Multipliers are evaluated in float32, every rounding is `fixed32_double`.
+    """
+    offsets, slopes = quantization.offsets(lhs, rhs)
+    products, output = offsets * slopes, quantization.output
+    values = [
+        multiply_by_quantized_multiplier(
+            factors, *quantize_multiplier(prelu_multiplier(slope, quantization.lhs, output)), _DOUBLE
+        )
+        for factors, slope in ((offsets, 1.0), (products, quantization.rhs.scale))
+    ]
+    return quantization.clip(np.where(offsets >= 0, *values) + output.zero_point)
+
+
+def prelu_multiplier(slope_scale: float, data: QuantParams, output: QuantParams) -> float:
+    """s_l * slope_scale / s_y as TFLite's PRELU evaluates it."""
+    return float(real_multiplier(data.scale, [slope_scale], output.scale, Multiplier.F32)[0])
+
+
+def prelu_f32(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
+    """x where positive, x * slope elsewhere."""
+    return np.where(lhs > 0, lhs, lhs * rhs)
+
+
+def div_fixed(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    quantization: BinaryQuantization,
+) -> IntArray:
+    """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
+
+    The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float32.  A divisor of zero
+    gives the end of the clamp on the dividend's side; nothing divided by nothing gives the zero point.
+
+    The kernel shifts quotients that are small by more than 31 bits, which is undefined in C++.  LiteRT on x86 takes the
+    shift modulo 32 there, and rounds with a mask of 32 ones: the quotient is large, and of nothing it is one.
+    """
+    dividends, divisors = np.broadcast_arrays(*quantization.offsets(lhs, rhs))
+    dividends = np.where(divisors < 0, -dividends, dividends)
+    divisors = np.abs(divisors)
+    lhs_scale, rhs_scale, output_scale = map(
+        np.float32, (quantization.lhs.scale, quantization.rhs.scale, quantization.output.scale)
+    )
+    with np.errstate(over="ignore"):
+        multiplier = np.minimum(lhs_scale / (rhs_scale * output_scale), np.finfo(np.float32).max)
+    q, e = quantize_multiplier(float(multiplier))
+    inverses, bits = reciprocal(np.maximum(divisors, 1))
+    headroom = _leading_sign_bits(dividends)
+    quotients = doubling_high_multiply(dividends << headroom, inverses)
+    # The sum of a softmax, for which the reciprocal is, has 12 integer bits, and a divisor 31.
+    shift = e - (bits + 19) - headroom
+    scaled = doubling_high_multiply(quotients, q)
+    values = rounding_shift_right(scaled, np.clip(-shift, 0, 31)) << np.clip(shift, 0, 31)
+    values = np.where(shift < -31, (scaled >> np.clip(-shift - 32, 0, 31)) + (scaled >= 0), values)
+    values = np.where(divisors == 0, np.sign(dividends) * 2**31, values)
+    return quantization.clip(values + quantization.output.zero_point)
+
+
+def _leading_sign_bits(values: IntArray) -> IntArray:
+    """Bits of an int32 after the sign bit that repeat it (gemmlowp CountLeadingSignBits)."""
+    magnitude = np.where(values >= 0, values, ~values)
+    lengths = np.array([int(v).bit_length() for v in magnitude.ravel()]).reshape(values.shape)
+    return (31 - lengths).astype(np.int64)

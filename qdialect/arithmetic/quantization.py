@@ -1,0 +1,262 @@
+"""Says how quantized values stand for f32 values: scales, zero points, q = round(r / s) + z and r = (q - z) * s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from qdialect.arithmetic.choices import FloatRounding, NanPolicy, Scaling
+
+# A scale as the arithmetic sees it: what f32 values are divided by or multiplied with, and when two are one.
+#
+# A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last
+# bit
+# of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+def scale_factors(scales: ArrayLike, scaling: Scaling, like: type[np.float32 | np.float64] = np.float32) -> FloatArray:
+    """What ``divide`` divides by and the other values of `scaling` multiply with, in the floating type `like`.
+
+    * ``divide``: like(s) (ONNX QuantizeLinear, TFLite QUANTIZE).
+    * ``reciprocal``: like(1 / s) with the division in float64 (PyTorch's ``quantized_decomposed`` ops).
+    * ``reciprocal_f32``: 1 / like(s) in `like` (PyTorch's quantized tensors with FBGEMM, oneDNN, TFLite's tables).
+
+    Factors beyond the range of `like` are infinite or zero, without a warning.
+    """
+    exact = np.asarray(scales, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        if scaling is Scaling.RECIPROCAL:
+            return (1 / exact).astype(like)
+        narrow = exact.astype(like)
+        return narrow if scaling is Scaling.DIVIDE else (like(1) / narrow).astype(like)
+
+
+def same_scale(first: ArrayLike, second: ArrayLike) -> bool:
+    """Whether two scales, or those of as many channels, are the same float32 numbers.
+
+    Dequantization reads no more of a scale than that: quantized values at either scale stand for the same float32
+    numbers.  Arithmetic that reads doubles has to compare them as doubles.
+    """
+    return np.array_equal(np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32))
+
+
+# f32 values to quantized values and back: q = round(r / s) + z, r = (q - z) * s.
+
+
+def quantized_range(dtype: DTypeLike) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    info = np.iinfo(np.dtype(dtype).name)
+    return int(info.min), int(info.max)
+
+
+def round_f32(values: FloatArray, rounding: FloatRounding) -> FloatArray:
+    """`values` rounded to integers, in their own floating type.
+
+    Half up is floor(v + 1/2) with the sum rounded to that type, as runtimes compute it: the largest float32 below one
+    half goes to one.  Half away is exact: v - trunc(v) has no rounding error.
+    """
+    if rounding is FloatRounding.HALF_EVEN:
+        return np.rint(values)
+    if rounding is FloatRounding.HALF_UP:
+        return np.floor(values + values.dtype.type(0.5))
+    whole = np.trunc(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(values - whole) >= 0.5, whole + np.sign(values), whole).astype(values.dtype)
+
+
+def saturate_f32(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.int64]:
+    """Whole f32 values clamped to [lo, hi], infinities included; float64 holds any int32 bound exactly."""
+    return np.clip(values.astype(np.float64), lo, hi).astype(np.int64)
+
+
+def nan_value(nan: NanPolicy, zero_point: ArrayLike, lo: int, hi: int) -> NDArray[np.int64]:
+    """The quantized value that `nan` puts in for NaN."""
+    if nan is NanPolicy.ZERO_POINT:
+        return np.clip(np.asarray(zero_point, dtype=np.int64), lo, hi)
+    return np.asarray({NanPolicy.ZERO: 0, NanPolicy.MIN: lo, NanPolicy.MAX: hi}[nan], dtype=np.int64)
+
+
+def quantize_array(
+    x: FloatArray,
+    scales: ArrayLike,
+    zero_points: ArrayLike,
+    axis: int,
+    dtype: DTypeLike,
+    rounding: FloatRounding,
+    scaling: Scaling,
+    nan: NanPolicy,
+) -> NDArray[np.integer[Any]]:
+    """clamp(round(x / s) + z) as `dtype`, in the floating type of `x`.
+
+    `scales` and `zero_points` are scalars, arrays of one entry, or one entry per index of `axis`.  Half away with
+    division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with a reciprocal
+    PyTorch; which of the reciprocals says `scaling`, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
+    """
+    lo, hi = quantized_range(dtype)
+    factor = along_axis(scale_factors(scales, scaling, x.dtype.type), x.ndim, axis)
+    zero_point = along_axis(np.asarray(zero_points, dtype=np.int64), x.ndim, axis)
+    with np.errstate(all="ignore"):
+        ratio = x / factor if scaling is Scaling.DIVIDE else x * factor
+    is_nan = np.isnan(ratio)
+    rounded = round_f32(np.where(is_nan, 0, ratio).astype(x.dtype), rounding)
+    quantized = saturate_f32(rounded, lo - zero_point, hi - zero_point) + zero_point
+    return np.where(is_nan, nan_value(nan, zero_point, lo, hi), quantized).astype(dtype)
+
+
+def dequantize_array(
+    x: NDArray[np.integer[Any]], scales: ArrayLike, zero_points: ArrayLike, axis: int
+) -> NDArray[np.float32]:
+    """float32(x - z) * float32(s); parameters as in `quantize_array` (ONNX DequantizeLinear, TVM, TFLite)."""
+    zero_point = along_axis(np.asarray(zero_points, dtype=np.int64), x.ndim, axis)
+    scale = along_axis(np.asarray(scales, dtype=np.float32), x.ndim, axis)
+    return (x.astype(np.int64) - zero_point).astype(np.float32) * scale
+
+
+def along_axis(parameter: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
+    """A per-axis parameter shaped to broadcast against a tensor of `rank`; one entry acts as a scalar."""
+    if parameter.size == 1:
+        return parameter.reshape(())
+    shape = [1] * rank
+    shape[axis] = parameter.size
+    return parameter.reshape(shape)
+
+
+# How quantized values stand for f32 values.
+
+QuantizedArray = NDArray[np.integer[Any]]
+"""Quantized values, of 8 bits unless a function says otherwise."""
+
+
+@dataclass(frozen=True)
+class QuantParams:
+    """Per-tensor quantization: the quantized value q stands for ``scale * (q - zero_point)``."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class BinaryQuantization:
+    """What the operands and the result of a function of two tensors stand for, and the bounds of the result."""
+
+    lhs: QuantParams
+    rhs: QuantParams
+    output: QuantParams
+    bounds: tuple[int, int]
+
+    @property
+    def params(self) -> tuple[QuantParams, QuantParams, QuantParams]:
+        """Those of lhs, rhs and the result."""
+        return self.lhs, self.rhs, self.output
+
+    def offsets(self, lhs: QuantizedArray, rhs: QuantizedArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Both operands without their zero points."""
+        return lhs.astype(np.int64) - self.lhs.zero_point, rhs.astype(np.int64) - self.rhs.zero_point
+
+    def f32_values(self, lhs: QuantizedArray, rhs: QuantizedArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The f32 values of both operands."""
+        left, right = (
+            dequantize_array(values, own.scale, own.zero_point, 0) for values, own in ((lhs, self.lhs), (rhs, self.rhs))
+        )
+        return left, right
+
+    def clip(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Values of the result within its bounds."""
+        return np.clip(values, *self.bounds)
+
+
+# Scale and zero point of a range of f32 values in i8 (TFLite tensor_utils AsymmetricQuantizeFloats).
+
+LOWEST, HIGHEST = -128.0, 127.0
+
+
+def range_scale(minimum: FloatArray, maximum: FloatArray) -> FloatArray:
+    """``(max - min) / 255`` of ranges that are widened to zero, in float32; 1 for a range of nothing but zero."""
+    with np.errstate(all="ignore"):
+        return _scale(*_ends(minimum, maximum)).astype(np.float32)
+
+
+def range_zero_point(minimum: FloatArray, maximum: FloatArray) -> FloatArray:
+    """The whole number in [-128, 127] for zero, computed from the end of the range whose terms are smaller.
+
+    The width of the range is a difference of float32, what is computed from it is float64.
+    """
+    low, high = _ends(minimum, maximum)
+    with np.errstate(all="ignore"):
+        scale = _scale(low, high)
+        below, above = low / scale, high / scale
+        exact = np.where(HIGHEST + 1 - below < HIGHEST + above, LOWEST - below, HIGHEST - above)
+        whole = np.floor(np.abs(exact))
+        rounded = np.copysign(whole + (np.abs(exact) - whole >= 0.5), exact)
+        nudged = np.where(exact <= LOWEST, LOWEST, np.where(exact >= HIGHEST, HIGHEST, rounded))
+    return np.where(low == high, 0.0, nudged).astype(np.float32)
+
+
+def _ends(minimum: FloatArray, maximum: FloatArray) -> tuple[FloatArray, FloatArray]:
+    zero = np.float32(0)
+    return np.where(minimum < 0, minimum, zero), np.where(maximum > 0, maximum, zero)
+
+
+def _scale(low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
+    return np.where(low == high, 1.0, (high - low).astype(np.float64) / (HIGHEST - LOWEST))
+
+
+# Exact division of float32 numbers by a short constant b: two products, one of them fused.
+#
+# With z = 1 / b rounded down, and w = 1 / b - z rounded,
+#
+#     p = a w        a / b = a z + p, fused
+#
+# (Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
+# advance", 2004).  Let u be the last place of a / b, which is below 2^24 u.  w is at most 2^-23 / b, and w and p are
+# each
+# rounded by at most a fraction 2^-24: the sum before it is rounded is within 2^-22 u of a / b, or hardly more.  That
+# is
+# wrong only where a midpoint of two numbers lies in between.  Let a = A 2^i with A < 2^24, and b = B 2^k with an odd
+# B,
+# which is 3 at least.  In units of u, a / b is A 2^s / B with s >= 0, and a midpoint n + 1/2:
+#
+#     a / b - (n + 1/2) = (2^(s + 1) A - (2 n + 1) B) / 2B
+#
+# has an odd numerator, so no midpoint is nearer than u / 2B, which is more than 2^-20 u for B < 2^19.
+#
+# Signs of zeros, infinities and NaNs are those of the division, as z and w are positive.  What overflows does so
+# behind a
+# midpoint.  Where p is subnormal, it is rounded by up to 2^-150 more: below 2^-26 u for b <= 2^20 and |a| >= `LEAST`.
+
+LEAST_DIVIDEND = 2.0**-80
+"""Of the magnitude of numbers that are divided so, except zeros."""
+
+_LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-20, 2.0**20
+_ODD_BITS = 19
+
+
+@dataclass(frozen=True)
+class ShortReciprocal:
+    """1 / b as the sum of two float32 numbers, the first one rounded down."""
+
+    high: float
+    low: float
+
+    @classmethod
+    def of(cls, divisor: float) -> ShortReciprocal | None:
+        """The one of `divisor`, a float32 number, or None where that is too long, too far from 1 or a power of two."""
+        if not _LEAST_DIVISOR <= divisor <= _LARGEST_DIVISOR or not 1 < _odd_part(divisor) < 2**_ODD_BITS:
+            return None
+        exact = 1 / Fraction(divisor)
+        high = np.float32(float(exact))
+        if Fraction(float(high)) > exact:
+            high = np.nextafter(high, np.float32(0))
+        return cls(float(high), float(np.float32(float(exact - Fraction(float(high))))))
+
+
+def _odd_part(number: float) -> int:
+    """The odd integer that is `number` times a power of two."""
+    numerator = Fraction(number).numerator
+    return numerator >> ((numerator & -numerator).bit_length() - 1)

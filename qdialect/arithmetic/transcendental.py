@@ -1,0 +1,408 @@
+"""Computes exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+
+# The arithmetic that machines on NumPy arrays of either precision share.
+
+
+class NumpyArithmetic:
+    """Operations that NumPy rounds to the precision of its operands."""
+
+    def add(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a + b
+
+    def subtract(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a - b
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a * b
+
+    def divide(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a / b
+
+    def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
+        """See `Machine`."""
+        return cast("Any", np.where(a < b, then, other))
+
+
+# Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
+#
+# Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of
+# the
+# reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes
+# it
+# as vector code.  Results are within a few units of float64's last bit, far finer than a float32 result can show.
+
+V = TypeVar("V")
+
+ROUNDER = 1.5 * 2.0**52
+"""Added to a number below 2^51 it pushes the fraction out, rounded half to even."""
+EXPONENT_BIAS = 1023
+ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+"""Counted from these bits, those of a number have an exponent that changes at sqrt(1/2)."""
+FRACTION_MASK = 2**52 - 1
+
+_LN2 = math.log(2)
+# ln 2 in two parts; the first has so many zeros at its end that its product with any exponent is exact.
+_LN2_HIGH = math.ldexp(math.floor(math.ldexp(_LN2, 40)), -40)
+_LN2_LOW = 7.371002565167799e-13
+_MIN_EXPONENT, _MAX_EXPONENT = -708.0, 709.0
+_TANH_ONE = 20.0
+"""From here on tanh is 1 in float64."""
+_ERF_ONE = 6.0
+# (e^r - 1) / r for |r| <= ln(2) / 2, by Taylor, the highest power first.
+_EXPONENTIAL = [1 / math.factorial(n) for n in range(14, 0, -1)]
+# (2 atanh(s) / s - 2) / s^2 for |s| <= 0.172, by Taylor.
+_ATANH = [2 / (2 * n + 1) for n in range(11, 0, -1)]
+# erf(x) / x for |x| <= 1 as a polynomial of x^2, by Taylor.
+_ERF_SMALL = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(18, -1, -1)]
+# erfc(x) * e^(x^2) for 1 <= x <= 6 as a polynomial of (x - 2) / (x + 2), by Chebyshev; its error is below 1e-18.
+_ERF_LARGE = [
+    -4.215301054238321e-07,
+    -5.322696855655786e-07,
+    1.1780775215625583e-06,
+    3.789215643758464e-06,
+    1.392621183618803e-06,
+    -1.396807230177146e-05,
+    -2.7579864674305787e-05,
+    2.7525480361206068e-05,
+    0.00017436116545392264,
+    4.355560219515472e-05,
+    -0.000981977026567889,
+    -0.0008471432509203844,
+    0.006997461739200444,
+    0.003732892404327764,
+    -0.07897858101573213,
+    0.24165819424246646,
+    -0.4271858474139584,
+    0.25539567631050575,
+]
+# erfc(x) * e^(x^2) for 0 <= x <= 10.2 as a polynomial of (x - 3) / (x + 3); its error is below 2^-39 of it.
+_ERFC = [
+    8.333737424122528e-07,
+    1.3554572556584432e-06,
+    -7.876057844281859e-06,
+    -1.2252183452007848e-05,
+    6.414237534710376e-05,
+    4.502889861497661e-05,
+    -0.00059711203606444,
+    0.0007077912378402745,
+    0.004269146055209928,
+    -0.024392504036741605,
+    0.07166583643492258,
+    -0.15011593626955888,
+    0.24560380173188412,
+    -0.32623356004645987,
+    0.17900115118132498,
+]
+_ERFC_ZERO = 10.2
+"""From here on erfc rounds to 0 in float32."""
+# pi/2 in four parts; the first three have 24 bits, so that their products with any number of quadrants are exact.
+_HALF_PI = [
+    float.fromhex("0x1.921fb4p+0"),
+    float.fromhex("0x1.4442d0p-24"),
+    float.fromhex("0x1.846988p-48"),
+    float.fromhex("0x1.8cc51701b839ap-72"),
+]
+_FAR_ANGLE = 2.0**29
+"""Beyond it the parts of pi/2 do not tell quadrants apart."""
+# 1 / (2 pi) in parts of 24 bits, whose products with a float32 number are exact; the last counts for the largest one.
+_TURNS = [
+    float.fromhex("0x1.45f306p-3"),
+    float.fromhex("0x1.b9391p-28"),
+    float.fromhex("0x1.529fcp-54"),
+    float.fromhex("0x1.3abe88p-77"),
+    float.fromhex("0x1.ea69bap-99"),
+    float.fromhex("0x1.81b6c4p-123"),
+    float.fromhex("0x1.2b3278p-147"),
+    float.fromhex("0x1.0e4104p-172"),
+]
+_LARGEST_DIVISOR = 2.0**200
+"""All float32 numbers are less, and infinity counts as it."""
+_QUOTIENT_BITS, _QUOTIENT_STEPS = 28, 10
+"""Quotients of float32 numbers are less than 2^277; as many bits of one and a float32 number have an exact product."""
+# sin(r) / r and cos(r) for |r| <= pi/4 as polynomials of r^2, by Taylor.
+_SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
+_COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
+
+
+class Machine(Protocol[V]):
+    """What computes: float64 values `V`, every operation rounded by itself."""
+
+    def constant(self, value: float) -> V:
+        """A value that is `value` everywhere."""
+        ...
+
+    def add(self, a: V, b: V) -> V:
+        """a + b."""
+        ...
+
+    def subtract(self, a: V, b: V) -> V:
+        """a - b."""
+        ...
+
+    def multiply(self, a: V, b: V) -> V:
+        """a * b."""
+        ...
+
+    def divide(self, a: V, b: V) -> V:
+        """a / b."""
+        ...
+
+    def where_less(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a < b, else `other`; no NaN is less than anything."""
+        ...
+
+    def where_equal(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a = b, else `other`; a NaN equals nothing."""
+        ...
+
+    def floor(self, a: V) -> V:
+        """The largest integer that is not above a."""
+        ...
+
+    def split(self, a: V) -> tuple[V, V]:
+        """(k, f) with a = 2^k * f and f in [sqrt(1/2), sqrt(2)), for a normal positive number."""
+        ...
+
+    def power_of_two(self, exponent: V) -> V:
+        """2^exponent for an integer in [-1022, 1023]: the low bits of exponent + `ROUNDER` + bias, shifted up by 52."""
+        ...
+
+
+def exp(m: Machine[V], x: V) -> V:
+    """e^x; x counts as -708 below that and as 709 above."""
+    scale, rest = _scaled_exponential(m, x)
+    return m.add(scale, rest)
+
+
+def exp2(m: Machine[V], x: V) -> V:
+    """2^x; x counts as -1021 below that and as 1023 above."""
+    low, high, rounder = m.constant(-1021.0), m.constant(1023.0), m.constant(ROUNDER)
+    x = m.where_less(x, low, low, m.where_less(high, x, high, x))
+    k = m.subtract(m.add(x, rounder), rounder)
+    r = m.multiply(m.subtract(x, k), m.constant(_LN2))
+    scale = m.power_of_two(k)
+    return m.add(scale, m.multiply(scale, m.multiply(r, _polynomial(m, r, _EXPONENTIAL))))
+
+
+def expm1(m: Machine[V], x: V) -> V:
+    """e^x - 1, accurate near zero too; x counts as -708 below that and as 709 above."""
+    scale, rest = _scaled_exponential(m, x)
+    return _unless_zero(m, x, m.add(m.subtract(scale, m.constant(1.0)), rest))
+
+
+def tanh(m: Machine[V], x: V) -> V:
+    """t / (t + 2) with t = e^(2|x|) - 1, and the sign of x."""
+    size = _smaller(m, _absolute(m, x), m.constant(_TANH_ONE))
+    grown = expm1(m, m.add(size, size))
+    return _with_sign(m, x, m.divide(grown, m.add(grown, m.constant(2.0))))
+
+
+def erf(m: Machine[V], x: V) -> V:
+    """x * P(x^2) up to 1, beyond that 1 - e^(-x^2) * Q((x - 2) / (x + 2)), with the sign of x."""
+    one = m.constant(1.0)
+    size = _smaller(m, _absolute(m, x), m.constant(_ERF_ONE))
+    square = m.multiply(size, size)
+    near = m.multiply(size, _polynomial(m, square, _ERF_SMALL))
+    ratio = m.divide(m.subtract(size, m.constant(2.0)), m.add(size, m.constant(2.0)))
+    tail = m.multiply(exp(m, m.subtract(m.constant(0.0), square)), _polynomial(m, ratio, _ERF_LARGE))
+    return _with_sign(m, x, m.where_less(one, size, m.subtract(one, tail), near))
+
+
+def log(m: Machine[V], x: V) -> V:
+    """k ln 2 + 2 atanh(s), s = (f - 1) / (f + 1), for x = 2^k f; float32's smallest numbers are normal in float64."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    k, f = m.split(x)
+    s = m.divide(m.subtract(f, one), m.add(f, one))
+    square = m.multiply(s, s)
+    tail = m.multiply(s, m.multiply(square, _polynomial(m, square, _ATANH)))
+    value = m.add(m.add(m.multiply(s, m.constant(2.0)), tail), m.multiply(k, m.constant(_LN2_LOW)))
+    value = m.add(value, m.multiply(k, m.constant(_LN2_HIGH)))
+    ended = m.where_less(x, zero, m.constant(math.nan), m.constant(-math.inf))
+    return m.where_less(x, m.constant(math.inf), m.where_less(zero, x, value, ended), x)
+
+
+def log2(m: Machine[V], x: V) -> V:
+    """log(x) / ln 2."""
+    return m.multiply(log(m, x), m.constant(1 / _LN2))
+
+
+def log10(m: Machine[V], x: V) -> V:
+    """log(x) / ln 10."""
+    return m.multiply(log(m, x), m.constant(1 / math.log(10)))
+
+
+def log1p(m: Machine[V], x: V) -> V:
+    """log(u) - ((u - 1) - x) / u with u = 1 + x as it is rounded: the second term makes good for the rounding."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    u = m.add(x, one)
+    lost = m.divide(m.subtract(m.subtract(u, one), x), u)
+    lost = m.where_less(zero, u, m.where_less(u, m.constant(math.inf), lost, zero), zero)
+    return _unless_zero(m, x, m.subtract(log(m, u), lost))
+
+
+def power(m: Machine[V], x: V, y: V) -> V:
+    """x^y as e^(y log |x|) with the special cases of C's pow: a negative x takes an integer y, whose parity counts."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    base, whole, half = _absolute(m, x), m.floor(y), m.multiply(y, m.constant(0.5))
+    # A reciprocal shows the sign of a zero.
+    minus = m.constant(-1.0)
+    sign = m.where_less(x, zero, minus, m.where_less(m.divide(one, x), zero, minus, one))
+    sign = m.where_equal(whole, y, m.where_equal(m.floor(half), half, one, sign), one)
+    value = m.multiply(exp(m, m.multiply(y, log(m, base))), sign)
+    lost = m.where_equal(whole, y, value, m.constant(math.nan))
+    value = m.where_less(x, zero, m.where_less(base, m.constant(math.inf), lost, value), value)
+    value = m.where_equal(base, one, m.where_equal(whole, y, sign, value), value)
+    return m.where_equal(y, zero, one, m.where_equal(x, one, one, value))
+
+
+def erfc(m: Machine[V], x: V) -> V:
+    """e^(-x^2) * R((|x| - 3) / (|x| + 3)), or what it lacks of 2 where x is negative."""
+    size = _smaller(m, _absolute(m, x), m.constant(_ERFC_ZERO))
+    ratio = m.divide(m.subtract(size, m.constant(3.0)), m.add(size, m.constant(3.0)))
+    raised = exp(m, m.subtract(m.constant(0.0), m.multiply(size, size)))
+    value = m.multiply(raised, _polynomial(m, ratio, _ERFC))
+    return m.where_less(x, m.constant(0.0), m.subtract(m.constant(2.0), value), value)
+
+
+def remainder(m: Machine[V], x: V, y: V) -> V:
+    """x - trunc(x / y) * y of float32 numbers, exact: some bits of the quotient at a time, the highest first."""
+    zero, rest = m.constant(0.0), _absolute(m, x)
+    divisor = _smaller(m, _absolute(m, y), m.constant(_LARGEST_DIVISOR))
+    reciprocal = m.divide(m.constant(1.0), divisor)
+    for step in reversed(range(_QUOTIENT_STEPS)):
+        scale = 2.0 ** (step * _QUOTIENT_BITS)
+        # One too large or too small near a whole number, which the next step makes good for.
+        quotient = m.floor(m.multiply(rest, m.multiply(reciprocal, m.constant(1 / scale))))
+        rest = m.subtract(rest, m.multiply(quotient, m.multiply(divisor, m.constant(scale))))
+    rest = m.where_less(rest, zero, m.add(rest, divisor), rest)
+    rest = m.where_less(rest, divisor, rest, m.subtract(rest, divisor))
+    signed = m.where_less(x, zero, m.multiply(rest, m.constant(-1.0)), rest)
+    # Zero has its sign, and a remainder only if the divisor is none.
+    return m.where_equal(x, zero, m.subtract(x, signed), signed)
+
+
+def sin(m: Machine[V], x: V) -> V:
+    """Sine of x; NaN of infinity."""
+    value = _circular(m, x, 0.0)
+    return _unless_zero(m, x, m.where_less(x, m.constant(0.0), m.subtract(m.constant(0.0), value), value))
+
+
+def cos(m: Machine[V], x: V) -> V:
+    """Cosine of x; NaN of infinity."""
+    return _circular(m, x, 1.0)
+
+
+def _circular(m: Machine[V], x: V, shift: float) -> V:
+    """The sine of |x| and `shift` quadrants: of |x| = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
+    size, far = _absolute(m, x), m.constant(_FAR_ANGLE)
+    near_n = _rounded(m, m.multiply(size, m.constant(2 / math.pi)))
+    near_r = size
+    for part in _HALF_PI:
+        near_r = m.subtract(near_r, m.multiply(near_n, m.constant(part)))
+    far_n, far_r = _of_far_angle(m, size)
+    n, r = m.where_less(size, far, near_n, far_n), m.where_less(size, far, near_r, far_r)
+    square = m.multiply(r, r)
+    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
+    n = m.add(n, m.constant(shift))
+    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), m.constant(4.0)))
+    is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
+    value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
+    return m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
+
+
+def _of_far_angle(m: Machine[V], size: V) -> tuple[V, V]:
+    """(n modulo 4, r) of a float32 number: n pi/2 + r is it less whole turns.
+
+    What it times each part of 1 / (2 pi) is beyond whole turns is exact, and their sum is nearly so.
+    """
+    products = [m.multiply(size, m.constant(part)) for part in _TURNS]
+    parts = [m.subtract(product, m.floor(product)) for product in products]
+    turns = parts[0]
+    for part in parts[1:]:
+        turns = m.add(turns, part)
+    n = _rounded(m, m.multiply(turns, m.constant(4.0)))
+    angle = m.subtract(parts[0], m.multiply(n, m.constant(0.25)))
+    for part in parts[1:]:
+        angle = m.add(angle, part)
+    return n, m.multiply(angle, m.constant(2 * math.pi))
+
+
+def _rounded(m: Machine[V], x: V) -> V:
+    rounder = m.constant(ROUNDER)
+    return m.subtract(m.add(x, rounder), rounder)
+
+
+def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:
+    """2^k and 2^k * (e^r - 1) with x = k * ln 2 + r."""
+    low, high, rounder = m.constant(_MIN_EXPONENT), m.constant(_MAX_EXPONENT), m.constant(ROUNDER)
+    x = m.where_less(x, low, low, m.where_less(high, x, high, x))
+    k = m.subtract(m.add(m.multiply(x, m.constant(1 / _LN2)), rounder), rounder)
+    r = m.subtract(x, m.multiply(k, m.constant(_LN2_HIGH)))
+    r = m.subtract(r, m.multiply(k, m.constant(_LN2_LOW)))
+    scale = m.power_of_two(k)
+    return scale, m.multiply(scale, m.multiply(r, _polynomial(m, r, _EXPONENTIAL)))
+
+
+def _polynomial(m: Machine[V], x: V, coefficients: Sequence[float]) -> V:
+    value = m.constant(coefficients[0])
+    for coefficient in coefficients[1:]:
+        value = m.add(m.multiply(value, x), m.constant(coefficient))
+    return value
+
+
+def _absolute(m: Machine[V], x: V) -> V:
+    zero = m.constant(0.0)
+    return m.where_less(x, zero, m.subtract(zero, x), x)
+
+
+def _smaller(m: Machine[V], x: V, maximum: V) -> V:
+    return m.where_less(maximum, x, maximum, x)
+
+
+def _with_sign(m: Machine[V], x: V, size: V) -> V:
+    zero = m.constant(0.0)
+    return _unless_zero(m, x, m.where_less(x, zero, m.subtract(zero, size), size))
+
+
+def _unless_zero(m: Machine[V], x: V, value: V) -> V:
+    """`value`, but `x` where that is a zero, which has a sign, or NaN."""
+    zero = m.constant(0.0)
+    return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
+
+
+class NumpyMachine(NumpyArithmetic):
+    """Float64 arrays."""
+
+    def constant(self, value: float) -> Any:
+        """See `Machine`."""
+        return np.float64(value)
+
+    def where_equal(self, a: Any, b: Any, then: Any, other: Any) -> Any:
+        """See `Machine`."""
+        return cast("Any", np.where(a == b, then, other))
+
+    def floor(self, a: Any) -> Any:
+        """See `Machine`."""
+        return np.floor(a)
+
+    def split(self, a: Any) -> tuple[Any, Any]:
+        """See `Machine`."""
+        above = np.asarray(a, dtype=np.float64).view(np.int64) - ROOT_HALF_BITS
+        return (above >> 52).astype(np.float64), ((above & FRACTION_MASK) + ROOT_HALF_BITS).view(np.float64)
+
+    def power_of_two(self, exponent: Any) -> Any:
+        """See `Machine`."""
+        bits = np.asarray(exponent + (ROUNDER + EXPONENT_BIAS), dtype=np.float64).view(np.int64)
+        return (bits << 52).view(np.float64)

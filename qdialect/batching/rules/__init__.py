@@ -1,5 +1,0 @@
-"""Where the batch of a result is: a rule for each op, one family a file. An op without one is refused."""
-
-from qdialect.registry import import_modules
-
-import_modules(__name__, __path__)

@@ -1,0 +1,215 @@
+"""Where the time goes: each kernel call of a network measured in place, beside the bare dot-product instruction."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import targets
+from qdialect.bench.core_model.kernel_cycles import KernelCycles, kernel_cycles, kernels_of_pairs, kernels_of_tiles
+from qdialect.bench.core_model.memory_traffic import CallReuse, Reuse, call_reuses
+from qdialect.bench.throughput import (
+    Dots,
+    bare_vector_bits,
+    dot_product_rate,
+    loop_title,
+    products_per_cycle,
+    with_dot_products,
+)
+from qdialect.driver.tuning import measured_calls, middle
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.lowered import Phase, phase_of
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.runtime.compiler import compile_module
+from qdialect.support.interface import KernelCall
+from qdialect.targets import Target
+from qdialect.targets.cpus import host_machine
+from qdialect.targets.machine import Machine
+
+Array = NDArray[Any]
+
+_SHORTEST = 50e-9
+_WARM_UP_CALLS = 3
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class CallProfile:
+    """One kernel call of a network, and how long it takes there."""
+
+    call: KernelCall
+    seconds: float
+    """Mean of the middle half of many calls."""
+    peak: float | None
+    """Multiply-accumulates per second of the bare instructions that it multiplies by; None where the CPU has none."""
+    bound: float | None = None
+    """Seconds that its instructions need at least on the busiest port; None where the core's speed is not known."""
+    predicted: float | None = None
+    """Seconds that the cost model predicts; None where the core's speed is not known."""
+
+    @property
+    def rate(self) -> float:
+        """Multiply-accumulates per second."""
+        return self.call.macs / self.seconds if self.seconds else 0.0
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second that it reads and writes, wherever they lie."""
+        return self.call.bytes_moved / self.seconds if self.seconds else 0.0
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """The rate as a share of the bare instruction's; None for a call without products."""
+        return self.rate / self.peak if self.peak and self.call.macs else None
+
+
+@dataclass(frozen=True)
+class ModelError:
+    """How far the predictions of the cost model are from the times of the kernel calls, as shares of these."""
+
+    median: float
+    """Of the calls, half are no further."""
+    weighted: float
+    """The mean, each call weighted by its time."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The kernel calls of a network, in their order, and what each takes."""
+
+    calls: tuple[CallProfile, ...]
+    repetitions: int
+    """How many calls of the network were measured."""
+    peak: float | None
+    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    loop: str | None = "vpdpbusd"
+    """The instructions of that loop."""
+    frequency: float | None = None
+    """Cycles a second of the core while the loop of vectors ran; None where the core is not known."""
+    other_loops: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Loops and rates that kernels are compared with which multiply by other instructions than the fastest."""
+
+    @property
+    def model_error(self) -> ModelError | None:
+        """How far the cost model is from what was measured; None where it predicts nothing.
+
+        Calls of less than 0.05 us, which the clock tells roughly, are left out.
+        """
+        found = [one for one in self.calls if one.seconds >= _SHORTEST]
+        pairs = [(one.seconds, one.predicted) for one in found if one.predicted is not None]
+        if not pairs:
+            return None
+        errors = [abs(predicted - seconds) for seconds, predicted in pairs]
+        shares = [error / seconds for error, (seconds, _) in zip(errors, pairs, strict=True)]
+        return ModelError(statistics.median(shares), sum(errors) / sum(seconds for seconds, _ in pairs))
+
+    @property
+    def seconds(self) -> float:
+        """What the calls take together."""
+        return sum(one.seconds for one in self.calls)
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds that the instructions of all calls need at least; None where that is not known."""
+        found = [one.bound for one in self.calls if one.bound is not None]
+        return sum(found) if found else None
+
+    @property
+    def macs(self) -> int:
+        """Products that all calls sum up."""
+        return sum(one.call.macs for one in self.calls)
+
+    @property
+    def bytes_moved(self) -> int:
+        """What all calls read and write."""
+        return sum(one.call.bytes_moved for one in self.calls)
+
+
+def profile_ops(
+    module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", seconds: float = 1.0
+) -> Profile:
+    """Compile `module` with a clock and call it on `inputs` for so many `seconds`, in turns with the bare instruction.
+
+    The clock costs some 10 ns a kernel call, which it measures too. Raises what `compile_module` and `Executable.bind`
+    raise.
+    """
+    executable = compile_module(module, target=target, clocked=True)
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
+    for _ in range(_WARM_UP_CALLS):
+        call()
+    chosen = with_dot_products(targets.resolve(target))
+    loops = {dots: title for dots in Dots if (title := loop_title(chosen, dots))}
+    rates: dict[str, list[float]] = {}
+    cycles: list[NDArray[np.int64]] = []
+    lengths: list[float] = []
+    for _ in range(_ROUNDS):
+        for title, dots in {title: dots for dots, title in loops.items()}.items():
+            rates.setdefault(title, []).append(dot_product_rate(chosen, dots))
+        found, length = measured_calls(call, executable.ticks, seconds / _ROUNDS)
+        cycles += found
+        lengths.append(length)
+    peaks = {title: statistics.median(found) for title, found in rates.items()}
+    title = loops.get(Dots.FASTEST)
+    peak = peaks[title] if title else None
+    times = middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
+    pairs = [(call, float(one)) for call, one in zip(executable.calls, times, strict=True)]
+    model = _model(module, targets.resolve(target), peaks.get(loops.get(Dots.VECTORS, "")))
+    if model is None:
+        return Profile(tuple(CallProfile(call, one, peak) for call, one in pairs), len(cycles), peak, title)
+    used = [loops[model.dots_of(call)] for call, _ in pairs]
+    calls = tuple(
+        CallProfile(call, one, peaks[loop], *model.seconds(call, uses))
+        for (call, one), loop, uses in zip(pairs, used, model.uses_of([call for call, _ in pairs]), strict=True)
+    )
+    others = {loop: peaks[loop] for call, loop in zip(calls, used, strict=True) if call.call.macs and loop != title}
+    return Profile(calls, len(cycles), peak, title, model.frequency, others)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What the kernels of a network need on this machine's core."""
+
+    machine: Machine
+    frequency: float
+    kernels: Mapping[int, KernelCycles]
+    of_pairs: Collection[int]
+    """Numbers of the kernels that sum products of bytes in pairs."""
+    of_tiles: Collection[int]
+    """Numbers of the kernels that multiply matrix tiles."""
+    reuses: Sequence[CallReuse]
+    """Of the calls in the code of the network."""
+
+    def uses_of(self, calls: Sequence[KernelCall]) -> list[Sequence[Reuse]]:
+        """How far back each call finds what it uses; nothing where the code does not have these calls."""
+        if [one.kernel for one in self.reuses] != [call.kernel for call in calls]:
+            return [()] * len(calls)
+        return [one.parts for one in self.reuses]
+
+    def dots_of(self, call: KernelCall) -> Dots:
+        """What a kernel multiplies by."""
+        if call.kernel in self.of_pairs:
+            return Dots.PAIRS
+        return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
+
+    def seconds(self, call: KernelCall, uses: Sequence[Reuse]) -> tuple[float, float]:
+        """At least, and as predicted."""
+        found = self.kernels.get(call.kernel, KernelCycles(0.0, 0.0))
+        return found.bound / self.frequency, found.in_a_network(call.bytes_moved, uses, self.machine) / self.frequency
+
+
+def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
+    """What the kernels need; None where the clock's rate or the code is not known."""
+    if vector_rate is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
+        return None
+    machine = host_machine(targets.host_features())
+    machine = machine.narrowed(bare_vector_bits(target), machine.vector_registers)
+    code = lower(module, target, Phase.X86).module
+    rate = vector_rate / products_per_cycle(target, machine)
+    of_kinds = kernels_of_pairs(code), kernels_of_tiles(code)
+    return _Model(machine, rate, kernel_cycles(code, machine), *of_kinds, call_reuses(code))

@@ -1,0 +1,399 @@
+"""How much a network computes, how fast an executable does it, and how fast this CPU's instructions are by themselves."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import targets
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.instructions.instruction_set import InstructionSet, instruction_set_of
+from qdialect.lowering.instructions.tiles import ROW_BYTES, ROWS, TDPBUSD, Shape, configuration
+from qdialect.lowering.x86_to_llvm.code_attributes import keep_to_target
+from qdialect.runtime.base import Executable
+from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.native import BoundCall
+from qdialect.support.diagnostics import CompileError
+from qdialect.targets import Target
+from qdialect.targets.machine import Machine
+
+# How much a network computes, and how fast an executable does it.
+
+Array = NDArray[Any]
+
+_CONTRACTIONS = ("conv2d", "dense", "conv_transpose2d", "matmul")
+_WARM_UP_CALLS = 3
+_ROUNDS = 5
+
+
+def multiply_accumulates(module: ir.Module) -> int:
+    """Products that the convolutions and matrix products of a `qnn` module sum up, those with padding included."""
+    total = 0
+    for function in module.body.operations:
+        for op in function.operation.regions[0].blocks[0].operations:
+            kind = op.operation.name.removeprefix("qnn.").removeprefix("fused_").removeprefix("i16_")
+            if kind in _CONTRACTIONS:
+                total += _macs(kind, op.operation)
+    return total
+
+
+def _macs(kind: str, op: ir.Operation) -> int:
+    data, weight = (shape_of(operand.type) for operand in list(op.operands)[:2])
+    outputs = math.prod(shape_of(op.results[0].type))
+    match kind:
+        case "matmul":
+            return outputs * data[-1]
+        case "conv_transpose2d":
+            # Each pixel of the data meets the whole kernel, whatever padding cuts off.
+            return math.prod(data[:-1]) * math.prod(weight)
+        case _:
+            return outputs * math.prod(weight[1:])
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a measurement found."""
+
+    seconds: float
+    """Median of one call."""
+    peak: float | None
+    """Multiply-accumulates per second of bare dot products, measured in between; None where the CPU has none."""
+    loop: str | None = "vpdpbusd"
+    """The instructions of that loop."""
+
+    def rate(self, macs: int) -> float:
+        """Multiply-accumulates per second of a call that has `macs`."""
+        return macs / self.seconds
+
+    def share(self, macs: int) -> float | None:
+        """The rate as a share of the bare instruction's."""
+        return self.rate(macs) / self.peak if self.peak else None
+
+
+def measure(
+    executable: Executable, inputs: Sequence[Array], seconds: float = 1.0, target: str | Target = "host"
+) -> Speed:
+    """Call `executable` again and again for so many `seconds`, in turns with the bare loop of `target`.
+
+    `inputs` are contiguous. Raises `InputError` where they do not fit.
+    """
+    call = _call(executable, inputs)
+    for _ in range(_WARM_UP_CALLS):
+        call()
+    times: list[float] = []
+    rates: list[float] = []
+    chosen = with_dot_products(targets.resolve(target))
+    title = loop_title(chosen)
+    for _ in range(_ROUNDS):
+        if title:
+            rates.append(dot_product_rate(chosen))
+        end = time.perf_counter() + seconds / _ROUNDS
+        while not times or time.perf_counter() < end:
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+    return Speed(statistics.median(times), statistics.median(rates) if rates else None, title)
+
+
+def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], object]:
+    """A bound call, or one that allocates its results where their shapes are known after it alone."""
+    if any(min(port.shape, default=0) < 0 for port in executable.outputs):
+        return lambda: executable(*inputs)
+    return executable.bind(inputs, [np.empty(port.shape, port.dtype) for port in executable.outputs])
+
+
+# How fast this CPU's dot-product instruction is by itself: the rate that kernels are measured against.
+
+_SAMPLES = 5
+# Intel's order of operands, destination last: sums, a product, two factors.
+_VNNI = "vpdpbusd $3, $2, $0"
+_WORDS = "vpmaddwd $3, $2, $1\\0Avpaddd $1, $0, $0"
+_OLD_WORDS = "movdqa $2, $1\\0Apmaddwd $3, $1\\0Apaddd $1, $0"
+_PAIRS = "vpmaddubsw $3, $2, $1\\0Avpmaddwd $2, $1, $1\\0Avpaddd $1, $0, $0"
+_OLD_PAIRS = "movdqa $2, $1\\0Apmaddubsw $3, $1\\0Apmaddwd $2, $1\\0Apaddd $1, $0"
+
+
+class Dots(Enum):
+    """By which products of bytes a kernel is made, where its target has several."""
+
+    FASTEST = auto()
+    """The target's fastest that bound no weights: matrix tiles, or else those of vectors."""
+    VECTORS = auto()
+    """Four products a lane, or two of words."""
+    PAIRS = auto()
+    """Pairs of bytes, for weights that allow it."""
+
+
+def loop_title(target: Target, dots: Dots = Dots.FASTEST) -> str | None:
+    """What the bare loop of `target` consists of; None where there is none that this CPU has."""
+    loop = _loop_of(target, dots)
+    return loop.title if loop and target.kind.features <= targets.host_features() else None
+
+
+def bare_vector_bits(target: Target) -> int:
+    """Bits of the vectors that code for `target` multiplies; raises `CompileError` where it has no dot products."""
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        raise _without_dots(target)
+    return 32 * instructions.lanes
+
+
+def products_per_cycle(target: Target, machine: Machine) -> float:
+    """Multiply-accumulates that the loop of vectors does in a cycle of `machine`; raises `CompileError` without one."""
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        raise _without_dots(target)
+    return _vector_loop(target, instructions).products_per_cycle(machine)
+
+
+def _known_loop(target: Target, dots: Dots) -> BareLoop:
+    loop = _loop_of(target, dots)
+    if loop is None:
+        raise _without_dots(target)
+    return loop
+
+
+def _without_dots(target: Target) -> CompileError:
+    return CompileError(f"target '{target.name}' has no dot products, whose rate could be measured")
+
+
+def with_dot_products(target: Target) -> Target:
+    """The target whose loop code for `target` is measured against: vector code alone may use all that this CPU has."""
+    return targets.host() if target.is_generic or target.is_portable else target
+
+
+def dot_product_rate(target: Target, dots: Dots = Dots.FASTEST) -> float:
+    """Multiply-accumulates per second of the target's dot products on registers alone, the best of a few samples.
+
+    Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks them, or the target has none.
+    """
+    loop = _known_loop(target, dots)
+    missing = target.kind.features - targets.host_features()
+    if missing:
+        raise CompileError(
+            f"the rate of {loop.title} needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
+        )
+    call = _code(loop, target.kind)
+    return loop.iterations * loop.products / min(_seconds(call) for _ in range(_SAMPLES))
+
+
+def _loop_of(target: Target, dots: Dots) -> BareLoop | None:
+    instructions = instruction_set_of(target)
+    if instructions is None or target.is_portable:
+        return None
+    if dots is Dots.FASTEST and instructions.has_tiles:
+        return TileLoop()
+    if dots is Dots.PAIRS:
+        return _pairs_loop(target, instructions)
+    return _vector_loop(target, instructions)
+
+
+def _vector_loop(target: Target, instructions: InstructionSet) -> VectorLoop:
+    if not instructions.multiplies_words:
+        prefix = "" if target.kind.has_vnni else "{vex} "
+        return VectorLoop("vpdpbusd", prefix + _VNNI, instructions.lanes, 4)
+    prefix, assembly = ("v", _WORDS) if "avx" in target.kind.code_features else ("", _OLD_WORDS)
+    return VectorLoop(f"{prefix}pmaddwd and {prefix}paddd", assembly, instructions.lanes, 2)
+
+
+def _pairs_loop(target: Target, instructions: InstructionSet) -> VectorLoop | None:
+    if not instructions.pair_dots:
+        return None
+    prefix, assembly = ("v", _PAIRS) if "avx" in target.kind.code_features else ("", _OLD_PAIRS)
+    title = f"{prefix}pmaddubsw, {prefix}pmaddwd and {prefix}paddd"
+    return VectorLoop(title, assembly, instructions.lanes, 4)
+
+
+def _seconds(loop: BoundCall) -> float:
+    start = time.perf_counter()
+    loop.call()
+    return time.perf_counter() - start
+
+
+@cache
+def _code(loop: BareLoop, target: Target) -> BoundCall:
+    with make_context():
+        module = ir.Module.parse(loop.module())
+        keep_to_target(module, target)
+        code = MachineCode(module)
+    memory = loop.memory()
+    call = code.bind("loop", (loop.iterations, memory.ctypes.data), keep=(memory,))
+    call.call()
+    return call
+
+
+# Loops of nothing but the instructions that kernels multiply by, on registers: each as a module of the LLVM dialect.
+#
+# Each has a function `loop` of a number of iterations and the address of its `memory`.
+
+# Independent chains: more than the instruction's latency times its rate, which is 10 on Intel's cores, where as many
+# reach 96 % of what 12 do; and registers enough for what is beside them.
+_CHAINS = 12
+_PAIR = 2
+_REPEATS = 4
+_ITERATIONS = 200_000
+# Tiles of sums, of data and of weights fill the eight registers; a product takes some 16 cycles.
+_TILE_SUMS, _TILE_FACTORS = 4, 2
+_TILE_ITERATIONS = 15_000
+
+
+@dataclass(frozen=True)
+class BareLoop(ABC):
+    """The instructions of a target that multiply and add, again and again."""
+
+    title: str
+
+    @property
+    @abstractmethod
+    def iterations(self) -> int:
+        """As many take about a millisecond."""
+
+    @property
+    @abstractmethod
+    def products(self) -> int:
+        """Multiply-accumulates of an iteration."""
+
+    @abstractmethod
+    def memory(self) -> NDArray[np.uint8]:
+        """What the function reads and writes."""
+
+    @abstractmethod
+    def module(self) -> str:
+        """The code."""
+
+
+@dataclass(frozen=True)
+class VectorLoop(BareLoop):
+    """Instructions on vectors, which add to `lanes` sums."""
+
+    assembly: str
+    lanes: int
+    taps: int
+    """Products for each sum."""
+
+    @property
+    def iterations(self) -> int:
+        return _ITERATIONS
+
+    @property
+    def products(self) -> int:
+        return _REPEATS * _CHAINS * self.lanes * self.taps
+
+    def products_per_cycle(self, machine: Machine) -> float:
+        """Multiply-accumulates that `machine` starts in a cycle."""
+        if self.taps > _PAIR:
+            return machine.dot_products * self.lanes * self.taps
+        # An addition goes with each product of words.
+        return min(machine.word_dots_started, machine.vector_instructions / 2) * self.lanes * self.taps
+
+    def memory(self) -> NDArray[np.uint8]:
+        # The sum goes somewhere, so that it is computed at all.
+        return np.zeros(ROW_BYTES, np.uint8)
+
+    def module(self) -> str:
+        """The loop, in assembly: nothing of it can be folded or moved out."""
+        type_ = f"vector<{self.lanes}xi32>"
+        pair = f"!llvm.struct<({type_}, {type_})>"
+        last = sums = [f"%a{i}" for i in range(_CHAINS)]
+        body: list[str] = []
+        for repeat in range(_REPEATS):
+            after = [f"%d{repeat}_{i}" for i in range(_CHAINS)]
+            for old, new in zip(last, after, strict=True):
+                body += [
+                    f'{new}_both = llvm.inline_asm has_side_effects "{self.assembly}", "=&x,=&x,x,x,0" %x, %y, {old}'
+                    f" : ({type_}, {type_}, {type_}) -> {pair}",
+                    f"{new} = llvm.extractvalue {new}_both[0] : {pair}",
+                ]
+            last = after
+        total = [
+            f"%s{i + 1} = llvm.add {f'%s{i}' if i else last[0]}, {last[i + 1]} : {type_}" for i in range(_CHAINS - 1)
+        ]
+        types = f"i64, {', '.join([type_] * _CHAINS)}"
+        lines = "\n  ".join
+        return f"""
+llvm.func @loop(%n: i64, %sink: !llvm.ptr) {{
+  %c0 = llvm.mlir.constant(0 : i64) : i64
+  %c1 = llvm.mlir.constant(1 : i64) : i64
+  %zero = llvm.mlir.constant(dense<0> : {type_}) : {type_}
+  %x = llvm.mlir.constant(dense<196611> : {type_}) : {type_}
+  %y = llvm.mlir.constant(dense<131074> : {type_}) : {type_}
+  llvm.br ^loop(%c0, {", ".join(["%zero"] * _CHAINS)} : {types})
+^loop(%i: i64, {", ".join(f"{name}: {type_}" for name in sums)}):
+  {lines(body)}
+  %next = llvm.add %i, %c1 : i64
+  %more = llvm.icmp "slt" %next, %n : i64
+  llvm.cond_br %more, ^loop(%next, {", ".join(last)} : {types}), ^end
+^end:
+  {lines(total)}
+  llvm.store %s{_CHAINS - 1}, %sink {{alignment = 8 : i64}} : {type_}, !llvm.ptr
+  llvm.return
+}}
+"""
+
+
+@dataclass(frozen=True)
+class TileLoop(BareLoop):
+    """Products of whole matrix tiles: two tiles of data meet two of weights."""
+
+    title: str = TDPBUSD.name
+
+    @property
+    def iterations(self) -> int:
+        return _TILE_ITERATIONS
+
+    @property
+    def products(self) -> int:
+        return _REPEATS * _TILE_SUMS * ROWS * ROWS * ROW_BYTES
+
+    def memory(self) -> NDArray[np.uint8]:
+        """A configuration, and a tile of factors."""
+        shapes = [Shape(ROWS, ROW_BYTES, 8)] * (_TILE_SUMS + 2 * _TILE_FACTORS)
+        factors = np.arange(ROWS * ROW_BYTES, dtype=np.uint8)
+        return np.concatenate([configuration(shapes), factors])
+
+    def module(self) -> str:
+        sums, registers = range(_TILE_SUMS), range(_TILE_SUMS + 2 * _TILE_FACTORS)
+        pairs = [(_TILE_SUMS + one // _TILE_FACTORS, _TILE_SUMS + _TILE_FACTORS + one % _TILE_FACTORS) for one in sums]
+        body = [
+            f'llvm.call_intrinsic "{TDPBUSD.intrinsic}"(%r{one}, %r{a}, %r{b}) : (i8, i8, i8) -> ()'
+            for one, (a, b) in zip(sums, pairs, strict=True)
+        ]
+        names = [f"%r{one} = llvm.mlir.constant({one} : i8) : i8" for one in registers]
+        zeros = [f'llvm.call_intrinsic "llvm.x86.tilezero"(%r{one}) : (i8) -> ()' for one in sums]
+        loads = [
+            f'llvm.call_intrinsic "llvm.x86.tileloadd64"(%r{one}, %factors, %row) : (i8, !llvm.ptr, i64) -> ()'
+            for one in registers[_TILE_SUMS:]
+        ]
+        lines = "\n  ".join
+        return f"""
+llvm.func @loop(%n: i64, %memory: !llvm.ptr) {{
+  %c0 = llvm.mlir.constant(0 : i64) : i64
+  %c1 = llvm.mlir.constant(1 : i64) : i64
+  %row = llvm.mlir.constant({ROW_BYTES} : i64) : i64
+  {lines(names)}
+  %factors = llvm.getelementptr %memory[{ROW_BYTES}] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.call_intrinsic "llvm.x86.ldtilecfg"(%memory) : (!llvm.ptr) -> ()
+  {lines(zeros + loads)}
+  llvm.br ^loop(%c0 : i64)
+^loop(%i: i64):
+  {lines(body * _REPEATS)}
+  %next = llvm.add %i, %c1 : i64
+  %more = llvm.icmp "slt" %next, %n : i64
+  llvm.cond_br %more, ^loop(%next : i64), ^end
+^end:
+  llvm.call_intrinsic "llvm.x86.tilerelease"() : () -> ()
+  llvm.return
+}}
+"""

@@ -1,0 +1,106 @@
+"""The parser of a command, and the options of commands that compile: the CPU, jobs and threads."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+from qdialect.cli.terminal import render_table
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.threads import checked, checked_jobs
+from qdialect.targets import TARGETS, host, resolve
+from qdialect.targets.cpus import CPUS
+
+# The argument parser of a command.
+
+
+class CommandParser(argparse.ArgumentParser):
+    """One whose errors end the command as every other error does: one line, exit status 1."""
+
+    def __init__(self, prog: str, description: str, examples: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+# The option ``--jobs`` of the commands that compile.
+
+
+def add_jobs_argument(add: Callable[..., object]) -> None:
+    """Add ``--jobs N`` by the method `add` of a parser or group."""
+    add("--jobs", "-j", type=_job_count, metavar="N", help="compile on N threads (default: one for each CPU)")
+
+
+def _job_count(text: str) -> int:
+    try:
+        return checked_jobs(int(text) if text.isascii() and text.isdigit() else text)
+    except CompileError as error:
+        # The name of the option stands before it.
+        raise argparse.ArgumentTypeError(str(error).removeprefix("jobs ")) from error
+
+
+# The option ``--threads`` of the commands that compile.
+
+
+def add_threads_argument(add: Callable[..., object]) -> None:
+    """Add ``--threads N`` by the method `add` of a parser or group."""
+    add(
+        "--threads",
+        type=_thread_count,
+        default=1,
+        metavar="N",
+        help="divide a call among N threads (default: %(default)s)",
+    )
+
+
+def _thread_count(text: str) -> int:
+    try:
+        return checked(int(text) if text.isascii() and text.isdigit() else text)
+    except CompileError as error:
+        # The name of the option stands before it.
+        raise argparse.ArgumentTypeError(str(error).removeprefix("threads ")) from error
+
+
+# The options that say which CPU code is for, and the list of CPUs.
+
+
+class TargetArguments(Protocol):
+    """What the options set."""
+
+    target: str
+    mattr: str | None
+
+
+def target_name(options: TargetArguments) -> str:
+    """The target that options name, as `qdialect.targets.resolve` takes it."""
+    return f"{options.target},{options.mattr}" if options.mattr else options.target
+
+
+def add_target_arguments(add: Callable[..., object]) -> None:
+    """Add `--target`, `--mcpu` and `--mattr`."""
+    add(
+        *("--target", "--mcpu"),
+        dest="target",
+        default="host",
+        metavar="NAME",
+        help=f"the CPU: host (default: all this one has), {', '.join(TARGETS)} or one that --print-targets lists",
+    )
+    add_features_argument(add)
+
+
+def add_features_argument(add: Callable[..., object]) -> None:
+    """Add `--mattr`."""
+    add("--mattr", metavar="+F,-F", help="features that the CPU has more or less: --mattr=+avxvnni,-fma")
+
+
+def target_list() -> str:
+    """A line for each CPU: its name and the kind of code that it gets."""
+    rows = [[name, resolve(name).kind.name] for name in (*TARGETS, *(one for one in CPUS if one not in TARGETS))]
+    return f"{render_table(['target', 'kind of code'], rows)}\n\nhost is {host().name}\n"

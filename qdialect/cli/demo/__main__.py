@@ -1,0 +1,37 @@
+"""Runs the demonstration."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from qdialect import targets
+from qdialect.cli import terminal
+from qdialect.cli.demo import layers, network, program
+from qdialect.cli.demo.printing import heading, say
+
+
+def main() -> int:
+    """Show layers, a network and its file; the exit status is 0 where every element is as in the reference."""
+    _use_one_core()
+    host = targets.host()
+    heading("qdialect: quantized networks through MLIR to machine code, bit for bit")
+    say(f"This CPU takes target '{host.name}'. Everything runs on one core; times are medians.")
+    if not host.has_vnni:
+        say("It has no AVX-512 VNNI: there is no dot-product instruction to compare with, and code is portable.")
+    different = layers.show()
+    case = network.find_case()
+    of_network, result = network.show(case)
+    different += of_network + program.show(case, result)
+    heading("Result")
+    say(f"{different} elements differ from the reference.")
+    return 1 if different else 0
+
+
+def _use_one_core() -> None:
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+if __name__ == "__main__":
+    sys.exit(terminal.run("qdialect.cli.demo", main))

@@ -1,1 +1,0 @@
-"""What the compiler does, shown on real layers and on a real network: ``python -m qdialect.demo``."""

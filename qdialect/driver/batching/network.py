@@ -1,0 +1,329 @@
+"""A network for another batch, and the proof that it computes for each entry what it did before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.aot.network import Batch
+from qdialect.dialect import BroadcastOp, build
+from qdialect.dialect.constants import CONSTANT_OPS, constant, constant_value
+from qdialect.dialect.fields import INTEGERS
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.driver.batching import rules
+from qdialect.driver.batching.rules import RULES, Site, resized
+from qdialect.frontends.model_files import ImportOptions, format_of
+from qdialect.ir import context
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.lowered import Phase, error_at_module, phase_of, ports
+from qdialect.lowering.pipeline.phases import Lowered, lower
+from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
+from qdialect.passes.inline_outlined import InlineOutlinedPass
+from qdialect.passes.outlined import handed_off
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import CompileError, ImportModelError, UnusedBatchError
+from qdialect.support.interface import Port
+from qdialect.targets import Target
+
+_PHASES = (Phase.QNN, Phase.FUSED)
+
+
+@dataclass(frozen=True)
+class BatchNetwork:
+    """A network whose inputs have a batch of `batch` entries in their first dimension.
+
+    `inputs` say which of the inputs have it; the others are the same for all entries.
+    """
+
+    module: ir.Module
+    batch: int
+    inputs: tuple[bool, ...]
+
+    def of(self, wanted: int) -> ir.Module:
+        """The network for `wanted` entries.
+
+        Raises `CompileError` at the first op that is not proven to compute each entry alone, and for a result that has
+        the batch elsewhere than in its first dimension.
+        """
+        phase = phase_of(self.module)
+        if phase not in _PHASES:
+            raise error_at_module(self.module, f"a module with a dynamic batch must be at phase qnn, but got {phase}")
+        copy = context.copy(self.module)
+        PassManager(InlineOutlinedPass(), verify=False).run(copy)
+        _Change(main_function(copy), self.batch, wanted).apply(self.inputs)
+        context.verify(copy)
+        return copy
+
+    def factors(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Elements of the first dimension for an entry, 0 where there is no batch: of each input and each result."""
+        modules = [self.of(batch) for batch in (1, 2)]
+        functions = [main_function(module) for module in modules]
+        found: list[tuple[int, ...]] = []
+        for kind in ("arg", "res"):
+            one, two = (ports(function, kind) for function in functions)
+            found.append(tuple(_factor(a.shape, b.shape) for a, b in zip(one, two, strict=True)))
+        return found[0], found[1]
+
+
+def _factor(one: Sequence[int], two: Sequence[int]) -> int:
+    return one[0] if tuple(one) != tuple(two) else 0
+
+
+def fixed_batch(module: ir.Module) -> BatchNetwork:
+    """A module of known shapes, all of whose inputs have the batch first; raises `CompileError` where they do not."""
+    function = main_function(module)
+    found = ports(function, "arg")
+    extents = {port.shape[0] if port.shape else 0 for port in found}
+    if len(extents) != 1 or extents == {0}:
+        shapes = ", ".join(f"'{port.name}' has {list(port.shape)}" for port in found) or "there is no input"
+        raise error_at(
+            function.location, f"inputs must have the same first extent to have a dynamic batch, but {shapes}"
+        )
+    return BatchNetwork(module, extents.pop(), (True,) * len(found))
+
+
+def check_alike(one: BatchNetwork, other: BatchNetwork) -> None:
+    """Raise `CompileError` where two networks, for batches of two sizes, do not compute the same for an entry."""
+    modules = [network.of(one.batch) for network in (one, other)]
+    operations = [main_function(module).regions[0].blocks[0].operations for module in modules]
+    for own, found in zip_longest(*operations):
+        if own is None or found is None or str(own) != str(found):
+            what = f"but differs between batches of {one.batch} and {other.batch}"
+            differing = own or found
+            assert differing is not None, "the longer one ends first"
+            raise op_error(differing.operation, f"must be the same for every batch, {what}")
+
+
+class _Change:
+    """A function that becomes one for another batch."""
+
+    def __init__(self, function: ir.Operation, batch: int, wanted: int) -> None:
+        self._function, self._batch, self._wanted = function, batch, wanted
+        self._block = function.regions[0].blocks[0]
+        self._axes: dict[ir.Value, int] = {}
+        """The dimension of each value that has the batch."""
+
+    def apply(self, inputs: Sequence[bool]) -> None:
+        """Change all of it, where `inputs` say which arguments have the batch."""
+        arguments = list(self._block.arguments)
+        self._axes = {argument: 0 for argument, has in zip(arguments, inputs, strict=True) if has}
+        *body, end = [op.operation for op in self._block.operations]
+        with self._function.context, ir.Location.unknown():
+            # All is decided before anything changes: rules read shapes.
+            sites = [site for op in body if (site := self._site(op))]
+            self._check_results(end)
+            for site in sites:
+                self._change_operands(site)
+            for value, axis in self._axes.items():
+                value.set_type(self._type(value, axis))
+            for site in sites:
+                _set_attributes(site.op, site.attributes)
+            results = [value.type for value in end.operands]
+            type_ = ir.FunctionType.get([argument.type for argument in arguments], results)
+            self._function.attributes["function_type"] = ir.TypeAttr.get(type_)
+        # What was repeated is not read any more.
+        for op in reversed(body):
+            if all(not list(result.uses) for result in op.results):
+                op.erase()
+
+    def _site(self, op: ir.Operation) -> Site | None:
+        axes = [self._axes.get(value) for value in op.operands]
+        if all(axis is None for axis in axes):
+            return None
+        site = Site(op, axes, self._batch, self._wanted)
+        rule = RULES.get(op.name)
+        if rule is None or len(op.results) != 1:
+            site.refuse("nothing shows that it does")
+        axis = rule(site)
+        assert site.result[axis] % self._batch == 0, "a rule keeps the batch whole"
+        self._axes[op.results[0]] = axis
+        return site
+
+    def _check_results(self, end: ir.Operation) -> None:
+        for index, value in enumerate(end.operands):
+            axis = self._axes.get(value, 0)
+            if axis:
+                what = f"result {index} of a dynamic batch must have it first, but has it in dimension {axis}"
+                raise error_at(end.location, what)
+
+    def _change_operands(self, site: Site) -> None:
+        for index, axis in site.grown.items():
+            value = site.op.operands[index]
+            if shape_of(value.type)[axis] % self._batch:
+                site.refuse(f"operand {index} lacks the batch and has {shape_of(value.type)[axis]} elements for it")
+            site.op.operands[index] = grown(value, axis, self._batch, self._wanted, site.op)
+
+    def _type(self, value: ir.Value, axis: int) -> ir.Type:
+        type_ = ir.RankedTensorType(value.type)
+        return ir.RankedTensorType.get(resized(tuple(type_.shape), axis, self._batch, self._wanted), type_.element_type)
+
+
+def _set_attributes(op: ir.Operation, attributes: Mapping[str, ir.Attribute]) -> None:
+    for name, attribute in attributes.items():
+        op.attributes[name] = attribute
+
+
+# Values without batch, repeated for each entry of one: constants, and what is computed from them alone.
+
+Array = NDArray[Any]
+
+_RULES = (rules.broadcasting, rules.of_one_shape)
+
+
+def grown(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operation) -> ir.Value:
+    """`value` for `wanted` entries in place of `batch` ones in dimension `axis`, which are all alike, before `user`.
+
+    Raises `CompileError` where nothing shows that they are.
+    """
+    owner = value.owner
+    shape = resized(shape_of(value.type), axis, batch, wanted)
+    if not isinstance(owner, ir.Block) and owner.name in CONSTANT_OPS:
+        return _constant(value, axis, batch, wanted, user)
+    if shape_of(value.type)[axis] == 1:
+        with ir.InsertionPoint(user):
+            element = ir.RankedTensorType(value.type).element_type
+            return build(BroadcastOp, value, element=element, loc=user.location, shape=shape).output
+    if isinstance(owner, ir.Block):
+        raise _error(user, "an input of the network that lacks the batch has its extent")
+    operands = list(owner.operands)
+    if owner.name != BroadcastOp.OPERATION_NAME and RULES.get(owner.name) not in _RULES:
+        raise _error(user, f"'{owner.name}' op gives it a tensor that lacks the batch and has its extent")
+    for index, operand in enumerate(operands):
+        at = axis - len(shape) + len(shape_of(operand.type))
+        if at >= 0 and shape_of(operand.type)[at] > 1:
+            operands[index] = grown(operand, at, batch, wanted, user)
+    attributes = dict(owner.attributes.items())
+    if owner.name == BroadcastOp.OPERATION_NAME:
+        attributes["shape"] = INTEGERS.to_attribute(shape)
+    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
+    with ir.InsertionPoint(user):
+        created = ir.Operation.create(owner.name, [type_], operands, attributes, loc=owner.location)
+    return created.results[0]
+
+
+def _constant(value: ir.Value, axis: int, batch: int, wanted: int, user: ir.Operation) -> ir.Value:
+    array = constant_value(value)
+    if array is None:
+        raise _error(user, "a constant that lacks the batch and has its extent cannot be read")
+    shape = resized(array.shape, axis, batch, wanted)
+    entry = array[(slice(None),) * axis + (slice(array.shape[axis] // batch),)]
+    if not np.array_equal(_bits(_repeated(entry, axis, batch)), _bits(array)):
+        raise _error(user, "a constant differs between the entries of the batch")
+    is_splat = not any(array.strides)
+    elements = np.broadcast_to(array[(0,) * array.ndim], shape) if is_splat else _repeated(entry, axis, wanted)
+    with ir.InsertionPoint(user):
+        return constant(elements, user.location)
+
+
+def _repeated(entry: Array, axis: int, count: int) -> Array:
+    return np.concatenate([entry] * count, axis=axis)
+
+
+def _bits(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _error(user: ir.Operation, reason: str) -> Exception:
+    return op_error(user, f"must compute each entry of a dynamic batch alone, but {reason}")
+
+
+# The sizes of batches that a network is compiled for, from which batches of all sizes are made up.
+
+SIZES = (64, 8, 1)
+
+# Intermediate values of more entries than fit a cache are slower, and weights are read once for many rows already.
+_LARGEST_ARENA = 16 << 20
+
+
+def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int) -> tuple[Batch, list[Lowered]]:
+    """The sizes, and the network at phase `llvm` for all of them, for one target after the other.
+
+    Raises `CompileError` for what cannot be lowered, and for a network that is not proven to compute entries alone.
+    """
+    if handed_off(network.module):
+        return _one_entry(network, targets, threads)
+    middle = lower(network.of(SIZES[1]), targets[0], threads=threads)
+    growth = SIZES[0] // SIZES[1]
+    sizes = SIZES if middle.arena_bytes * growth <= _LARGEST_ARENA else SIZES[1:]
+    known = {(targets[0].name, SIZES[1]): middle}
+    found = [
+        known.get((target.name, size)) or lower(network.of(size), target, threads=threads)
+        for target in targets
+        for size in sizes
+    ]
+    return Batch(sizes, network.factors()), found
+
+
+def _one_entry(network: BatchNetwork, targets: Sequence[Target], threads: int) -> tuple[Batch, list[Lowered]]:
+    """The network as it is, for one entry: what goes to a target has the shapes that its library was told."""
+    if network.batch != 1:
+        what = "batch must be 1 in a module that hands functions to a target, to be dynamic"
+        raise error_at_module(network.module, f"{what}, but got {network.batch}: they compute one entry at a time")
+    factors = network.factors()
+    return Batch((1,), factors), [lower(network.module, target, threads=threads) for target in targets]
+
+
+# Models with a batch of any size: which inputs have it, and that every size computes the same.
+
+# A batch of one is not told apart from an extent of 1 beside it.
+_SIZES = (2, 3)
+
+_READ_EXTENTS = {
+    *("If", "Loop", "Pad", "Scan", "Shape", "Size", "Slice", "Squeeze"),
+    *("IF", "PAD", "PADV2", "SHAPE", "SLICE", "SQUEEZE", "STRIDED_SLICE", "WHILE"),
+    *("constant_pad_nd.default", "slice.Tensor", "squeeze.default", "squeeze.dim", "squeeze.dims", "sym_size.int"),
+}
+"""Operators that may do something else for an extent of another size: they ask for it, or take it as a bound."""
+
+
+def read_batched(path: Path, options: ImportOptions, sizes: Sequence[int] = ()) -> BatchNetwork:
+    """The model at `path` for batches of any size.
+
+    Where a file leaves the first extents of inputs open, these have the batch; where all is known, all inputs have it.
+    Models of two sizes are compared, and where operators may look at the batch those of `sizes`, too.  Raises what
+    reading raises, and `CompileError` where models or their inputs depend on the batch otherwise.
+    """
+    kind = format_of(path)
+    if kind.open_shapes is None:
+        return fixed_batch(kind.read(path, options))
+    try:
+        modules = [kind.read(path, replace(options, batch=size)) for size in _SIZES]
+    except UnusedBatchError:
+        return fixed_batch(kind.read(path, options))
+    found = [_ports(module) for module in modules]
+    has_batch = tuple(one.shape != other.shape for one, other in zip(*found, strict=True))
+    for one, other, has in zip(*found, has_batch, strict=True):
+        if has and (one.shape[1:] != other.shape[1:] or one.shape[0] * _SIZES[1] != other.shape[0] * _SIZES[0]):
+            shapes = f"{list(one.shape)} and {list(other.shape)}"
+            raise CompileError(f"input '{one.name}' must have the batch in its first extent alone, but got {shapes}")
+    networks = [BatchNetwork(module, size, has_batch) for module, size in zip(modules, _SIZES, strict=True)]
+    check_alike(networks[0], networks[1])
+    for size in sizes if reads_extents(path, options) else ():
+        check_alike(BatchNetwork(kind.read(path, replace(options, batch=size)), size, has_batch), networks[0])
+    return networks[0]
+
+
+def reads_extents(path: Path, options: ImportOptions) -> bool:
+    """Whether operators of a model may do something else for a batch of another size."""
+    return any(node.kind in _READ_EXTENTS for node in format_of(path).nodes(path, options))
+
+
+def is_of_size(network: BatchNetwork, path: Path, options: ImportOptions) -> bool:
+    """Whether the model at `path` for the batch that `options` say is `network` for that batch."""
+    try:
+        other = BatchNetwork(format_of(path).read(path, options), options.batch, network.inputs)
+        check_alike(other, network)
+    except (ImportModelError, CompileError):
+        return False
+    return True
+
+
+def _ports(module: ir.Module) -> tuple[Port, ...]:
+    return ports(main_function(module), "arg")

@@ -1,0 +1,152 @@
+"""What `qdialect.compile` does: a model of any kind becomes an executable."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect.cache import model_files
+from qdialect.cache.executable import CachedExecutable
+from qdialect.cache.store import Store, open_store
+from qdialect.driver.fallback import FallbackWarning, compile_file, compile_tuned, summary
+from qdialect.frontends.model_files import OpenShapes, open_shapes, read_model
+from qdialect.ir._mlir import ir
+from qdialect.runtime import Executable, compile_module
+from qdialect.runtime.external_calls import External
+from qdialect.runtime.shaped import ShapedExecutable
+from qdialect.support.diagnostics import InputError
+from qdialect.support.files import noted_files
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.log import LOG, tell_float32
+from qdialect.support.options import DYNAMIC, CompileOptions, ImportOptions
+from qdialect.support.threads import active_jobs, using_jobs
+
+if TYPE_CHECKING:
+    from qdialect.driver.batching.network import BatchNetwork
+
+
+def compile_model(
+    model: str | Path | ir.Module, options: CompileOptions, externals: Mapping[str, External]
+) -> Executable:
+    """A model file or a module as an executable.
+
+    What is compiled later, for other extents, is compiled with as many jobs.
+    """
+    if options.tune and (options.is_dynamic or externals):
+        other = f"batch='{DYNAMIC}'" if options.is_dynamic else "externals"
+        raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
+    if isinstance(model, ir.Module):
+        return _of_module(model, options, externals)
+    path, importing, jobs = Path(model), options.importing, active_jobs()
+    if externals and not options.is_dynamic:
+        return _whole(read_model(path, importing), options, externals)
+    store = open_store() if options.cache else None
+
+    def compiled(one: ImportOptions) -> Executable:
+        with using_jobs(jobs):
+            return compile_shape(path, replace(options, batch=one.batch, dims=one.dims), store)
+
+    compile_ = compiled
+    if options.is_dynamic:
+        any_size = partial(_batched, options=options, externals=externals)
+        compile_ = _compiler_of_batches(path, any_size, None if externals else compiled)
+    executable = compile_(importing)
+    if executable.is_float32:
+        tell_float32(path)
+    told = summary(executable)
+    if told:
+        LOG.info("%s", told)
+    if told and options.fallback is None:
+        # At the line that calls `qdialect.compile`.
+        warnings.warn(told, FallbackWarning, stacklevel=3)
+
+    def compiled_for(dims: Mapping[str, int]) -> Executable:
+        told_again(path, dims)
+        with using_jobs(jobs):
+            # The extents of the batch are among them.
+            return compile_(replace(importing, batch=1, dims=dims))
+
+    shapes = _without_batch(open_shapes(path, importing), executable)
+    is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
+    return ShapedExecutable(executable, shapes, compiled_for, options.ranges) if is_open else executable
+
+
+def told_again(path: Path, dims: Mapping[str, int]) -> None:
+    """Say for which extents a model is compiled beside those that it was compiled for first."""
+    LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
+
+
+def _of_module(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+    options.check_module()
+    if options.is_dynamic:
+        return _batched(_fixed_batch(module), options=options, externals=externals)
+    if externals:
+        return _whole(module, options, externals)
+    return compile_tuned(
+        module,
+        target=options.target,
+        threads=options.threads,
+        store=open_store() if options.cache else None,
+        workspaces=options.workspaces,
+        tune=options.tune,
+    )
+
+
+def _whole(module: ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+    return compile_module(
+        module, target=options.target, threads=options.threads, externals=externals, workspaces=options.workspaces
+    )
+
+
+def _fixed_batch(module: ir.Module) -> BatchNetwork:
+    with LATE_IMPORTS:
+        from qdialect.driver.batching.network import fixed_batch
+
+    return fixed_batch(module)
+
+
+def _batched(network: BatchNetwork, *, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
+    with LATE_IMPORTS:
+        from qdialect.driver.batching.compiler import compile_batched
+
+    return compile_batched(
+        network, target=options.target, threads=options.threads, workspaces=options.workspaces, externals=externals
+    )
+
+
+def _compiler_of_batches(
+    path: Path,
+    any_size: Callable[[BatchNetwork], Executable],
+    one_size: Callable[[ImportOptions], Executable] | None,
+) -> Callable[[ImportOptions], Executable]:
+    """Compiles a model for any batch; without `one_size` it must be one network for all of them."""
+    with LATE_IMPORTS:
+        from qdialect.driver.batching.compiler import BatchCompiler
+        from qdialect.driver.batching.network import read_batched
+
+    if one_size is None:
+        return lambda options: any_size(read_batched(path, options))
+    return BatchCompiler(path, any_size, one_size).executable
+
+
+def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
+    """`shapes` with -1 for extents that `executable` takes as they come."""
+    taken = {port.name: port.shape for port in executable.inputs}
+    return {
+        name: [-1 if own == -1 else extent for own, extent in zip(taken[name], shape, strict=True)]
+        for name, shape in shapes.items()
+    }
+
+
+def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> Executable:
+    """A model file for one shape of its inputs; the network goes into `store`, and which one the file gives."""
+    key = model_files.model_key(path, options) if store else None
+    with noted_files() as read:
+        executable = compile_file(path, options, store)
+    if store and key and isinstance(executable, CachedExecutable):
+        model_files.keep(store, key, executable, open_shapes(path, options.importing), read)
+    return executable

@@ -1,0 +1,255 @@
+"""``torch.compile(model, backend="qdialect")`` for models that PT2E converted.
+
+The entry point ``torch_dynamo_backends`` names `compile_captured`; in a checkout that is not installed, pass the
+function itself as the backend.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from qdialect.frontends.torch.importer import import_graph
+from qdialect.frontends.torch.program.dynamo import Lowered, lowered
+from qdialect.frontends.torch.program.model import Graph
+from qdialect.frontends.torch.program.pytorch_operators import first_line
+from qdialect.frontends.torch.program.reader import captured_inputs, captured_results, read_captured
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.options import Fallback, check_choice, check_fallback
+from qdialect.support.threads import checked
+
+if TYPE_CHECKING:
+    from qdialect.frontends.torch.division import Fused
+    from qdialect.ir._mlir import ir
+    from qdialect.runtime import Executable
+
+
+_NAME = "torch.compile"
+_MAX_CHANGES = 3
+"""How often a graph is compiled again for other values of its parameters, before PyTorch runs it."""
+_LOGGER = logging.getLogger("qdialect")
+Call = Callable[..., tuple[Any, ...]]
+
+
+def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, object] | None = None) -> Call:
+    """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
+
+    Parameters and buffers are constants with the values they have now, but for those that the model writes to; where
+    others are written to them, the graph is compiled again, and after three times left to eager mode.  Shapes
+    are those of `examples`: where Dynamo leaves an extent open, it becomes the one of this call, and another extent
+    compiles once more.  Contiguous inputs are read where they lie.  What the model writes to its inputs is written to
+    them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
+    Gradients of parameters are those of eager mode, which computes the graph once more for them.
+
+    Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
+    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
+    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.  The option
+    ``{"threads": 2}`` divides each call among so many threads, with the same result.  With ``{"cache": "off"}`` nothing
+    is taken from the user's cache folder or kept there.
+
+    Raises `InputError` for options that are unknown or of another value, `ImportModelError` for inputs that are not on
+    the CPU and, without fallback, for a graph with nodes that the dialect cannot express, every one a note, and
+    `CompileError` for a module that cannot be lowered.
+    """
+    wanted = TorchOptions.of(options or {})
+    for example in examples:
+        device = str(getattr(example, "device", "cpu"))
+        if device != "cpu":
+            raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
+    try:
+        return _Captured(module, examples, wanted)
+    except (ImportModelError, CompileError) as error:
+        if wanted.fallback == "none":
+            raise
+        reason = error.message
+    except Exception as error:
+        # Dynamo would end the model for what is no fault of it.
+        if wanted.fallback == "none":
+            raise
+        reason = f"internal error: {type(error).__name__}: {first_line(error)}"
+        _LOGGER.warning(reason, exc_info=True)
+    _tell(f"PyTorch runs the whole graph: {reason}", is_silent=wanted.fallback == "framework")
+    return module.forward
+
+
+class _Captured:
+    """A graph that Dynamo captured, compiled for the values that its parameters have, and again where they change."""
+
+    def __init__(self, module: Any, examples: Sequence[Any], options: TorchOptions) -> None:
+        """Raises `ImportModelError` and `CompileError` for a graph that is not compiled."""
+        self._eager: Call = module.forward
+        self._graph = _for_inference(module, examples)
+        self._options = options
+        plain = self._graph.wrapped.plain_constants(examples)
+        is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
+        self._constants = [
+            position
+            for position, one in enumerate(plain)
+            if is_static(one) is not None and position not in self._graph.written
+        ]
+        self._changes = 0
+        self._held = self._versions(plain), _compiled(self._graph, plain, options)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        torch: Any = import_module("torch")
+        if torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in arguments):
+            return self._graph.recorded(self._run, self._eager, arguments)
+        return self._run(*arguments)
+
+    def _run(self, *arguments: Any) -> tuple[Any, ...]:
+        plain = self._graph.wrapped.plain(arguments)
+        if self._graph.is_shared(plain):
+            _LOGGER.info("PyTorch runs the whole graph: it writes to an argument in whose memory another one is")
+            return self._eager(*arguments)
+        versions, run = self._held
+        found = self._versions(plain)
+        if versions == found:
+            return run(*plain)
+        self._changes += 1
+        if self._changes > _MAX_CHANGES:
+            _LOGGER.info("PyTorch runs the whole graph: its parameters changed %d times", self._changes)
+            return self._eager(*arguments)
+        _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
+        run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
+        self._held = found, run
+        return run(*plain)
+
+    def _versions(self, plain: Sequence[Any]) -> list[tuple[int, int]]:
+        """What changes where something is written to parameters and buffers that are constants here."""
+        held = [plain[position] for position in self._constants]
+        return [(0 if one.is_inference() else one._version, one.data_ptr()) for one in held]
+
+
+def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
+    """The graph in registered operators; raises `ImportModelError` for one that is not for inference."""
+    is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
+    is_recorded: bool = import_module("torch").is_grad_enabled()
+    names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    for name, example in zip(names, examples, strict=True):
+        if is_recorded and getattr(example, "requires_grad", False) and is_static(example) is None:
+            raise ImportModelError(f"input '{name}' must not require a gradient")
+    graph = lowered(module, examples)
+    if graph.training:
+        raise ImportModelError(f"model must be in evaluation mode, but {graph.training}")
+    return graph
+
+
+def _tell(message: str, *, is_silent: bool) -> None:
+    """Say what PyTorch runs: in the log and, unless it was asked for, by a warning."""
+    with LATE_IMPORTS:
+        from qdialect.driver.fallback import FallbackWarning
+
+    _LOGGER.info(message)
+    if not is_silent:
+        warnings.warn(message, FallbackWarning, stacklevel=4)
+
+
+def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) -> Call:
+    """The graph as compiled code, in parts where it has to be."""
+    # What compiles is loaded when it is used.
+    with LATE_IMPORTS:
+        from qdialect.cache.networks import compile_kept
+        from qdialect.cache.store import open_store
+
+    store = open_store() if options.cache == "on" else None
+    compiled = partial(compile_kept, target="host", threads=options.threads, store=store)
+    read = read_captured(graph.module, examples, written=graph.written)
+    try:
+        run = _native(graph, read, compiled(import_graph(read, _NAME)))
+    except (ImportModelError, CompileError):
+        if options.fallback == "none":
+            raise
+        run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
+    torch: Any = import_module("torch")
+    no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
+
+    def call(*plain: Any) -> tuple[Any, ...]:
+        with no_grad():
+            return graph.finish(run(*plain), plain)
+
+    def call_without_casts(*plain: Any) -> tuple[Any, ...]:
+        with torch.autocast("cpu", enabled=False):
+            return call(*plain)
+
+    return call_without_casts if graph.casts else call
+
+
+def _native(graph: Lowered, read: Graph, executable: Executable) -> Call:
+    """Compiled code alone, on the arguments of the captured graph."""
+    positions, given = captured_inputs(graph.module, read), captured_results(graph.module)
+    from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
+
+    def call(*arguments: Any) -> tuple[Any, ...]:
+        found = executable(*(arguments[position].numpy(force=True) for position in positions))
+        results = iter(found if isinstance(found, tuple) else (found,))
+        return tuple(from_numpy(next(results)) if one is ... else one for one in given)
+
+    return call
+
+
+def _partitioned(
+    graph: Lowered, examples: Sequence[Any], compiled: Callable[[ir.Module], Executable], *, is_silent: bool
+) -> Call:
+    """The captured graph with compiled regions in it."""
+    with LATE_IMPORTS:
+        from qdialect.driver.fallback import captured_summary
+        from qdialect.frontends.torch.division import CapturedDivision
+
+    captured = CapturedDivision(graph, examples, compiled)
+    for fused in captured.fuse():
+        setattr(captured.module, fused.name, _region_module(fused))
+    _tell(captured_summary(captured.division, captured.reasons), is_silent=is_silent)
+    return captured.module.forward
+
+
+def _region_module(fused: Fused[Executable]) -> Any:
+    """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
+    torch: Any = import_module("torch")
+    executable = fused.compiled
+    positions = [fused.arguments.index(port.name) for port in executable.inputs]
+    order = [[port.name for port in executable.outputs].index(name) for name in fused.results]
+
+    class Region(torch.nn.Module):
+        def forward(self, *arguments: Any) -> Any:
+            found = executable(*(arguments[position].numpy(force=True) for position in positions))
+            results = found if isinstance(found, tuple) else (found,)
+            given = tuple(torch.from_numpy(results[index]) for index in order)
+            return given[0] if len(given) == 1 else given
+
+    return Region()
+
+
+# The options of ``torch.compile(model, backend="qdialect", options=...)``.
+
+_CACHES = ("on", "off")
+
+
+@dataclass(frozen=True)
+class TorchOptions:
+    """What the backend is asked for beside the model."""
+
+    fallback: Fallback | None = None
+    """Who runs nodes that cannot be compiled; by default PyTorch, with a warning."""
+    threads: int = 1
+    """Among how many threads each call is divided."""
+    cache: Literal["on", "off"] = "on"
+    """Whether the user's cache folder is used."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> TorchOptions:
+        """The options by name; raises `InputError` for others and for other values, `CompileError` for the threads."""
+        names = [field.name for field in fields(cls)]
+        unknown = sorted(options.keys() - set(names))
+        if unknown:
+            raise InputError(f"options of torch.compile must be {', '.join(names)}, but got {', '.join(unknown)}")
+        found = cls(options.get("fallback"), checked(options.get("threads", 1)), options.get("cache", "on"))
+        check_fallback(found.fallback)
+        check_choice("cache", found.cache, _CACHES)
+        return found

@@ -1,0 +1,305 @@
+"""From a network to the same network with the fastest variant of each kernel.
+
+All kernels are measured in place, in the network: its first form has what the cost model chooses, the next one the
+first candidate of every kernel, and so on.  What is chosen is then measured once more against the model's choice, so
+that a kernel that was fast by luck does not stay.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.cache.fingerprint import fingerprint, key
+from qdialect.cache.store import Store
+from qdialect.ir import context
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost import variants as variant_notes
+from qdialect.lowering.ir import lowered
+from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.runtime.base import Trial, TunedKernel, TuningReport
+from qdialect.runtime.comparison import random_inputs
+from qdialect.runtime.compiler import CompiledExecutable, compile_module, prepared
+from qdialect.runtime.native import Binding
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import KernelCall, Tunable
+from qdialect.targets import Target
+
+# The times of all kernels of several forms of a network, measured in turns.
+
+Clock = Callable[[Sequence[ir.Module]], Sequence[NDArray[np.float64]]]
+"""From clocked networks at phase `linalg` to the seconds of each kernel call, [rounds, calls] for each network."""
+
+_ROUNDS = 9
+_SECONDS = 0.02
+"""Of a network in a round."""
+_WARM_UP_CALLS = 3
+_MAX_CALLS = 2000
+"""Of a measurement: as many give a median."""
+
+
+def measure(modules: Sequence[ir.Module]) -> list[NDArray[np.float64]]:
+    """Call the networks in turns on random inputs, so that what disturbs the machine meets all of them.
+
+    Raises what `compile_module` raises.
+    """
+    networks = [compile_module(module, target="host", clocked=True) for module in modules]
+    calls = [_bound(network) for network in networks]
+    for call in calls:
+        for _ in range(_WARM_UP_CALLS):
+            call()
+    rounds: list[list[NDArray[np.float64]]] = [[] for _ in networks]
+    for _ in range(_ROUNDS):
+        for network, call, found in zip(networks, calls, rounds, strict=True):
+            ticks, length = measured_calls(call, network.ticks, _SECONDS)
+            found.append(middle(np.diff(np.array(ticks), axis=1)) * length)
+    return [np.array(found) for found in rounds]
+
+
+def _bound(network: CompiledExecutable) -> Binding:
+    outputs: list[NDArray[Any]] = [np.empty(port.shape, port.dtype) for port in network.outputs]
+    return network.bind(random_inputs(network.inputs, 0), outputs)
+
+
+def middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The mean of the middle half of each column: a counter may advance in strides that a median would keep."""
+    count = len(cycles)
+    return np.sort(cycles, axis=0)[count // 4 : count - count // 4].mean(axis=0)
+
+
+def measured_calls(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[list[NDArray[np.int64]], float]:
+    """The clock's readings of each call, and the seconds that one of its cycles lasts."""
+    readings: list[NDArray[np.int64]] = []
+    ends: list[float] = []
+    limit = time.perf_counter() + seconds
+    while len(ends) < 2 or (ends[-1] < limit and len(ends) < _MAX_CALLS):
+        call()
+        ends.append(time.perf_counter())
+        readings.append(ticks.copy())
+    # Both clocks at the end of the first call and of the last.
+    return readings, (ends[-1] - ends[0]) / float(readings[-1][-1] - readings[0][-1])
+
+
+Variants = Mapping[str, str]
+"""A variant by kernel; of others the one that the cost model chooses."""
+
+
+def tuned(
+    module: ir.Module,
+    target: str | Target = "host",
+    *,
+    store: Store | None = None,
+    clock: Clock = measure,
+    progress: Callable[[str], None] = lambda text: None,
+) -> tuple[ir.Module, TuningReport]:
+    """A copy of a `qnn` module that says which variant of its kernels is fastest here, and what was measured.
+
+    Kernels of which `store` knows that are not measured again; what is measured is kept there. One thread is measured.
+    Raises `CompileError` for a target that this machine cannot execute, and for a module that was lowered already; and
+    what compiling raises.
+    """
+    if phase_of(module) not in (Phase.QNN, Phase.FUSED):
+        raise lowered.error_at_module(module, f"module must be at phase qnn or fused, but is at {phase_of(module)}")
+    chosen, _ = prepared(module, target, 1)
+    network = _Network(lower(module, chosen, Phase.FUSED).module, chosen)
+    found = _Tuning(network, tunings_of(store, chosen.name), clock, progress).run()
+    copy = context.copy(module)
+    variant_notes.set_wanted_variants(copy, chosen, {one.kernel: one.chosen for one in found if one.gain})
+    return copy, TuningReport(chosen.name, tuple(found))
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A network at phase `fused`, which is lowered again and again."""
+
+    module: ir.Module
+    target: Target
+
+    def with_variants(self, variants: Variants) -> Lowered:
+        """The network at phase `linalg`, clocked."""
+        copy = context.copy(self.module)
+        variant_notes.set_wanted_variants(copy, self.target, variants)
+        return lower(copy, self.target, Phase.LINALG, clocked=True)
+
+
+@dataclass(frozen=True)
+class _Tuning:
+    network: _Network
+    kept: Tunings | None
+    clock: Clock
+    progress: Callable[[str], None]
+
+    def run(self) -> list[TunedKernel]:
+        """Every kernel that has candidates, in the order of its first call."""
+        kernels = _tunables(self.network.with_variants({}).calls)
+        known = self._known(kernels)
+        fresh = [one for one in kernels if one.kernel not in known]
+        if fresh:
+            start = {name: one.chosen for name, one in known.items() if one.gain}
+            known |= {one.kernel: one for one in self._measured(fresh, start)}
+        return [known[one.kernel] for one in kernels]
+
+    def _known(self, kernels: Sequence[Tunable]) -> dict[str, TunedKernel]:
+        """What was measured before of the variants that there still are."""
+        found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
+        return {
+            one.kernel: _tuned_kernel(one.kernel, kept, was_kept=True)
+            for one in kernels
+            if (kept := found.get(one.kernel)) and tuple(kept.seconds) == (one.own, *one.candidates)
+        }
+
+    def _measured(self, kernels: Sequence[Tunable], start: Variants) -> list[TunedKernel]:
+        forms = max(len(one.candidates) for one in kernels)
+        self.progress(f"measuring {len(kernels)} kernels in up to {1 + forms} variants")
+        first, *others = self._times([start, *({**start, **_candidates(kernels, number)} for number in range(forms))])
+        trials = {
+            one.kernel: dict(zip(one.candidates, (of[one.kernel] for of in others), strict=False)) for one in kernels
+        }
+        best = {one.kernel: fastest(trials[one.kernel], first[one.kernel]) for one in kernels}
+        again = self._confirmed(start, {name: variant for name, (variant, _) in best.items() if variant})
+        found: list[TunedKernel] = []
+        for one in kernels:
+            times = {one.own: first[one.kernel], **trials[one.kernel]}
+            seconds = {name: statistics.median(map(float, own)) for name, own in times.items()}
+            variant, saved = best[one.kernel]
+            # Of two measurements the one that says less.
+            saved = min(saved, again.get(one.kernel, 0.0))
+            decision = KeptTuning(seconds, variant if saved else one.own, saved)
+            found.append(_tuned_kernel(one.kernel, decision, was_kept=False))
+            if self.kept:
+                self.kept.put(one.kernel, decision)
+        return found
+
+    def _confirmed(self, start: Variants, best: Variants) -> dict[str, float]:
+        """What the best variants save when they are measured once more, by kernel."""
+        if not best:
+            return {}
+        self.progress(f"measuring the {len(best)} best once more")
+        model, chosen = self._times([start, {**start, **best}])
+        return {name: gain(chosen[name], model[name]) for name in best}
+
+    def _times(self, forms: Sequence[Variants]) -> list[dict[str, Times]]:
+        """The times of the kernels of each form, all calls of a kernel together."""
+        networks = [self.network.with_variants(variants) for variants in forms]
+        times = self.clock([one.module for one in networks])
+        return [_by_kernel(one.calls, own) for one, own in zip(networks, times, strict=True)]
+
+
+def _tunables(calls: Sequence[KernelCall]) -> list[Tunable]:
+    """Each kernel that has candidates once."""
+    found = {call.tunable.kernel: call.tunable for call in calls if call.tunable and call.tunable.candidates}
+    return list(found.values())
+
+
+def _candidates(kernels: Sequence[Tunable], number: int) -> dict[str, str]:
+    """The candidate of a number of each kernel that has as many."""
+    return {one.kernel: one.candidates[number] for one in kernels if number < len(one.candidates)}
+
+
+def _by_kernel(calls: Sequence[KernelCall], times: NDArray[np.float64]) -> dict[str, Times]:
+    names = [call.tunable.kernel if call.tunable else "" for call in calls]
+    if times.ndim != 2 or times.shape[1] != len(names):
+        raise CompileError(f"clock must give a time for each of {len(names)} calls, but gave {times.shape}")
+    return {name: times[:, [own == name for own in names]].sum(axis=1) for name in dict.fromkeys(names)}
+
+
+def _tuned_kernel(kernel: str, kept: KeptTuning, *, was_kept: bool) -> TunedKernel:
+    trials = tuple(Trial(name, seconds) for name, seconds in kept.seconds.items())
+    return TunedKernel(kernel, trials, kept.chosen, kept.gain, was_kept)
+
+
+# Which variant of a kernel is taken: one that is faster than the cost model's choice by more than noise, or none.
+#
+# With t_i and m_i the times of a variant and of the model's choice in round i, which follow each other at once, what
+# changes from round to round is in both, and not in the ratios r_i = t_i / m_i.  A variant saves
+#
+#   g = 1 - median(r)
+#
+# and is taken where g is more than `MARGIN` and more than the distance between the quartiles of r, the noise.
+
+MARGIN = 0.02
+"""What a variant must save at least, as a share of the time."""
+
+Times = NDArray[np.floating[Any]]
+"""Seconds of a kernel, round by round."""
+
+
+def gain(own: Times, model: Times) -> float:
+    """The share of the time that a variant saves; 0 where that is no more than noise."""
+    if not model.all():
+        # The clock does not see it.
+        return 0.0
+    low, middle, high = np.quantile(own / model, (0.25, 0.5, 0.75))
+    saved = float(1 - middle)
+    return saved if saved > max(MARGIN, float(high - low)) else 0.0
+
+
+def fastest(variants: Mapping[str, Times], model: Times) -> tuple[str, float]:
+    """The variant that saves most, and how much; an empty name and 0 where the model's choice stays."""
+    gains = {name: gain(own, model) for name, own in variants.items()}
+    best = max(gains, key=lambda name: gains[name], default="")
+    return (best, gains[best]) if best and gains[best] else ("", 0.0)
+
+
+# What was measured of kernels, in the cache: an entry for each kernel, target, machine and version.
+
+_KIND, _SECTION = "tuning", "measured"
+
+
+@dataclass(frozen=True)
+class KeptTuning:
+    """A decision: the seconds of each variant, what the cost model chose first, the one that was taken, its gain."""
+
+    seconds: Mapping[str, float]
+    chosen: str
+    gain: float
+
+
+@dataclass(frozen=True)
+class Tunings:
+    """The decisions of a store for one target."""
+
+    store: Store
+    target: str
+    mark: bytes
+    """What they depend on beside kernel and target, as `fingerprint` gives it."""
+
+    def get(self, kernel: str) -> KeptTuning | None:
+        """What was measured of `kernel`; None where that is not there, or is not what `put` wrote."""
+        sections = self.store.get(self._key(kernel))
+        if not sections or _SECTION not in sections:
+            return None
+        try:
+            return _read(json.loads(bytes(sections[_SECTION])))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def put(self, kernel: str, found: KeptTuning) -> None:
+        """Keep what was measured of `kernel`."""
+        tree = {"seconds": dict(found.seconds), "chosen": found.chosen, "gain": found.gain}
+        self.store.put(self._key(kernel), {_SECTION: json.dumps(tree).encode()})
+
+    def _key(self, kernel: str) -> str:
+        return key(_KIND, kernel, self.target, self.mark)
+
+
+def tunings_of(store: Store | None, target: str) -> Tunings | None:
+    """The decisions for `target`; None without a store, and where it is not known what they would depend on."""
+    mark = fingerprint() if store is not None else None
+    return Tunings(store, target, mark) if store is not None and mark is not None else None
+
+
+def _read(tree: Mapping[str, Any]) -> KeptTuning:
+    seconds = {str(name): float(value) for name, value in tree["seconds"].items()}
+    chosen = str(tree["chosen"])
+    if chosen not in seconds:
+        raise ValueError(f"chosen must be one of {', '.join(seconds)}, but got '{chosen}'")
+    return KeptTuning(seconds, chosen, float(tree["gain"]))

@@ -1,0 +1,301 @@
+"""Builds ops of a function at the location of what is emitted: single ops, integer and float32 arithmetic, sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from qdialect.arithmetic.expressions import Expression, fold
+from qdialect.arithmetic.float32 import ALGORITHMS
+from qdialect.dialect import BroadcastOp, F32ReduceOp, F32SumOp, QnnOp, ReshapeOp, build
+from qdialect.dialect.constants import constant, is_repeated
+from qdialect.dialect.f32_ops import IN_FLOAT64
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, interface_attributes
+from qdialect.ir._mlir import func, ir
+
+# Builds ops of a function at the location of what is being emitted.
+
+Op = TypeVar("Op", bound=QnnOp)
+
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
+
+
+class OpBuilder:
+    """Ops and constants, all at one location until `enter` names another."""
+
+    def __init__(self, file_name: str, budget: Budget | None = None) -> None:
+        self._budget = budget
+        self._file = ir.Location.file(file_name, 0, 0)
+        self._location: ir.Location = self._file
+
+    def location_of(self, name: str) -> ir.Location:
+        """A name of the model over the file's."""
+        return ir.Location.name(name, self._file)
+
+    def enter(self, name: str) -> None:
+        """Emit the following ops for what the model calls `name`."""
+        self._location = self.location_of(name)
+
+    def function(self, module: ir.Module, inputs: Sequence[Interface], results: Sequence[Interface]) -> ir.Block:
+        """The empty block of a public function ``@main`` of the module."""
+        with ir.InsertionPoint(module.body):
+            types = [tensor.type() for tensor in inputs], [tensor.type() for tensor in results]
+            function = func.FuncOp("main", types, visibility="public")
+            function.arg_attrs = interface_attributes(inputs)
+            function.res_attrs = interface_attributes(results)
+        return function.add_entry_block([self.location_of(tensor.name) for tensor in inputs])
+
+    def constant(self, array: Array, location: ir.Location | None = None) -> ir.Value:
+        """A constant of what is being emitted, unless `location` says of what.
+
+        Raises `UnsupportedError` where the budget does not hold it.
+        """
+        location = location or self._location
+        if is_repeated(array):
+            return constant(array, loc=location)
+        if self._budget is not None:
+            self._budget.spend_constant(array.shape, array.dtype.itemsize)
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location)
+
+    def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
+        """An op of what is being emitted; its result."""
+        op = build(op_class, *operands, element=element, loc=self._location, **attributes)
+        return op.operation.results[0]
+
+    def float_op(self, name: str, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result.
+
+        With `in_float64` a transcendental function is rounded from float64, not evaluated in float32.
+        """
+        attributes = {IN_FLOAT64: ir.UnitAttr.get()} if in_float64 and name in ALGORITHMS else {}
+        created = ir.Operation.create(name, [operands[0].type], list(operands), attributes, loc=self._location)
+        return created.results[0]
+
+    def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """i1 where two tensors compare as the number of a `predicate` says: of arith.cmpf for floats, else of cmpi."""
+        bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
+        attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
+        name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
+        created = ir.Operation.create(name, [bits], [lhs, rhs], attributes, loc=self._location)
+        return created.results[0]
+
+    def select(self, condition: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """`lhs` where the i1 tensor `condition` holds, `rhs` elsewhere."""
+        created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
+        return created.results[0]
+
+    def expression(self, expression: Expression, *operands: ir.Value, in_float64: bool = False) -> ir.Value:
+        """A function of f32 tensors of one shape, by the upstream ops of its tree.
+
+        With `in_float64` transcendental functions are rounded from float64, not evaluated in float32.
+        """
+        shape = shape_of(operands[0].type)
+
+        def number(value: float) -> ir.Value:
+            return self.constant(np.broadcast_to(np.float32(value), shape))
+
+        def node(op: str, operands: Sequence[ir.Value]) -> ir.Value:
+            if op == "arith.cmpf":
+                return self.compare(_GREATER, *operands)
+            return (
+                self.select(*operands) if op == "arith.select" else self.float_op(op, *operands, in_float64=in_float64)
+            )
+
+        return fold(expression, operands, None, number, node)
+
+    def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
+        """`value` by an upstream conversion to another element type."""
+        type_ = ir.RankedTensorType.get(list(shape_of(value.type)), ir.Type.parse(element))
+        return ir.Operation.create(name, results=[type_], operands=[value], loc=self._location).results[0]
+
+    def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
+        """Values of one element type side by side along `axis`, at most all but one of them without elements."""
+        values = [value for value in values if shape_of(value.type)[axis]]
+        if len(values) == 1:
+            return values[0]
+        shape = list(shape_of(values[0].type))
+        shape[axis] = sum(shape_of(value.type)[axis] for value in values)
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)
+        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+        created = ir.Operation.create(
+            "tensor.concat", results=[type_], operands=list(values), attributes={"dim": dim}, loc=self._location
+        )
+        return created.results[0]
+
+    def reshape(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` in another shape; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
+
+    def number(self, number: float, shape: Shape) -> ir.Value:
+        """An f32 tensor of one number."""
+        return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
+
+    def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` repeated up to `shape`; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
+
+
+# Upstream ops on tensors of plain numbers: integers, booleans and floats that stand for themselves.
+
+_WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+class Arithmetic:
+    """Upstream ops of an emitter on tensors of one shape; a number beside them stands for a tensor of it.
+
+    `is_unsigned` says how integers are compared, divided and widened.
+    """
+
+    def __init__(self, emitter: OpBuilder, is_unsigned: bool = False) -> None:
+        self._emitter = emitter
+        self._is_unsigned = is_unsigned
+
+    def op(self, name: str, first: ir.Value, *others: ir.Value | float) -> ir.Value:
+        """The op `name`, whose result has the type of its operands; ``{s}`` in the name is the sign of the type."""
+        values = [self._filled(other, first) for other in others]
+        return self._emitter.float_op(name.format(s=self._sign(first)), first, *values)
+
+    def compare(self, predicate: str, lhs: ir.Value, rhs: ir.Value | float) -> ir.Value:
+        """i1 where ``lhs predicate rhs``: eq, ne, lt, le, gt or ge; of floats ordered, but for ne."""
+        numbers = _FLOAT_PREDICATES if element_of(lhs.type) == "f32" else _INTEGER_PREDICATES
+        prefix = self._sign(lhs) if numbers is _INTEGER_PREDICATES and predicate not in ("eq", "ne") else ""
+        return self._emitter.compare(numbers[prefix + predicate], lhs, self._filled(rhs, lhs))
+
+    def select(self, condition: ir.Value, lhs: ir.Value | float, rhs: ir.Value | float) -> ir.Value:
+        """`lhs` where `condition` holds, `rhs` elsewhere; one of them is a tensor."""
+        like = lhs if isinstance(lhs, ir.Value) else rhs
+        assert isinstance(like, ir.Value)
+        return self._emitter.select(condition, self._filled(lhs, like), self._filled(rhs, like))
+
+    def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
+        """`value` by an upstream conversion."""
+        return self._emitter.convert(name, value, element)
+
+    def resize(self, value: ir.Value, element: str) -> ir.Value:
+        """An integer or i1 with the width of `element`."""
+        found = element_of(value.type)
+        if _WIDTHS[found] == _WIDTHS[element]:
+            return value
+        widens = "arith.extui" if self._is_unsigned or found == "i1" else "arith.extsi"
+        return self.convert(widens if _WIDTHS[found] < _WIDTHS[element] else "arith.trunci", value, element)
+
+    @property
+    def is_unsigned(self) -> bool:
+        """How integers are compared, divided and widened."""
+        return self._is_unsigned
+
+    def _sign(self, value: ir.Value) -> str:
+        """Of a true i1, which counts as 1, the sign bit is set."""
+        return "u" if self._is_unsigned or element_of(value.type) == "i1" else "s"
+
+    def _filled(self, number: ir.Value | float, like: ir.Value) -> ir.Value:
+        if isinstance(number, ir.Value):
+            return number
+        dtype = NUMPY_DTYPES[element_of(like.type)]
+        # Upstream integers are bits: 200 of an unsigned byte is -56.
+        return self._emitter.constant(np.broadcast_to(np.array(number).astype(dtype), shape_of(like.type)))
+
+
+# Numbers of the predicates of arith.cmpf and arith.cmpi.
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+_INTEGER_PREDICATES = {
+    "eq": 0,
+    "ne": 1,
+    "slt": 2,
+    "sle": 3,
+    "sgt": 4,
+    "sge": 5,
+    "ult": 6,
+    "ule": 7,
+    "ugt": 8,
+    "uge": 9,
+}
+
+
+# Float32 arithmetic on tensors of one shape and numbers, as ops of a function.
+
+_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf", "negf")
+
+
+class F32Builder:
+    """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
+
+    def __init__(self, emitter: OpBuilder, shape: Shape) -> None:
+        self.emitter = emitter
+        self.shape = shape
+
+    def __call__(self, name: str, *operands: ir.Value | float) -> ir.Value:
+        """``arith.<name>f`` or ``math.<name>`` of tensors that broadcast to the shape, and numbers."""
+        values = [
+            self.emitter.broadcast(one, self.shape)
+            if isinstance(one, ir.Value)
+            else self.emitter.number(one, self.shape)
+            for one in operands
+        ]
+        return self.emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
+
+
+def reduced(
+    emitter: OpBuilder, op_class: type[F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
+) -> ir.Value:
+    """A reduction of an f32 value over `axes`."""
+    return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
+
+
+# Sums of f32 values in blocks: a row becomes partial sums side by side, and these are added last.
+#
+# The error of a sum grows with the number of terms that are added one after another: n for a row, and n / b + b in
+# blocks
+# (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2).  Partial sums are vectors, too.
+
+_LANES = 16
+_FEW = 32
+
+
+def blocked_sum(emitter: OpBuilder, value: ir.Value, axes: Sequence[int], keep_dims: bool = True) -> ir.Value:
+    """The sum of an f32 value over `axes`, which are ascending and with `keep_dims` stay as extents of 1."""
+    for run in reversed(_runs(axes)):
+        value = _sum_of_run(emitter, value, run, keep_dims)
+    return value
+
+
+def _runs(axes: Sequence[int]) -> list[list[int]]:
+    """Axes that follow each other."""
+    runs: list[list[int]] = []
+    for axis in axes:
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
+
+
+def _sum_of_run(emitter: OpBuilder, value: ir.Value, run: Sequence[int], keep_dims: bool) -> ir.Value:
+    shape, first = shape_of(value.type), run[0]
+    before, after = shape[:first], shape[run[-1] + 1 :]
+    count = math.prod(shape[axis] for axis in run)
+    block = _block(count)
+    if block == 1:
+        return reduced(emitter, F32SumOp, value, tuple(run), keep_dims)
+    blocks = emitter.reshape(value, (*before, count // block, block, *after))
+    partial = reduced(emitter, F32SumOp, blocks, (first,), keep_dims=False)
+    total = reduced(emitter, F32SumOp, partial, (first,), keep_dims=False)
+    return emitter.reshape(total, (*before, *(1 for _ in run), *after)) if keep_dims else total
+
+
+def _block(count: int) -> int:
+    """How many partial sums a row of `count` numbers has: those of a vector, else the divisor nearest to the root."""
+    if count <= _FEW:
+        return 1
+    if count % _LANES == 0:
+        return _LANES
+    return max(divisor for divisor in range(1, math.isqrt(count) + 1) if count % divisor == 0)

@@ -1,0 +1,95 @@
+"""Parts of a tensor: what a front end's slices take of each dimension, as ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from qdialect.dialect import GatherOp, QnnOp, SliceOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.checks import Budget, require
+from qdialect.ir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Slice:
+    """`count` elements of a dimension: first, first + step, ...; the dimension itself goes away where `is_shrunk`."""
+
+    first: int
+    step: int
+    count: int
+    is_shrunk: bool = False
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The elements, in order."""
+        return tuple(range(self.first, self.first + self.step * self.count, self.step))
+
+    @property
+    def index(self) -> slice:
+        """The same as an index of an array."""
+        end = self.first + self.step * self.count
+        return slice(self.first, end if end >= 0 else None, self.step)
+
+
+class Builder(Protocol):
+    """What both emitters do."""
+
+    def build(self, op_class: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value: ...
+
+
+def take_slices(builder: Builder, value: ir.Value, slices: Sequence[Slice]) -> ir.Value:
+    """What `slices` take of `value`, dimension by dimension; itself where they take everything.
+
+    A slice goes forwards, a gather whichever way.
+    """
+    for axis, one in enumerate(slices):
+        if one.step < 0:
+            value = gather(builder, value, axis, one.indices)
+    forward = [one if one.step > 0 else Slice(0, 1, one.count) for one in slices]
+    size = tuple(one.count for one in forward)
+    if size == shape_of(value.type):
+        return value
+    begin, strides = tuple(one.first for one in forward), tuple(one.step for one in forward)
+    return builder.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
+
+
+def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
+    """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
+    whole = range(shape_of(value.type)[axis])
+    if len(indices) == len(whole) and all(index == position for index, position in zip(indices, whole, strict=True)):
+        return value
+    return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
+
+
+MAX_INDICES = 1 << 20
+"""Of one list."""
+
+# Which element stands at an index outside: mirrored at the last one or behind it, the last one, from the other end.
+_BORDERS: dict[str, Callable[[int, int], int]] = {
+    "reflect": lambda index, extent: abs(index) if index < extent else 2 * (extent - 1) - index,
+    "symmetric": lambda index, extent: index if 0 <= index < extent else (-1 if index < 0 else 2 * extent - 1) - index,
+    "edge": lambda index, extent: min(max(index, 0), extent - 1),
+    "wrap": lambda index, extent: index % extent,
+}
+
+
+def check_indices(count: int, budget: Budget) -> None:
+    """`count` indices can be listed; raises `UnsupportedError`."""
+    require(count <= MAX_INDICES, f"at most {MAX_INDICES} elements of a dimension can be placed, but got {count}")
+    budget.spend_indices(count)
+
+
+def border(extent: int, low: int, high: int, mode: str, what: str, budget: Budget) -> Sequence[int]:
+    """Where each element of a dimension comes from that grows by `low` and `high` elements of its own.
+
+    Raises `UnsupportedError`, which calls the amounts `what`, where the dimension has too few.
+    """
+    if low == high == 0:
+        return range(extent)
+    check_indices(low + extent + high, budget)
+    mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
+    fits = mirrored is None or max(low, high) <= mirrored
+    require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")
+    return tuple(_BORDERS[mode](index, extent) for index in range(-low, extent + high))

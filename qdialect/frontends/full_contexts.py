@@ -1,0 +1,49 @@
+"""What users get: modules in contexts with every dialect loaded, where they may build whatever MLIR has.
+
+The functions of these names in `context` and `model_files` load no more than a graph needs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect.frontends import model_files
+from qdialect.ir import context as contexts
+from qdialect.ir._mlir import ir
+
+if TYPE_CHECKING:
+    from qdialect.frontends.model_files import ImportOptions
+
+
+def make_context() -> ir.Context:
+    """A context with `qnn` and every upstream dialect loaded and threads off."""
+    return _filled(contexts.make_context())
+
+
+def parse(source: str | bytes | Path, context: ir.Context | None = None, file_name: str | None = None) -> ir.Module:
+    """Parse MLIR text or bytecode, or the file at a path, into a verified module.
+
+    A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
+    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
+    and column.
+    """
+    return contexts.parse(source, context or make_context(), file_name)
+
+
+def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
+    """The module of a file in one of `FORMATS`; a module is itself.
+
+    Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
+    and for a file of another kind.
+    """
+    module = model_files.read_model(model, options)
+    if module is not model:
+        _filled(module.context)
+    return module
+
+
+def _filled(context: ir.Context) -> ir.Context:
+    contexts.load_dialects(context, None)
+    return context

@@ -1,0 +1,284 @@
+"""From a model, in whatever form a user has it, to a module: one entry for each format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect.arithmetic.profiles import TFLITE_PROFILES
+from qdialect.frontends import frameworks
+from qdialect.frontends.frameworks import Framework
+from qdialect.support.diagnostics import ImportModelError
+from qdialect.support.files import is_regular
+from qdialect.support.heap import return_free_memory
+from qdialect.support.late_imports import LATE_IMPORTS
+from qdialect.support.options import ImportOptions
+
+if TYPE_CHECKING:
+    from qdialect.frontends.building.checks import GraphNode
+    from qdialect.frontends.planning.partition import Division
+    from qdialect.ir._mlir import ir
+
+
+OpenShapes = Mapping[str, Sequence[int | str]]
+"""Extents of inputs that are known, and names of those that are not; a name may be empty."""
+
+_ELEMENT = re.compile(r"[x<]([a-z]+[0-9]+)>$")
+_QUANTIZED = {f"{sign}i{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16)}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of model file.
+
+    `load` gives a verified module, `nodes` the nodes that the file has before anything is imported, `operators` the
+    names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.
+    `open_shapes` gives the shapes of inputs with names of the extents that a file leaves open; it is None where the
+    extents of a format are known.  `divide` gives what of a file `framework` may run; both are None where a format has
+    no framework.  The format's own package is loaded when one of them is called.
+    """
+
+    suffix: str
+    load: Callable[[Path, ImportOptions], ir.Module]
+    nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
+    operators: Callable[[], Sequence[str]]
+    profiles: Callable[[], Sequence[str]]
+    open_shapes: Callable[[Path, ImportOptions], OpenShapes] | None = None
+    framework: Framework | None = None
+    divide: Callable[[Path, ImportOptions], Division] | None = None
+
+    def read(self, path: Path, options: ImportOptions) -> ir.Module:
+        """The module of a file.
+
+        Raises `ImportModelError` also for a profile that the format lacks, `InputError` for options that it does not
+        use.
+        """
+        options.check_used(self.suffix, has_extents=self.open_shapes is not None)
+        known = self.profiles()
+        profile = options.profile or known[0]
+        if profile not in known:
+            raise ImportModelError(f"profile of a {self.suffix} file must be {' or '.join(known)}, but got '{profile}'")
+        module = self.load(path, replace(options, profile=profile))
+        return_free_memory()
+        return module
+
+
+def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import import_tflite
+
+    return import_tflite(
+        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
+    )
+
+
+def _tflite_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import nodes_of
+
+    return nodes_of(path, signature=options.signature, batch=options.batch, dims=options.dims)
+
+
+def _tflite_operators() -> Sequence[str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import supported_operators
+
+    return supported_operators()
+
+
+def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import import_onnx
+
+    return import_onnx(path, batch=options.batch, dims=options.dims)
+
+
+def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import nodes_of
+
+    return nodes_of(path, batch=options.batch, dims=options.dims)
+
+
+def _onnx_operators() -> Sequence[str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import supported_operators
+
+    return supported_operators()
+
+
+def _open_onnx(path: Path, _: ImportOptions) -> OpenShapes:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.reader import open_shapes
+
+    return open_shapes(path.read_bytes())
+
+
+def _divide_onnx(path: Path, options: ImportOptions) -> Division:
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.division import OnnxDivision
+
+    return OnnxDivision(path, batch=options.batch, dims=options.dims)
+
+
+def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import import_tosa
+
+    return import_tosa(path)
+
+
+def _mlir_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import nodes_of
+
+    return nodes_of(path)
+
+
+def _tosa_operators() -> Sequence[str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import supported_operators
+
+    return supported_operators()
+
+
+def _load_torch(path: Path, options: ImportOptions) -> ir.Module:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import import_torch
+
+    return import_torch(path, trust=options.trust, batch=options.batch, dims=options.dims)
+
+
+def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import nodes_of
+
+    return nodes_of(path, trust=options.trust, batch=options.batch, dims=options.dims)
+
+
+def _open_torch(path: Path, options: ImportOptions) -> OpenShapes:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch.archive import open_shapes
+
+    return open_shapes(path.read_bytes())
+
+
+def _open_tflite(path: Path, options: ImportOptions) -> OpenShapes:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite.flatbuffer.reader import read_inputs
+        from qdialect.frontends.tflite.importer import open_shapes
+
+    return open_shapes(read_inputs(path.read_bytes(), options.signature))
+
+
+def _torch_operators() -> Sequence[str]:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import supported_operators
+
+    return supported_operators()
+
+
+def _divide_tflite(path: Path, options: ImportOptions) -> Division:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite.division import TfliteDivision
+
+    return TfliteDivision(
+        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
+    )
+
+
+def _divide_torch(path: Path, options: ImportOptions) -> Division:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch.division import TorchDivision
+
+    return TorchDivision(path, trust=options.trust, batch=options.batch, dims=options.dims)
+
+
+FORMATS = {
+    entry.suffix: entry
+    for entry in (
+        Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
+        Format(
+            ".tflite",
+            _load_tflite,
+            _tflite_nodes,
+            _tflite_operators,
+            lambda: TFLITE_PROFILES,
+            _open_tflite,
+            framework=frameworks.LITERT,
+            divide=_divide_tflite,
+        ),
+        Format(
+            ".onnx",
+            _load_onnx,
+            _onnx_nodes,
+            _onnx_operators,
+            lambda: ("ort",),
+            _open_onnx,
+            frameworks.ONNX_RUNTIME,
+            _divide_onnx,
+        ),
+        Format(
+            ".pt2",
+            _load_torch,
+            _torch_nodes,
+            _torch_operators,
+            lambda: ("pytorch",),
+            _open_torch,
+            framework=frameworks.PYTORCH,
+            divide=_divide_torch,
+        ),
+    )
+}
+
+
+# Bytecode of MLIR under the suffix that its own tools give it.
+_OTHER_SUFFIXES = {".mlirbc": ".mlir"}
+
+
+def format_of(path: Path) -> Format:
+    """The format of a model file, by its suffix; raises `ImportModelError` for another suffix."""
+    suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
+    if suffix not in FORMATS:
+        *others, last = FORMATS
+        kinds = f"{', '.join(others)} or {last}"
+        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
+    return FORMATS[suffix]
+
+
+def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
+    """The module of a file in one of `FORMATS`; a module is itself.
+
+    Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
+    and for a file of another kind.
+    """
+    if not isinstance(model, str | Path):
+        return model
+    path = Path(model)
+    return format_of(path).read(path, options or ImportOptions())
+
+
+def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
+    """The shapes of the inputs of a model file that was read before; nothing where they leave no extent open.
+
+    What is no regular file cannot be read again, and so leaves nothing open.
+    """
+    kind = format_of(path)
+    shapes: OpenShapes = kind.open_shapes(path, options) if kind.open_shapes and is_regular(path) else {}
+    is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
+    return shapes if is_open else {}
+
+
+def is_float32(module: ir.Module) -> bool:
+    """Whether a graph computes in float32 and nothing of it is quantized: no op gives integers of 16 bits or less."""
+    elements: set[str] = set()
+    for function in module.body.operations:
+        for op in (op for block in function.operation.regions[0] for op in block):
+            found = (_ELEMENT.search(str(result.type)) for result in op.operation.results)
+            elements.update(match[1] for match in found if match)
+            if not elements.isdisjoint(_QUANTIZED):
+                return False
+    return "f32" in elements

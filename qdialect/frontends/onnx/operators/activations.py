@@ -1,0 +1,403 @@
+"""Activations and other functions of one number, and Softmax: clamps, tables, and upstream ops elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qdialect.arithmetic import activations, onnx_activations, torch_activations
+from qdialect.arithmetic import activations as inverse_trigonometric
+from qdialect.arithmetic.choices import HardswishMode, LeakyMode, SoftmaxArithmetic
+from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.profiles import ORT
+from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, SoftmaxOp, TanhOp, UnaryOp
+from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.onnx.operators.elementwise import OFFSET, binary_tensor, clipped_integers, shifted
+from qdialect.frontends.onnx.operators.quantization import dequantized, f32_values_of, parameters_of, quantized_by
+from qdialect.frontends.onnx.operators.registry import Call, Quantized, clamp_integers, imports, number_of, part_of
+from qdialect.frontends.onnx.qdq_groups import GroupKernel
+from qdialect.frontends.planning.elementwise import (
+    Clamped,
+    PlainlyDequantized,
+    Pointwise,
+    unbounded_scale_of,
+    wide_scale_of,
+)
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Constant,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    Tensor,
+    filled,
+    known_array,
+    mapping,
+)
+
+# Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
+#
+# Tables hold transcendental functions that are rounded from float64; between float32 tensors they are those of
+# kernels,
+# at most an ulp from the truth. ONNX Runtime's own are an ulp or two off; a quantized value differs where such an ulp
+# takes a quotient over a tie.
+
+_FORMULAS: dict[str, Expression] = {
+    "Abs": activations.absolute,
+    "Acos": inverse_trigonometric.acos,
+    "Acosh": torch_activations.acosh,
+    "Asin": inverse_trigonometric.asin,
+    "Asinh": torch_activations.asinh,
+    "Atan": inverse_trigonometric.atan,
+    "Atanh": torch_activations.atanh,
+    "Ceil": activations.ceil,
+    "Cos": activations.cos,
+    "Cosh": torch_activations.cosh,
+    "Erf": activations.erf,
+    "Exp": activations.exp,
+    "Floor": activations.floor,
+    "Log": activations.log,
+    "Mish": onnx_activations.mish,
+    "Neg": activations.negate,
+    "Reciprocal": activations.reciprocal,
+    "Round": activations.round_even,
+    "Sign": onnx_activations.sign,
+    "Sin": activations.sin,
+    "Sinh": torch_activations.sinh,
+    "Softplus": onnx_activations.softplus,
+    "Softsign": onnx_activations.softsign,
+    "Sqrt": activations.sqrt,
+    "Tan": torch_activations.tan,
+    "com.microsoft.Gelu": activations.gelu,
+}
+
+
+@imports(*_FORMULAS)
+def _pointwise(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, _FORMULAS[call.node.kind])
+
+
+def applied(call: Call, formula: Expression) -> Pointwise:
+    """`formula` of input 0."""
+    source = call.f32(0)
+    return Pointwise(source.shape, (source,), formula)
+
+
+def _number(call: Call, name: str, default: float) -> float:
+    return call.attribute(name, float(np.float32(default)))
+
+
+@imports("Elu")
+def _elu(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, onnx_activations.elu(_number(call, "alpha", 1.0)))
+
+
+@imports("Selu")
+def _selu(call: Call) -> Tensor:
+    call.count(1)
+    alpha, gamma = 1.67326319217681884765625, 1.05070102214813232421875
+    return applied(call, onnx_activations.selu(_number(call, "alpha", alpha), _number(call, "gamma", gamma)))
+
+
+@imports("ThresholdedRelu")
+def _thresholded(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, onnx_activations.thresholded(_number(call, "alpha", 1.0)))
+
+
+@imports("Celu")
+def _celu(call: Call) -> Tensor:
+    call.count(1)
+    alpha = _number(call, "alpha", 1.0)
+    require(alpha != 0, "attribute 'alpha' must not be 0")
+    return applied(call, onnx_activations.celu(alpha))
+
+
+@imports("HardSigmoid")
+def _hard_sigmoid(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, onnx_activations.hard_sigmoid(_number(call, "alpha", 0.2), _number(call, "beta", 0.5)))
+
+
+@imports("Shrink")
+def _shrink(call: Call) -> Tensor:
+    call.count(1)
+    return applied(call, onnx_activations.shrink(_number(call, "lambd", 0.5), _number(call, "bias", 0.0)))
+
+
+@imports("Swish", "com.microsoft.QuickGelu")
+def _swish(call: Call) -> Tensor:
+    call.count(1)
+    default = 1.0 if call.node.kind == "Swish" else 1.702
+    return applied(call, onnx_activations.swish(_number(call, "alpha", default)))
+
+
+@imports("Gelu")
+def _gelu(call: Call) -> Tensor:
+    call.count(1)
+    kind: str = call.attribute("approximate", "none")
+    require(kind in ("none", "tanh"), f"approximate must be none or tanh, but got {kind}")
+    return applied(call, activations.gelu if kind == "none" else activations.gelu_tanh)
+
+
+# Activations and other functions of one number: clamps, and tables with entries as ONNX Runtime rounds them.
+
+_DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
+_OPS: dict[str, type[UnaryOp]] = {
+    "HardSwish": HardswishOp,
+    "LeakyRelu": LeakyReluOp,
+    "Sigmoid": SigmoidOp,
+    "Tanh": TanhOp,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Pointwise):
+    """A function of an 8-bit tensor that has an op of its own."""
+
+    op_class: type[UnaryOp]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        (source,) = self.operands
+        if to.element not in EIGHT_BIT or not isinstance(source, Quantized):
+            return super()._quantized(plan, name, to)
+        before, values = source.parameters, source.values
+
+        def emit(emitter: Emitter) -> Emitted:
+            value, is_channels_last = emitter.either(values)
+            parameters = {**mapping(before, to), **ORT.table, **self.attributes}
+            return emitter.build(self.op_class, value, element=to.element, **parameters), is_channels_last
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+
+def _unary(kind: str, call: Call, source: Quantized) -> Function:
+    op_class, attributes = _OPS[kind], dict[str, Any]()
+    if kind == "HardSwish":
+        attributes["mode"] = HardswishMode.LUT
+    if kind == "LeakyRelu":
+        attributes |= {"alpha": call.attribute("alpha", _DEFAULT_LEAKY_ALPHA), "mode": LeakyMode.LUT}
+    return Function(source.shape, (source,), _formula(kind, call), op_class, attributes)
+
+
+def _formula(kind: str, call: Call) -> Expression:
+    if kind == "LeakyRelu":
+        return activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
+    return {"Sigmoid": activations.sigmoid, "Tanh": activations.tanh, "HardSwish": onnx_activations.hard_swish}[kind]
+
+
+@imports(*_OPS)
+def _function(call: Call) -> Tensor:
+    """Of quantized values an op of its own."""
+    call.count(1)
+    source = call.f32(0)
+    if isinstance(source, Quantized) and source.is_eight_bit:
+        return _unary(call.node.kind, call, source)
+    return applied(call, _formula(call.node.kind, call))
+
+
+@imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
+def _qlinear_function(call: Call) -> Tensor:
+    call.count(4, 5)
+    kind, source = call.node.kind.removeprefix("com.microsoft.QLinear"), f32_values_of(call, 0, 1, 0)
+    is_plain = not isinstance(source, Quantized)
+    qdq_group = Pointwise(source.shape, (source,), _formula(kind, call)) if is_plain else _unary(kind, call, source)
+    return quantized_by(call, qdq_group, 3, call.value(0).element)
+
+
+@imports("Relu")
+def _relu(call: Call) -> Tensor:
+    call.count(1)
+    return _clamped(call, 0.0, math.inf)
+
+
+@imports("Clip")
+def _clip(call: Call) -> Tensor:
+    """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
+    call.count(1, 3)
+    if _is_wide(call.tensor(0)):
+        return clipped_integers(call)
+    if any(tensor is not None and known_array(tensor) is None for tensor in map(call.optional, (1, 2))):
+        return _between(call)
+    minimum, maximum = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
+    return _clamped(call, min(minimum, maximum), maximum)
+
+
+def _between(call: Call) -> Tensor:
+    """Input 0 between bounds that are known at run time alone."""
+    found: Tensor = call.f32(0)
+    for kind, index in (("Max", 1), ("Min", 2)):
+        bound = call.optional(index)
+        if bound is not None:
+            require(math.prod(bound.shape) == 1, f"input {index} must have 1 element, but got {list(bound.shape)}")
+            found = part_of(call, kind, [found, bound])
+    return found
+
+
+def _is_wide(source: Tensor) -> bool:
+    """Whether a tensor holds integers of more than 8 bits, or constant ones."""
+    if isinstance(source, Constant):
+        return source.array.dtype.kind in "iu"
+    return isinstance(source, Value) and source.element not in EIGHT_BIT
+
+
+def _clamped(call: Call, minimum: float, maximum: float) -> Tensor:
+    """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into f32 values are clamped too."""
+    source = call.tensor(0)
+    if isinstance(source, Value):
+        require(source.element in EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
+        return clamp_integers(call.plan, call.name, source, minimum, maximum)
+    f32 = call.f32(0)
+    return Clamped(f32.shape, f32, minimum, maximum)
+
+
+def _bound(call: Call, index: int, name: str, default: float) -> float:
+    tensor = call.optional(index)
+    if tensor is None:
+        return call.attribute(name, default)
+    bound = number_of(tensor, name)
+    require(not math.isnan(bound), f"{name} must be a number, but got nan")
+    return bound
+
+
+# Gelu with a bias that is added before: BiasGelu and FastGelu of com.microsoft.
+
+
+@imports("com.microsoft.BiasGelu")
+def _bias_gelu(call: Call) -> Tensor:
+    call.count(2)
+    total = binary_tensor("Add", call.f32(0), call.f32(1))
+    return Pointwise(total.shape, (total,), activations.gelu)
+
+
+@imports("com.microsoft.FastGelu")
+def _fast_gelu(call: Call) -> Tensor:
+    call.count(1, 2)
+    source = call.f32(0) if call.optional(1) is None else binary_tensor("Add", call.f32(0), call.f32(1))
+    return Pointwise(source.shape, (source,), activations.gelu_tanh)
+
+
+# Softmax and QLinearSoftmax, by ONNX Runtime's table of exponentials.
+
+ALONG_AXIS = 13
+"""From this operator set on rows run along the axis alone; before, along all dimensions from the axis on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(F32Tensor):
+    """The softmax of rows: along `axis`, or along `axis` and all dimensions after it."""
+
+    source: Quantized
+    axis: int
+    is_flat: bool
+    kernel: GroupKernel
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        before = self.source.parameters
+        for what, element in (("input", before.element), ("output", to.element)):
+            require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+        is_shifted = self.kernel is GroupKernel.UNSIGNED and to.element == "i8"
+        flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
+
+        def emit(emitter: Emitter) -> Emitted:
+            data = emitter.to_channels_first(self.source.values)
+            shares = emitter.build(
+                SoftmaxOp,
+                emitter.reshape(data, flat) if self.is_flat else data,
+                element="ui8" if is_shifted else to.element,
+                axis=1 if self.is_flat else self.axis,
+                input_scale=before.scale,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point + (OFFSET if is_shifted else 0),
+                arithmetic=SoftmaxArithmetic.ORT_TABLE,
+            )
+            return emitter.reshape(shifted(emitter, shares, "i8") if is_shifted else shares, self.shape), False
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+
+@dataclass(frozen=True, eq=False)
+class NoShares(F32Tensor):
+    """The softmax by an infinite scale: the table of ONNX Runtime holds NaN, which is -2^31 as an integer.
+
+    To that the zero point is added, in 8 bits for ui8, and in 32 bits that wrap around and saturate for i8.
+    """
+
+    element: str
+    kernel: GroupKernel
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        elements = (self.element, to.element)
+        require(
+            elements in (("i8", "i8"), ("ui8", "ui8")), f"types must be i8 or ui8, but got {' and '.join(elements)}"
+        )
+        saturated = to.maximum if to.zero_point < 0 else to.minimum
+        is_unsigned = to.element == "ui8" or self.kernel is GroupKernel.UNSIGNED
+        fill = to.zero_point if is_unsigned else saturated
+        return filled(plan, name, self.shape, fill, to.element)
+
+
+@imports("Softmax")
+def _softmax(call: Call) -> Tensor:
+    call.count(1)
+    source = call.tensor(0)
+    axis = _axis(call, len(source.shape), call.node.version)
+    if isinstance(source, PlainlyDequantized) and not math.isfinite(source.scale):
+        return NoShares(source.shape, source.quantized_values.element, call.kernel)
+    return _shares(call, _dequantized(call), axis, call.node.version)
+
+
+@imports("com.microsoft.QLinearSoftmax")
+def _qlinear_softmax(call: Call) -> Tensor:
+    call.count(4, 5)
+    scale, version = unbounded_scale_of(call.tensor(1)), call.attribute("opset", ALONG_AXIS)
+    axis = _axis(call, len(call.tensor(0).shape), version)
+    if scale is not None and not math.isfinite(scale):
+        value = call.value(0)
+        shares = NoShares(value.shape, value.element, call.kernel)
+        return shares.quantized(call.plan, call.name, parameters_of(call, 3, value.element))
+    source = dequantized(_with_limited_scale(call), 0, 1, 0)
+    qdq_group = _shares(call, source, axis, version)
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
+
+
+def _with_limited_scale(call: Call) -> Call:
+    """The scale of the data within the dialect's."""
+    scale = wide_scale_of(call.tensor(1))
+    return call if scale is None else call.with_input(1, Constant(np.array(_limited(scale), np.float32)))
+
+
+def _dequantized(call: Call) -> Quantized:
+    """What a DequantizeLinear gives, with a scale within the dialect's."""
+    source = call.tensor(0)
+    if not isinstance(source, PlainlyDequantized):
+        return call.quantized(0)
+    return Quantized(source.shape, source.quantized_values, (_limited(source.scale),), (source.zero_point,))
+
+
+def _limited(scale: float) -> float:
+    """The nearest scale of the dialect to one beyond; shares are the same.
+
+    ``exp(-scale * k)`` of whole k is 0 in float32 for k >= 1 from 2^30 on, and 1 for k <= 255 up to 2^-60.
+    """
+    return LARGEST_SCALE if scale > 1 else SMALLEST_SCALE
+
+
+def _axis(call: Call, rank: int, version: int) -> int:
+    # ONNX Runtime's own operator has one default.
+    axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+def _shares(call: Call, source: Quantized, axis: int, version: int) -> Shares:
+    return Shares(source.shape, source, axis, version < ALONG_AXIS and axis < len(source.shape) - 1, call.kernel)

@@ -1,0 +1,375 @@
+"""Computes element by element: operands of one shape, plain values by upstream ops, functions of f32 values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+
+from qdialect.arithmetic import FloatArray
+from qdialect.arithmetic.choices import Scaling
+from qdialect.arithmetic.expressions import Expression
+from qdialect.dialect import BroadcastOp
+from qdialect.dialect.fields import is_scale
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of, shape_of
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    QuantizedTensorType,
+    Table,
+    Tensor,
+    clip,
+    known,
+)
+from qdialect.ir._mlir import ir
+
+# Operands of element-wise ops, brought to one shape.
+
+
+def broadcast_shape(lhs: Shape, rhs: Shape) -> Shape:
+    """The shape of a function of two tensors; raises `UnsupportedError` where they do not broadcast."""
+    try:
+        return np.broadcast_shapes(lhs, rhs)
+    except ValueError as error:
+        raise UnsupportedError(f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}") from error
+
+
+def operands_of_shape(emitter: Emitter, values: Sequence[Value], shape: Shape) -> tuple[list[ir.Value], bool]:
+    """Values in the shape of the result, and whether their channels come last."""
+    operands, is_channels_last = emitter.alike([_grown(value, shape) for value in values])
+    order = channels_last(len(shape)) if is_channels_last else range(len(shape))
+    stored = tuple(shape[axis] for axis in order)
+    return [_spread(emitter, value, stored) for value in operands], is_channels_last
+
+
+_MAX_GROWN = 2**16
+"""Elements of a constant that is written out in the shape of the result, where passes see what it does."""
+
+
+def _grown(value: Value, shape: Shape) -> Value:
+    """A constant in the shape of the result; larger ones and other values are broadcast by an op."""
+    if value.data is None or (value.data.size > 1 and math.prod(shape) > _MAX_GROWN):
+        return value
+    return Value(value.name, shape, value.element, data=np.broadcast_to(value.data, shape))
+
+
+def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    if shape_of(value.type) == shape:
+        return value
+    return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
+
+
+# Plain values: integers, booleans and floats that stand for themselves, computed by upstream ops.
+#
+# Upstream ops know integers as bits without a sign, so unsigned tensors become such on the way in and unsigned again
+# on
+# the way out; what depends on the sign is chosen by the type of the model.
+
+INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "i64")
+
+
+class Site(Protocol):
+    """A node that is being planned."""
+
+    @property
+    def plan(self) -> Plan:
+        """That of the graph."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the model calls the result."""
+        ...
+
+
+Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
+"""``build(arithmetic, operands)`` gives the result, all of one shape and without a sign."""
+OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
+OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
+OfThree = Callable[[Arithmetic, ir.Value, ir.Value, ir.Value], ir.Value]
+
+
+def value_of_tensor(site: Site, tensor: Tensor) -> Value:
+    """A tensor as a value of its own element type."""
+    if isinstance(tensor, Constant):
+        return known(site.name, tensor.array)
+    return tensor.f32(site.plan, site.name) if isinstance(tensor, F32Tensor) else tensor
+
+
+def element_type(tensor: Tensor) -> str:
+    """The element type of a tensor (``"i64"``); ``"another type"`` for a constant that no value can hold."""
+    if isinstance(tensor, Constant):
+        return next((name for name, dtype in NUMPY_DTYPES.items() if dtype == tensor.array.dtype), "another type")
+    return tensor.element if isinstance(tensor, Value) else "f32"
+
+
+def tensor_of(value: Value) -> Tensor:
+    """What a value stands for in the plan."""
+    return Computed(value.shape, value) if value.element == "f32" else value
+
+
+def common_element(values: Sequence[Value], elements: Sequence[str]) -> str:
+    """The element type of all `values`, one of `elements`; raises `UnsupportedError`."""
+    found = {value.element for value in values}
+    require(len(found) == 1, f"inputs must be of one type, but got {' and '.join(sorted(found))}")
+    (element,) = found
+    wanted = f"{', '.join(elements[:-1])} or {elements[-1]}" if len(elements) > 1 else elements[0]
+    require(element in elements, f"inputs must be {wanted}, but got {element}")
+    return element
+
+
+def elementwise(site: Site, values: Sequence[Value], element: str, build: Build) -> Value:
+    """What `build` makes of `values`, which broadcast; its result becomes one of `element`."""
+    shape = reduce(broadcast_shape, [value.shape for value in values])
+    is_unsigned = any(value.element.startswith("u") for value in values)
+
+    def emit(emitter: Emitter) -> Emitted:
+        operands, is_channels_last = operands_of_shape(emitter, values, shape)
+        result = build(Arithmetic(emitter, is_unsigned), [_without_sign(emitter, operand) for operand in operands])
+        return (emitter.convert("tensor.bitcast", result, element) if element[0] == "u" else result), is_channels_last
+
+    return site.plan.compute(site.name, shape, element, emit)
+
+
+def _without_sign(emitter: Emitter, operand: ir.Value) -> ir.Value:
+    element = element_of(operand.type)
+    return emitter.convert("tensor.bitcast", operand, element[1:]) if element.startswith("u") else operand
+
+
+def unary(site: Site, value: Value, element: str, build: OfOne) -> Value:
+    """`elementwise` of one value."""
+    return elementwise(site, [value], element, lambda s, operands: build(s, operands[0]))
+
+
+def binary(site: Site, values: Sequence[Value], element: str, build: OfTwo) -> Value:
+    """`elementwise` of two values."""
+    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1]))
+
+
+def ternary(site: Site, values: Sequence[Value], element: str, build: OfThree) -> Value:
+    """`elementwise` of three values."""
+    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1], operands[2]))
+
+
+def constant_of(site: Site, array: Array) -> Value:
+    """An array that is made while the model is read, as a value."""
+    site.plan.budget.spend_constant(array.shape, array.dtype.itemsize)
+    return known(site.name, np.ascontiguousarray(array))
+
+
+# Conversions between integers, booleans and float32, as x86-64 CPUs convert.
+#
+# A float goes to the integer below its magnitude; what 32 bits cannot hold, or 64 for i64, becomes the smallest
+# integer
+# of that width, as the CPU's conversions say, and narrower integers are its low bits.
+
+
+def converted(s: Arithmetic, x: ir.Value, found: str, target: str) -> ir.Value:
+    """`x` of the element type `found` as one of `target`."""
+    if target == "i1":
+        return s.compare("ne", x, 0)
+    bare = target.removeprefix("u")
+    if found == "f32":
+        return _integer(s, x, bare)
+    if target == "f32":
+        return s.convert("arith.uitofp" if found == "i1" or found.startswith("u") else "arith.sitofp", x, "f32")
+    return s.resize(x, bare)
+
+
+def _integer(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
+    wide = "i64" if element == "i64" else "i32"
+    limit = 2.0 ** (int(wide[1:]) - 1)
+    is_inside = s.op("arith.andi", s.compare("ge", x, -limit), s.compare("lt", x, limit))
+    whole = s.convert("arith.fptosi", s.select(is_inside, x, 0.0), wide)
+    return s.resize(s.select(is_inside, whole, -int(limit)), element)
+
+
+def cast_array(array: Array, target: str) -> Array:
+    """An array as one of the element type `target`."""
+    dtype = NUMPY_DTYPES[target]
+    if array.dtype.kind != "f" or dtype.kind not in "iu":
+        return array.astype(dtype)
+    wide = np.int64 if dtype.itemsize == 8 else np.int32
+    limit = 2.0 ** (np.iinfo(wide).bits - 1)
+    is_inside = (array >= -limit) & (array < limit)
+    whole = np.where(is_inside, array, 0).astype(wide)
+    return np.where(is_inside, whole, np.iinfo(wide).min).astype(dtype)
+
+
+# Powers of integers to an exponent that is known; products wrap around.
+
+
+def whole_power(s: Arithmetic, x: ir.Value, exponent: int) -> ir.Value:
+    """``x ** exponent`` for an `exponent` of at least 0, by squaring.
+
+    There is one product for each binary digit of the exponent, and one more for each that is 1.
+    """
+    found: ir.Value | None = None
+    for bit in f"{exponent:b}":
+        squared = None if found is None else s.op("arith.muli", found, found)
+        found = squared if bit == "0" else x if squared is None else s.op("arith.muli", squared, x)
+    return s.op("arith.ori", s.op("arith.andi", x, 0), 1) if found is None else found
+
+
+# Functions element by element of f32 values that broadcast.
+
+_TABLE_SIZE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise(F32Tensor):
+    """`formula` of `operands` in float32: a table where they are functions of one 8-bit tensor, ops elsewhere."""
+
+    operands: tuple[F32Tensor, ...]
+    formula: Expression | None
+    """None where no ops compute it."""
+
+    def _table(self) -> Table | None:
+        """Of operands that are functions of one tensor, or one number everywhere: ``x * sigmoid(x)`` and the like."""
+        tables = [operand.table() for operand in self.operands]
+        found = [table for table in tables if table is not None]
+        if self.formula is None or len({table.source.key for table in found}) != 1:
+            return None
+        entries = [_entries_of(*pair) for pair in zip(self.operands, tables, strict=True)]
+        known = [one for one in entries if one is not None]
+        if len(known) < len(entries) or found[0].source.shape != self.shape:
+            return None
+        return found[0].of_entries(self.shape, self.formula, *known)
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        table = self.table() if to.element in EIGHT_BIT else None
+        return table.quantized(plan, name, to) if table else super()._quantized(plan, name, to)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        formula = self.formula
+        if formula is None:
+            raise UnsupportedError("operator is supported as a function of one 8-bit tensor that is quantized")
+        values = [operand.f32(plan, name) for operand in self.operands]
+
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = operands_of_shape(emitter, values, self.shape)
+            return emitter.expression(formula, *operands), is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
+    """What `operand` is for each quantized value of a source, where it is a function of that or one number."""
+    if table is not None:
+        return table.entries
+    data = operand.value.data if isinstance(operand, Computed) else None
+    if data is None or data.size == 0 or np.any(data != data.flat[0]):
+        return None
+    return np.full(_TABLE_SIZE, np.float32(data.flat[0]))
+
+
+# f32 values between two bounds.
+
+
+@dataclass(frozen=True, eq=False)
+class Clamped(F32Tensor):
+    """The f32 values of `source` between two bounds.
+
+    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
+    """
+
+    source: F32Tensor
+    minimum: float
+    maximum: float
+
+    def _table(self) -> Table | None:
+        table = self.source.table()
+        return None if table is None else table.then(lambda f32_values: np.clip(f32_values, self.minimum, self.maximum))
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        source = self.source.quantized(plan, name, to)
+        low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
+        return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        source = self.source.f32(plan, name)
+
+        def emit(emitter: Emitter) -> Emitted:
+            value, is_channels_last = emitter.either(source)
+            shape = shape_of(value.type)
+            for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
+                if np.isfinite(bound):
+                    value = emitter.float_op(op, value, emitter.constant(np.broadcast_to(np.float32(bound), shape)))
+            return value, is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+# Quantization and dequantization by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
+#
+# Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36, or -inf, whose
+# quantizer
+# writes infinite ones.
+
+
+@dataclass(frozen=True, eq=False)
+class PlainlyDequantized(Computed):
+    """F32 values with what they are computed from."""
+
+    quantized_values: Value
+    scale: float
+    zero_point: int
+
+
+def wide_scale_of(tensor: Tensor) -> float | None:
+    """A tensor where it is one scale that is a number, but none of the dialect's."""
+    scale = unbounded_scale_of(tensor)
+    return scale if scale is not None and math.isfinite(scale) else None
+
+
+def unbounded_scale_of(tensor: Tensor) -> float | None:
+    """As `wide_scale_of`, with infinity and NaN too, of which float32 arithmetic makes what it makes."""
+    if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype.kind != "f":
+        return None
+    scale = float(tensor.array.ravel()[0])
+    return None if scale <= 0 or is_scale(scale) else scale
+
+
+def plainly_quantized(
+    call: Site, value: Value, element: str, scale: float, zero_point: int, scaling: Scaling = Scaling.DIVIDE
+) -> Value:
+    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is the smallest.
+
+    With the scaling by reciprocals ``x * (1 / scale)`` is rounded.
+    """
+    require(element in NARROW_ELEMENTS, f"output must be {' or '.join(NARROW_ELEMENTS)}, but got {element}")
+    low, high = (bound - zero_point for bound in ELEMENT_RANGES[element])
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        is_product = scaling is Scaling.RECIPROCAL
+        scaled = s.op("arith.mulf", x, 1 / scale) if is_product else s.op("arith.divf", x, scale)
+        rounded = s.op("math.roundeven", scaled)
+        raised = s.select(s.compare("gt", rounded, low), rounded, float(low))
+        limited = s.select(s.compare("lt", raised, high), raised, float(high))
+        whole = s.op("arith.addi", s.convert("arith.fptosi", limited, "i32"), zero_point)
+        return s.resize(whole, element.removeprefix("u"))
+
+    return unary(call, value, element, build)
+
+
+def plainly_dequantized(call: Site, value: Value, scale: float, zero_point: int) -> Tensor:
+    """``(q - zero_point) * scale``."""
+    if value.data is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Constant((value.data.astype(np.int32) - zero_point).astype(np.float32) * np.float32(scale))
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        offset = s.op("arith.subi", s.resize(x, "i32"), zero_point)
+        return s.op("arith.mulf", s.convert("arith.sitofp", offset, "f32"), scale)
+
+    return PlainlyDequantized(value.shape, unary(call, value, "f32", build), value, scale, zero_point)

@@ -1,0 +1,1 @@
+"""The flatbuffer that a .tflite file is: read into checked values, and written."""

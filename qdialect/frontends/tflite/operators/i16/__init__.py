@@ -1,1 +1,0 @@
-"""Operators of 16-bit activations, whose zero points are 0; one family a file."""

@@ -1,0 +1,208 @@
+"""Plans pools and resizes of quantized images of 8 and 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tflite
+
+from qdialect.arithmetic import Division
+from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.arithmetic.resize import Taps, interpolation_taps
+from qdialect.dialect import AvgPool2DOp, BroadcastOp, MaxPool2DOp, QnnOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect.pool_ops import PoolOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.slices import check_indices, gather
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import (
+    activation_range,
+    eight_bit,
+    explicit_padding,
+    integers,
+    one_input,
+    operands,
+    output_of,
+    same_content,
+    same_quantization,
+    same_scale,
+    sixteen_bit,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.ir._mlir import ir
+
+# AVERAGE_POOL_2D and MAX_POOL_2D.
+
+Pair = tuple[int, int]
+
+
+@imports("AVERAGE_POOL_2D")
+def _average_pool_2d(operator: Operator) -> Emission:
+    """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
+    zero_point = eight_bit(operator.outputs[0], "output").zero_point if operator.outputs else 0
+    attributes = {"zero_point": zero_point, "division": Division.HALF_AWAY, "count_include_pad": False}
+    return _of_bytes(operator, AvgPool2DOp, attributes)
+
+
+@imports("MAX_POOL_2D")
+def _max_pool_2d(operator: Operator) -> Emission:
+    return _of_bytes(operator, MaxPool2DOp, {})
+
+
+def _of_bytes(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    (data,) = operands(operator, 1)
+    same_quantization(operator, data)
+    return pool(operator, op_class, attributes)
+
+
+def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    """A pool whose input and output have the same parameters, which the caller has checked."""
+
+    def read(options: tflite.Pool2DOptions) -> tuple[int, int, Pair, Pair]:
+        kernel = (options.FilterHeight(), options.FilterWidth())
+        strides = (options.StrideH(), options.StrideW())
+        return options.Padding(), options.FusedActivationFunction(), kernel, strides
+
+    padding, activation, kernel, strides = read_options(operator, tflite.Pool2DOptions, read)
+    (data,) = operands(operator, 1)
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    explicit = explicit_padding(padding, (data.shape[1], data.shape[2]), kernel, strides, (1, 1))
+    low, high = activation_range(activation, operator.outputs[0])
+
+    def emit(emitter: Emitter) -> ir.Value:
+        window = {"kernel": kernel, "strides": strides, "padding": explicit, "output_min": low, "output_max": high}
+        return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
+
+    return emit
+
+
+# AVERAGE_POOL_2D and MAX_POOL_2D of 16-bit images.
+
+
+@imports_i16("AVERAGE_POOL_2D")
+def _average_pool_2d_i16(operator: Operator) -> Emission:
+    return _pool_i16(operator, AvgPool2DOp, {"zero_point": 0, "division": Division.HALF_AWAY})
+
+
+@imports_i16("MAX_POOL_2D")
+def _max_pool_2d_i16(operator: Operator) -> Emission:
+    return _pool_i16(operator, MaxPool2DOp, {})
+
+
+def _pool_i16(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    same_scale(*one_input(operator))
+    return pool(operator, op_class, attributes)
+
+
+# RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
+
+_INTERPOLATIONS = {
+    "i8": Interpolation.TFLITE_FIXED,
+    "ui8": Interpolation.TFLITE_FLOAT,
+    "f32": Interpolation.TFLITE_FLOAT,
+}
+
+
+@imports("RESIZE_BILINEAR")
+def _bilinear(operator: Operator) -> Emission:
+    """The kernels compute in fixed point for i8 and in float32 for the others."""
+    coordinates = bilinear_coordinates(operator)
+    output = operator.outputs[0].element if operator.outputs else ""
+    require(output in _INTERPOLATIONS, f"output must be i8, ui8 or f32, but got {output}")
+    attributes = {"coordinates": coordinates, "arithmetic": _INTERPOLATIONS[output]}
+    return _resize(operator, ResizeBilinearOp, attributes)
+
+
+def bilinear_coordinates(operator: Operator) -> Coordinates:
+    """Where the centers of a resized image's elements are."""
+    is_aligned, is_half = read_options(
+        operator, tflite.ResizeBilinearOptions, lambda options: (options.AlignCorners(), options.HalfPixelCenters())
+    )
+    require(not (is_aligned and is_half), "corners and centers must not both be aligned")
+    centers = Coordinates.HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
+    return Coordinates.ALIGN_CORNERS if is_aligned else centers
+
+
+@imports("RESIZE_NEAREST_NEIGHBOR")
+def _nearest(operator: Operator) -> Emission:
+    is_aligned, is_half = read_options(
+        operator,
+        tflite.ResizeNearestNeighborOptions,
+        lambda options: (options.AlignCorners(), options.HalfPixelCenters()),
+    )
+    require(not (is_aligned and is_half), "corners and centers must not both be aligned")
+    centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
+    attributes = {
+        "coordinates": Coordinates.ALIGN_CORNERS if is_aligned else centers,
+        "nearest": Nearest.ROUND_PREFER_CEIL if is_aligned else Nearest.FLOOR,
+        "ratio": Ratio.MULTIPLY,
+    }
+    return _resize(operator, ResizeNearestOp, attributes)
+
+
+def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, object]) -> Emission:
+    data, extents = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    size = integers(extents, "size")
+    require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        if size == data.shape[1:3]:
+            return value
+        return emitter.build(op_class, value, element=data.element, size=size, **attributes)
+
+    return emit
+
+
+# RESIZE_BILINEAR of 16-bit images, in fixed point.
+
+# Of the weights along both dimensions together.
+_FRACTION = 20
+
+
+@imports_i16("RESIZE_BILINEAR")
+def _bilinear_i16(operator: Operator) -> Emission:
+    coordinates = bilinear_coordinates(operator)
+    data, extents = operands(operator, 2)
+    same_scale(sixteen_bit(data, "input"), output_of(operator))
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    size = integers(extents, "size")
+    require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
+    for extent in size:
+        check_indices(2 * extent, operator.budget)
+    taps = [
+        interpolation_taps(Interpolation.TFLITE_FIXED, coordinates, extent, wanted)
+        for extent, wanted in zip(data.shape[1:3], size, strict=True)
+    ]
+    return lambda emitter: _emit_bilinear_i16(emitter, emitter.value(data), taps[0], taps[1])
+
+
+def _emit_bilinear_i16(emitter: Emitter, image: ir.Value, rows: Taps, columns: Taps) -> ir.Value:
+    """The weighted sum of four elements, divided by 2^20 with ties away from zero."""
+    s = Arithmetic(emitter)
+    terms: list[ir.Value] = []
+    for row, row_weight in ((rows.low, rows.low_weight), (rows.high, rows.high_weight)):
+        for column, column_weight in ((columns.low, columns.low_weight), (columns.high, columns.high_weight)):
+            corner = gather(emitter, gather(emitter, image, 1, row.tolist()), 2, column.tolist())
+            weight = np.outer(row_weight, column_weight).astype(np.int64)[None, :, :, None]
+            wide = s.resize(corner, "i64")
+            terms.append(
+                s.op("arith.muli", wide, _spread_along(emitter, emitter.constant(weight), shape_of(wide.type)))
+            )
+    first, *others = terms
+    for term in others:
+        first = s.op("arith.addi", first, term)
+    magnitude = s.op("arith.addi", s.op("math.absi", first), 1 << (_FRACTION - 1))
+    quotient = s.op("arith.shrsi", magnitude, _FRACTION)
+    negated = s.op("arith.addi", s.op("arith.xori", quotient, -1), 1)
+    return s.resize(s.select(s.compare("lt", first, 0), negated, quotient), "i16")
+
+
+def _spread_along(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    return emitter.build(BroadcastOp, value, element="i64", shape=shape)

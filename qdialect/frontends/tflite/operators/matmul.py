@@ -1,0 +1,191 @@
+"""Plans BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import tflite
+
+from qdialect.arithmetic import Multiplier, Rounding
+from qdialect.arithmetic.choices import I16Rounding
+from qdialect.dialect import BroadcastOp, DenseOp, F32MatmulOp, I16MatmulOp, I16RequantizeOp, MatMulOp, TransposeOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import (
+    check_rescale,
+    check_scales,
+    eight_bit,
+    operands,
+    output_of,
+    sixteen_bit,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_f32, imports_i16
+from qdialect.ir._mlir import ir
+
+# BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it.
+
+
+@dataclass(frozen=True)
+class Product:
+    """The tensors of a product, checked, and how its accumulators are rounded."""
+
+    lhs: Tensor
+    rhs: Tensor
+    output: Tensor
+    rounding: Rounding
+    multiplier: Multiplier
+
+    def __post_init__(self) -> None:
+        for tensor, what in ((self.lhs, "left operand"), (self.rhs, "right operand"), (self.output, "output")):
+            eight_bit(tensor, what)
+        types = (self.lhs.element, self.rhs.element, self.output.element)
+        require(len(set(types)) == 1, f"operands and output must be all i8 or all ui8, but got {', '.join(types)}")
+        check_rescale(self.lhs.scale, self.rhs.scales, self.output.scale, self.multiplier)
+
+    def emit(self, emitter: Emitter, lhs: ir.Value, rhs: ir.Value, bias: ir.Value | None) -> ir.Value:
+        """``lhs [..., M, K] x rhs [..., K, N]``, requantized."""
+        acc = emitter.build(MatMulOp, lhs, rhs, bias, element="i32", **self._parameters())
+        return self.requantized(emitter, acc)
+
+    def emit_dense(self, emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """``lhs [..., K] x rhs [N, K]``, requantized."""
+        return self.requantized(emitter, emitter.build(DenseOp, lhs, rhs, None, element="i32", **self._parameters()))
+
+    def _parameters(self) -> dict[str, object]:
+        return {
+            "input_scale": self.lhs.scale,
+            "input_zero_point": self.lhs.zero_point,
+            "weight_scales": self.rhs.scales,
+            "weight_zero_points": (self.rhs.zero_point,),
+        }
+
+    def requantized(self, emitter: Emitter, acc: ir.Value) -> ir.Value:
+        """Accumulators as quantized values of the output."""
+        return emitter.requantize(
+            acc,
+            self.output,
+            self.lhs.scale,
+            self.multiplier,
+            rounding=self.rounding,
+            weight_scales=self.rhs.scales,
+            axis=len(shape_of(acc.type)) - 1,
+        )
+
+
+@imports("BATCH_MATMUL")
+def _batch_matmul(operator: Operator) -> Emission:
+    """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
+
+    lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
+    node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
+    right = _transposed(rhs.shape, transpose_rhs)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+        if rhs.data is not None and math.prod(right[:-2]) == 1:
+            matrix = rhs.data.reshape(rhs.data.shape[-2:])
+            result = node.emit_dense(emitter, data, emitter.constant(matrix if transpose_rhs else matrix.T))
+        else:
+            weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+            result = node.emit(emitter, data, weight, None)
+        return emitter.reshape(result, node.output.shape)
+
+    return emit
+
+
+def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """`value` with its last two dimensions exchanged."""
+    shape = shape_of(value.type)
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=order)
+
+
+def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
+
+
+def adjoint_options(operator: Operator) -> tuple[bool, bool, bool]:
+    """Whether each operand is transposed, and whether floats are quantized around a zero point."""
+
+    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool, bool]:
+        return bool(options.AdjX()), bool(options.AdjY()), bool(options.AsymmetricQuantizeInputs())
+
+    return read_options(operator, tflite.BatchMatMulOptions, read)
+
+
+def check_columns(weight: Tensor, rank: int, is_transposed: bool) -> None:
+    """A right operand has one scale, or one for each column."""
+    axis = rank - 2 if is_transposed else rank - 1
+    fits = len(weight.scales) <= 1 or weight.axis == axis
+    require(fits, f"scales of the right operand must lie along axis {axis}, but got {weight.axis}")
+
+
+def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
+    """Both operands of a product, which fit, and whether each is transposed."""
+    transpose_lhs, transpose_rhs, _ = adjoint_options(operator)
+    lhs, rhs = operands(operator, 2)
+    for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
+        require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
+    left, right = _transposed(lhs.shape, transpose_lhs), _transposed(rhs.shape, transpose_rhs)
+    require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
+    pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
+    broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
+    require(broadcasts, f"batches must broadcast, but got {list(left[:-2])} and {list(right[:-2])}")
+    return lhs, rhs, transpose_lhs, transpose_rhs
+
+
+@imports_f32("BATCH_MATMUL")
+def _f32_batch_matmul(operator: Operator) -> Emission:
+    """Terms are rounded and added in the order of the depth, as the reference kernel does."""
+    lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
+    require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
+    batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+
+    def emit(emitter: Emitter) -> ir.Value:
+        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+        matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+        sides = [_spread(emitter, side, batches) for side in (data, matrix)]
+        return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
+
+    return emit
+
+
+def _spread(emitter: Emitter, value: ir.Value, batches: tuple[int, ...]) -> ir.Value:
+    shape = (*batches, *shape_of(value.type)[-2:])
+    if shape_of(value.type) == shape:
+        return value
+    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
+
+
+# BATCH_MATMUL of 16-bit activations with 16- or 8-bit ones, summed up in 64 bits.
+
+
+@imports_i16("BATCH_MATMUL")
+def _batch_matmul_i16(operator: Operator) -> Emission:
+    """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
+    lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
+    output = output_of(operator)
+    sixteen_bit(lhs, "left operand")
+    _check_right(rhs)
+    check_rescale(lhs.scale, rhs.scales, output.scale, Multiplier.F32_PRODUCT)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+        weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+        acc = emitter.build(I16MatmulOp, data, weight, element="i64")
+        scales = {"input_scale": lhs.scale, "weight_scales": rhs.scales, "output_scale": output.scale}
+        how = {"rounding": I16Rounding.FIXED16_UP, "multiplier": Multiplier.F32_PRODUCT}
+        return emitter.reshape(emitter.build(I16RequantizeOp, acc, element="i16", **scales, **how), output.shape)
+
+    return emit
+
+
+def _check_right(rhs: Tensor) -> None:
+    require(rhs.element in ("i8", "i16"), f"right operand must be i16 or i8, but got {rhs.element}")
+    require(len(rhs.scales) == 1, f"right operand must have one scale, but got {len(rhs.scales)}")
+    check_scales(rhs, "right operand")
+    require(rhs.zero_point == 0, f"right operand zero point must be 0, but got {rhs.zero_point}")

@@ -1,0 +1,314 @@
+"""Plans operators that move elements: new shapes, transposes, padding, blocks of pixels, CONCATENATION and PACK."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tflite
+
+from qdialect.arithmetic import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
+from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp, TransposeOp
+from qdialect.dialect.op_base import MAX_VARIADIC
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.reader import read_options
+from qdialect.frontends.tflite.operators.checks import (
+    EIGHT_BIT,
+    constant,
+    eight_bit,
+    integers,
+    operands,
+    output_of,
+    same_content,
+    same_quantization,
+    same_scale,
+    same_type,
+    sixteen_bit,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.slicing import axis_of
+from qdialect.ir._mlir import ir
+
+# RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, PAD and PADV2: the quantized values stay what they are.
+
+_LARGEST_WHOLE = 2**24
+
+
+@imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def _reshape(operator: Operator) -> Emission:
+    data, *shape = operands(operator, 1, 2)
+    same_content(data, operator.outputs[0])
+    for tensor in shape:
+        integers(tensor, "shape")
+    target = operator.outputs[0].shape
+    found, wanted = math.prod(target), math.prod(data.shape)
+    require(found == wanted, f"output must have {wanted} elements, but got {found}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(ReshapeOp, emitter.value(data), element=data.element, shape=target)
+
+    return emit
+
+
+@imports("TRANSPOSE")
+def _transpose(operator: Operator) -> Emission:
+    data, permutation = operands(operator, 2)
+    same_content(data, operator.outputs[0])
+    order = integers(permutation, "permutation")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(TransposeOp, emitter.value(data), element=data.element, permutation=order)
+
+    return emit
+
+
+@imports("PAD", "PADV2")
+def _pad(operator: Operator) -> Emission:
+    """PAD fills with the quantized zero, PADV2 with an element of its own."""
+    data, paddings, *fill = operands(operator, 2, 3)
+    same_content(data, operator.outputs[0])
+    low, high = amounts_of(paddings, len(data.shape))
+    value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(PadOp, emitter.value(data), element=data.element, low=low, high=high, value=value)
+
+    return emit
+
+
+def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cells before and after each dimension."""
+    amounts = integers(paddings, "paddings")
+    require(len(amounts) == 2 * rank, f"paddings must have {2 * rank} entries, but got {len(amounts)}")
+    return amounts[0::2], amounts[1::2]
+
+
+def fill_of(tensor: Tensor, output: Tensor) -> int:
+    """The one element of a constant that fills what is padded."""
+    same_content(tensor, output)
+    entries = constant(tensor, "padding value").ravel()
+    require(entries.size == 1, f"padding value must have 1 entry, but got {entries.size}")
+    value = float(entries[0]) if tensor.element == "f32" else int(entries[0])
+    holds = isinstance(value, int) or (value.is_integer() and abs(value) <= _LARGEST_WHOLE)
+    require(holds, f"padding value must be a whole number of at most 2^24, but got {value}")
+    return int(value)
+
+
+# SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: blocks of pixels become images of their own, and back.
+
+
+def _blocks_and_amounts(operator: Operator) -> tuple[Tensor, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The data, the block's extents, and the amounts before and after each of the dimensions that it spans."""
+    data, block, amounts = operands(operator, 3)
+    same_content(data, operator.outputs[0])
+    extents = integers(block, "block shape")
+    holds = 1 <= len(extents) < len(data.shape) and min(extents) >= 1
+    require(holds, f"block shape must be 1 to {len(data.shape) - 1} integers of at least 1, but got {list(extents)}")
+    low, high = amounts_of(amounts, len(extents))
+    require(min(*low, *high) >= 0, f"paddings and crops must be at least 0, but got {min(*low, *high)}")
+    return data, extents, low, high
+
+
+@imports("SPACE_TO_BATCH_ND")
+def _space_to_batch(operator: Operator) -> Emission:
+    """The border is filled with the quantized zero; images are numbered [position in the block, image]."""
+    data, block, low, high = _blocks_and_amounts(operator)
+    count, rest = len(block), data.shape[1 + len(block) :]
+    grown = [sum(entry) for entry in zip(data.shape[1:], low, high, strict=False)]
+    fits = all(extent % size == 0 for extent, size in zip(grown, block, strict=True))
+    require(fits, f"padded extents must be multiples of {list(block)}, but got {grown}")
+    blocks = [extent // size for extent, size in zip(grown, block, strict=True)]
+    split = (data.shape[0], *_interleaved(blocks, block), *rest)
+    inner, outer = [2 + 2 * i for i in range(count)], [1 + 2 * i for i in range(count)]
+    order = (*inner, 0, *outer, *range(1 + 2 * count, len(split)))
+    shape = (data.shape[0] * math.prod(block), *blocks, *rest)
+    zeros = (0,) * len(rest)
+    value = data.zero_point if data.scales else 0
+
+    def emit(emitter: Emitter) -> ir.Value:
+        attributes = {"low": (0, *low, *zeros), "high": (0, *high, *zeros), "value": value}
+        padded = emitter.build(PadOp, emitter.value(data), element=data.element, **attributes)
+        parts = emitter.reshape(padded, split)
+        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
+        return emitter.reshape(moved, shape)
+
+    return emit
+
+
+@imports("BATCH_TO_SPACE_ND")
+def _batch_to_space(operator: Operator) -> Emission:
+    data, block, low, high = _blocks_and_amounts(operator)
+    count, blocks = len(block), math.prod(block)
+    require(data.shape[0] % blocks == 0, f"batch must be a multiple of {blocks}, but got {data.shape[0]}")
+    images, spatial, rest = data.shape[0] // blocks, data.shape[1 : 1 + count], data.shape[1 + count :]
+    split = (*block, images, *spatial, *rest)
+    order = (count, *_interleaved(range(count + 1, 2 * count + 1), range(count)), *range(2 * count + 1, len(split)))
+    grown = [extent * size for extent, size in zip(spatial, block, strict=True)]
+    kept = [extent - before - after for extent, before, after in zip(grown, low, high, strict=True)]
+    require(min(kept) >= 1, f"crops must leave something of {grown}, but leave {kept}")
+    whole = (images, *grown, *rest)
+    starts, sizes = (0, *low, *(0 for _ in rest)), (images, *kept, *rest)
+    slices = [Slice(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
+
+    def emit(emitter: Emitter) -> ir.Value:
+        parts = emitter.reshape(emitter.value(data), split)
+        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
+        return take_slices(emitter, emitter.reshape(moved, whole), slices)
+
+    return emit
+
+
+def _interleaved(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    return tuple(entry for pair in zip(first, second, strict=True) for entry in pair)
+
+
+# DILATE: elements moved apart, a number between them.
+
+
+@imports("DILATE")
+def _dilate(operator: Operator) -> Emission:
+    """Between two elements along a dimension there are as many cells as its dilation says, less one."""
+    data, dilations, padding = operands(operator, 3)
+    counts, output = integers(dilations, "dilations"), operator.outputs[0]
+    rank = len(data.shape)
+    holds = len(counts) == rank and min(counts, default=1) >= 1
+    require(holds, f"dilations must be {rank} integers of at least 1, but got {list(counts)}")
+    same_type(operator, data)
+    value = fill_of(padding, output)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        result = emitter.value(data)
+        for axis, count in enumerate(counts):
+            result = result if count == 1 else _apart(emitter, result, axis, count, value)
+        return result
+
+    return emit
+
+
+def _apart(emitter: Emitter, value: ir.Value, axis: int, count: int, fill: int) -> ir.Value:
+    shape, element = shape_of(value.type), element_of(value.type)
+    before, extent, after = shape[:axis], shape[axis], shape[axis + 1 :]
+    cells = emitter.reshape(value, (*before, extent, 1, *after))
+    low = (0,) * (len(shape) + 1)
+    high = (*low[: axis + 1], count - 1, *low[axis + 2 :])
+    padded = emitter.build(PadOp, cells, element=element, low=low, high=high, value=fill)
+    joined = emitter.reshape(padded, (*before, extent * count, *after))
+    # Behind the last element there is nothing.
+    whole = [Slice(0, 1, n) for n in shape_of(joined.type)]
+    whole[axis] = Slice(0, 1, (extent - 1) * count + 1)
+    return take_slices(emitter, joined, whole)
+
+
+# CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none.
+
+_PLAIN_TYPES = ("i1", "i32", "i64")
+
+
+@imports("CONCATENATION")
+def _concatenation(operator: Operator) -> Emission:
+    axis, activation = read_options(
+        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
+    )
+    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
+    parts = operands(operator, 1, max(1, len(operator.inputs)))
+    output = operator.outputs[0]
+    rank = len(output.shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    if output.element in _PLAIN_TYPES:
+        same_type(operator, *parts)
+        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+    eight_bit(output, "output")
+    for part in parts:
+        require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
+        if output.element == "i8":
+            same_quantization(operator, part)
+
+    return lambda emitter: joined(
+        emitter, [_rescaled_input(emitter, part, output) for part in parts], axis % rank, output
+    )
+
+
+def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tensor) -> ir.Value:
+    """Quantized values with the parameters of `output` side by side along `axis`, any number of them."""
+    if len(values) > MAX_VARIADIC:
+        return emitter.concatenate(values, axis)
+    return emitter.build(
+        ConcatOp,
+        *values,
+        element=output.element,
+        axis=axis,
+        input_scales=[output.scale] * len(values),
+        input_zero_points=[output.zero_point] * len(values),
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
+    )
+
+
+def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
+    value = emitter.value(part)
+    if (part.scale, part.zero_point) == (output.scale, output.zero_point):
+        return value
+    return emitter.build(
+        LutOp,
+        value,
+        element=output.element,
+        table=_rescale_table(part, output),
+        input_scale=part.scale,
+        input_zero_point=part.zero_point,
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
+    )
+
+
+def _rescale_table(part: Tensor, output: Tensor) -> Table:
+    """``half_away(x * r - z_x * r) + z_y`` with r = s_x * (1 / s_y), in float32 (TFLite ConcatenationWithScaling)."""
+    ratio = np.float32(part.scale) * np.float32(scale_factors(output.scale, Scaling.RECIPROCAL_F32))
+    shift = np.float32(-part.zero_point) * ratio
+    scaled = table_values(np.uint8).astype(np.float32) * ratio + shift
+    values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
+    return encode_table(np.clip(values, 0, 255), np.uint8)
+
+
+# CONCATENATION of 16-bit tensors, all of one scale.
+
+
+@imports_i16("CONCATENATION")
+def _concatenation_i16(operator: Operator) -> Emission:
+    axis, activation = read_options(
+        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
+    )
+    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
+    parts, output = operands(operator, 1, max(1, len(operator.inputs))), output_of(operator)
+    for part in parts:
+        same_scale(sixteen_bit(part, "input"), output)
+    rank = len(output.shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+
+
+# PACK: tensors side by side along a new dimension.
+
+
+@imports("PACK")
+def _pack(operator: Operator) -> Emission:
+    count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
+    parts = operands(operator, 1, max(1, len(operator.inputs)))
+    require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
+    output = operator.outputs[0]
+    shape = parts[0].shape
+    dimension = axis_of([axis], len(shape) + 1)
+    for part in parts:
+        same_content(part, output)
+        require(part.shape == shape, f"inputs must have the shape {list(shape)}, but got {list(part.shape)}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        layer = (*shape[:dimension], 1, *shape[dimension:])
+        values = [emitter.reshape(emitter.value(part), layer) for part in parts]
+        is_bytes = output.element in EIGHT_BIT
+        return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)
+
+    return emit

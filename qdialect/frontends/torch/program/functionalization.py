@@ -1,0 +1,233 @@
+"""Operators that work in place become those that give a new tensor, which later readers of the old one read instead.
+
+That is the same where nothing else that is read later shares the memory.  Where something does, and where a caller's or
+a constant's memory is written to, the operator keeps its name, which the front end does not support.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from qdialect.frontends.building.checks import Array, Interface
+from qdialect.frontends.torch.program.model import Graph, Node, Ref
+from qdialect.frontends.torch.program.pytorch_operators import is_view, schema_of
+
+_SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
+"""What puts a part back into a tensor, by what takes it."""
+
+
+def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes, in order of execution, with those in place replaced, and the names of what they give for `outputs`.
+
+    Where a part of a tensor is written, nodes that put it back follow.
+    Takes time in proportion to the nodes and, for each that works in place, the tensors in the memory it writes to.
+    """
+    last_reads = {name: index for index, node in enumerate(nodes) for name in node.refs()}
+    last_reads.update(dict.fromkeys(outputs, len(nodes)))
+    memory = _Memory(last_reads)
+    found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
+    return found, tuple(memory.now.get(name, name) for name in outputs)
+
+
+def graph_of(
+    nodes: Sequence[Node],
+    inputs: Sequence[Interface],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array],
+    written: Mapping[str, str] = MappingProxyType({}),
+) -> Graph:
+    """The graph of nodes that may work in place; a constant is `written` where it holds another value afterwards."""
+    flat, renamed = _without_regions(nodes)
+    results = [renamed.get(name, name) for name in outputs]
+    kept = {name: renamed.get(value, value) for name, value in written.items()}
+    pure, names = functional(flat, (*results, *kept.values()))
+    found, count = dict(zip(kept, names[len(results) :], strict=True)), len(results)
+    original = (
+        (tuple(flat), (*results, *kept.values())) if found or any(is_in_place(node.kind) for node in pure) else None
+    )
+    return Graph(pure, tuple(inputs), names[:count], constants, found, original)
+
+
+# What is computed in a region of these is what is computed outside: they say what a gradient needs, or that a region is
+# the same as another.  Behind so many arguments come the operands.
+_REGIONS = {"higher_order.wrap_with_set_grad_enabled": (1, 2), "higher_order.invoke_subgraph": (0, 2)}
+"""By the operator: where the graph stands among the arguments, and where operands begin."""
+
+
+def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]:
+    """The nodes with those of regions in their place, and what results are called now."""
+    found: list[Node] = []
+    names: dict[str, str] = {}
+    given: dict[str, tuple[str, ...]] = {}
+    for node in nodes:
+        read = node.renamed(lambda name: names.get(name, name))
+        source, place = next(iter(node.refs()), ""), node.arguments.get("1", -1)
+        graph, operands = _region(read)
+        if graph is not None:
+            inner = {one.name: operand.name for one, operand in zip(graph.inputs, operands, strict=True)}
+            inner |= {part.name: f"{node.name}.{part.name}" for part in graph.nodes}
+            taken = _taking(inner)
+            found += [replace(part.renamed(taken), name=inner[part.name]) for part in graph.nodes]
+            given[node.name] = tuple(map(taken, graph.outputs))
+        elif node.kind == "getitem" and source in given and place in range(len(given[source])):
+            names[node.name] = given[source][place]
+        else:
+            found.append(read)
+    return found, names
+
+
+def _region(node: Node) -> tuple[Graph | None, tuple[Ref, ...]]:
+    """The graph of a region that says nothing of what is computed, and its operands; None for any other node."""
+    if node.kind not in _REGIONS:
+        return None, ()
+    place, begin = _REGIONS[node.kind]
+    graph, *operands = (node.arguments.get(str(i)) for i in (place, *range(begin, len(node.arguments))))
+    refs = tuple(operand for operand in operands if isinstance(operand, Ref))
+    fits = isinstance(graph, Graph) and not graph.constants and len(refs) == len(operands) == len(graph.inputs)
+    return (graph, refs) if fits else (None, ())
+
+
+def _taking(names: Mapping[str, str]) -> Callable[[str], str]:
+    return lambda name: names.get(name, name)
+
+
+def is_in_place(kind: str) -> bool:
+    """Whether an operator writes to the memory of an operand."""
+    schema = schema_of(kind)
+    return schema is not None and bool(schema.is_mutable)
+
+
+def written_operand(node: Node) -> str | None:
+    """The name of the first operand, where the operator writes to it."""
+    schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+    is_written = schema is not None and _writes_first(schema)
+    return operand.name if is_written and isinstance(operand, Ref) else None
+
+
+@dataclass
+class _Memory:
+    """Which tensors share memory, and what names stand for since it was written to."""
+
+    last_reads: Mapping[str, int]
+    now: dict[str, str] = field(default_factory=dict[str, str])
+    """By the names of the program: the node whose result they are, where it is another."""
+    _owner: dict[str, str] = field(default_factory=dict[str, str])
+    """Of each tensor whose memory an operator has made: the first tensor in it."""
+    _shares: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By the first: all tensors in that memory."""
+    _apart: set[str] = field(default_factory=set[str])
+    """Nodes with several results, each in memory of its own."""
+    _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    """As the program has them."""
+
+    def step(self, index: int, node: Node) -> list[Node]:
+        """The node as it reads now, and what makes a whole tensor of a part that it writes."""
+        schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+        read = node.renamed(lambda name: self.now.get(name, name))
+        self._nodes[node.name] = node
+        if node.kind == "getitem":
+            self._take(node)
+        if schema is None:
+            return [read]
+        if not _writes_first(schema):
+            self._define(node, schema)
+            return [read]
+        if not isinstance(operand, Ref):
+            return [node]
+        pure = replace(read, kind=_functional(node.kind))
+        if self._may_write(index, operand.name):
+            self._overwrite(index, operand.name, node.name)
+            return [pure]
+        parts = self._written_part(index, operand.name, node)
+        return [pure, *parts] if parts else [node]
+
+    def _written_part(self, index: int, name: str, node: Node) -> list[Node]:
+        """The whole tensors of which `name` is a part of a part, with what `node` gives in its place.
+
+        Nothing where something else in that memory is read later.
+        """
+        path = self._path(name)
+        if not path:
+            return []
+        base = path[-1].arguments["self"].name
+        whole, part = self.now.get(base, base), self.now.get(name, name)
+        others = (other for other in self._shares[self._owner[name]] if self.now.get(other, other) not in (whole, part))
+        if any(self.last_reads.get(other, -1) > index for other in others) or base not in self._nodes:
+            return []
+        found: list[Node] = []
+        value = node.name
+        for view in path:
+            source: str = view.arguments["self"].name
+            held = {**view.arguments, "self": Ref(self.now.get(source, source)), "src": Ref(value)}
+            value = f"{node.name}.{source}"
+            outputs = self._nodes[source].outputs
+            found.append(Node(value, _SCATTERS[view.kind], held, outputs, node.where, node.label))
+        names = self._shares[self._owner[name]]
+        self.now.update({other: value for other in names if self.now.get(other, other) == whole})
+        self.now.update({other: node.name for other in names if self.now.get(other, other) == part})
+        for other in (value, node.name):
+            self._join(other, self._owner[name])
+        return found
+
+    def _path(self, name: str) -> list[Node]:
+        """The parts of parts that lead from `name` to the tensor whose memory it is."""
+        found: list[Node] = []
+        while (view := self._nodes.get(name)) is not None and view.kind in _SCATTERS:
+            found.append(view)
+            name = view.arguments["self"].name
+        return found if self._owner.get(name) == name else []
+
+    def _define(self, node: Node, schema: Any) -> None:
+        """A view lies in the memory of the one tensor that it reads; what others own is not followed."""
+        if not is_view(schema):
+            self._join(node.name, node.name)
+            if [str(result.type) for result in schema.returns] != ["Tensor"]:
+                self._apart.add(node.name)
+            return
+        owners = {self._owner.get(name) for name in node.refs()}
+        owner = owners.pop() if len(owners) == 1 else None
+        if owner is not None:
+            self._join(node.name, owner)
+
+    def _take(self, node: Node) -> None:
+        """A result of several lies in memory of its own, or where all views of a tensor lie."""
+        source = next(iter(node.refs()), "")
+        owner = f"{source}[{node.arguments['1']}]" if source in self._apart else self._owner.get(source)
+        if owner is not None:
+            self._join(node.name, owner)
+
+    def _join(self, name: str, owner: str) -> None:
+        self._owner[name] = owner
+        self._shares[owner].append(name)
+
+    def _may_write(self, index: int, name: str) -> bool:
+        """Whether all that is read later of the memory of `name` is that whole tensor."""
+        owner = self._owner.get(name)
+        if owner is None:
+            return False
+        whole = self.now.get(name, name)
+        others = (other for other in self._shares[owner] if self.now.get(other, other) != whole)
+        return all(self.last_reads.get(other, -1) <= index for other in others)
+
+    def _overwrite(self, index: int, name: str, result: str) -> None:
+        """`result` is what every name of the same tensor stands for from now on; no other in its memory is read."""
+        owner = self._owner[name]
+        read_later = [other for other in self._shares[owner] if self.last_reads.get(other, -1) > index]
+        self.now.update(dict.fromkeys(read_later, result))
+        self._shares[owner] = read_later
+        self._join(result, owner)
+
+
+def _writes_first(schema: Any) -> bool:
+    """Whether an operator writes to its first operand."""
+    aliases = schema.arguments[0].alias_info if schema.arguments else None
+    return bool(aliases is not None and aliases.is_write)
+
+
+def _functional(kind: str) -> str:
+    name, _, overload = kind.rpartition(".")
+    return f"{name.removesuffix('_')}.{overload}"

@@ -1,0 +1,154 @@
+"""A graph of PyTorch operators in memory, as the reader hands it to the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
+
+import numpy as np
+
+from qdialect.frontends.building.checks import Array, Interface, Shape
+
+UNKNOWN = "another type"
+ELEMENTS = {
+    "bool": "i1",
+    "float32": "f32",
+    "int8": "i8",
+    "uint8": "ui8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+}
+"""The dialect's names of the dtypes by PyTorch's."""
+_BITS = {
+    "bfloat16": np.uint16,
+    "float8_e4m3fn": np.uint8,
+    "float8_e4m3fnuz": np.uint8,
+    "float8_e5m2": np.uint8,
+    "float8_e5m2fnuz": np.uint8,
+    "float8_e8m0fnu": np.uint8,
+}
+NARROW = frozenset(_BITS)
+"""PyTorch's floats that NumPy lacks."""
+
+
+def held_dtype(name: str) -> np.dtype[Any]:
+    """How an array holds a dtype of PyTorch's.
+
+    One that NumPy lacks is held as its bits, in records with one field that has its name.
+    """
+    return np.dtype([(name, _BITS[name])] if name in _BITS else name)
+
+
+def held_element(array: Array) -> str:
+    """The element type that an array holds: the dialect's name, or PyTorch's where it has none."""
+    names = array.dtype.names
+    name = names[0] if names else array.dtype.name
+    return ELEMENTS.get(name, name)
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument that is the result of another node or an input."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """An argument that is a dtype."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Shape and element type of a node's result."""
+
+    shape: Shape
+    element: str
+    is_contiguous: bool = True
+    """Whether its elements lie in memory in their order, one behind the other."""
+
+
+def is_contiguous(shape: Shape, strides: Shape) -> bool:
+    """Whether `strides`, in elements, are those of a contiguous tensor."""
+    wanted = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != wanted:
+            return False
+        wanted *= extent
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A call of an operator; `kind` is its name with its overload, ``aten.add.Tensor``.
+
+    Arguments are `Ref`, `Element`, numbers, strings, None, a `Graph` that the operator runs, and tuples of these, those
+    that have defaults among them, by the names of the operator's schema.  `where` is the path of the module that called
+    it.
+    """
+
+    name: str
+    kind: str
+    arguments: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    where: str
+    origin: str = ""
+    """The node of the program of which this is a part, where PyTorch makes it of several."""
+
+    @property
+    def label(self) -> str:
+        """The name of the program's node."""
+        return self.origin or self.name
+
+    def renamed(self, names: Callable[[str], str]) -> Self:
+        """The node that reads others."""
+        arguments = {name: _renamed(argument, names) for name, argument in self.arguments.items()}
+        return replace(self, arguments=arguments)
+
+    @property
+    def title(self) -> str:
+        """How messages call the node: its name, operator and module."""
+        kind = self.kind.removeprefix("quantized_decomposed.").removesuffix(".default")
+        return f"node '{self.name}' {kind}" + (f" ({self.where})" if self.where else "")
+
+    def refs(self) -> tuple[str, ...]:
+        """The names that the arguments refer to, in order, each once."""
+        return tuple(dict.fromkeys(_refs(tuple(self.arguments.values()))))
+
+
+def _renamed(argument: Any, names: Callable[[str], str]) -> Any:
+    if isinstance(argument, Ref):
+        return Ref(names(argument.name))
+    if isinstance(argument, tuple):
+        return tuple(_renamed(part, names) for part in cast("tuple[Any, ...]", argument))
+    return argument
+
+
+def _refs(argument: Any) -> list[str]:
+    if isinstance(argument, Ref):
+        return [argument.name]
+    if isinstance(argument, tuple):
+        parts = cast("tuple[Any, ...]", argument)
+        return [name for part in parts for name in _refs(part)]
+    return []
+
+
+Original = tuple[tuple[Node, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in the order of execution; parameters and buffers are constants."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Interface, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, Array]
+    written: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of constants that change when the program runs: the name of what they hold then."""
+    original: Original | None = None
+    """Before what works in place was replaced: nodes, and outputs with `written` behind; None where all of it was."""

@@ -1,4 +1,0 @@
-"""From a `qnn` op to kernel calls: one handler for each op.
-
-A module is imported when a network has one of its ops; ``make docs`` notes which they are.
-"""

@@ -1,0 +1,150 @@
+"""What the patterns of the x86 step emit on each kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from qdialect.lowering.instructions.dot_products import (
+    VPDPBSSD,
+    VPDPBUSD,
+    VPDPWSSD,
+    VPMADDUBSW,
+    EmitDot,
+    byte_dot,
+    pair_dot,
+    word_dot,
+)
+from qdialect.lowering.instructions.instruction import Instruction
+from qdialect.lowering.instructions.lanes import ADD_WORDS, CVTPS2DQ, VCVTPS2DQ, VPERMD
+from qdialect.lowering.instructions.tiles import TDPBUSD
+from qdialect.targets import Target
+from qdialect.targets.machine import Machine
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """The instructions of one kind of target."""
+
+    lanes: int
+    """32-bit lanes of the widest vector."""
+    byte_dots: Mapping[int, EmitDot]
+    """By lanes: four products of an unsigned by a signed byte, added to each."""
+    word_dots: Mapping[int, EmitDot]
+    """By lanes: two products of signed words, added to each."""
+    pair_dots: Mapping[int, EmitDot]
+    """By lanes: the same as `byte_dots` in fewer instructions, where `pair_sums` allows; empty where none has fewer."""
+    multiplies_words: bool
+    """Whether dot products are of words, so that bytes are widened."""
+    has_byte_permutes: bool
+    """Whether `vpermi2b` looks up tables."""
+    has_byte_shuffles: bool
+    """Whether `vpshufb` does."""
+    signed_dots: Mapping[int, EmitDot]
+    """By lanes: four products of signed bytes, added to each; empty where no instruction does that."""
+    machine: Machine
+    """The core that code is made for."""
+    has_tiles: bool = False
+    """Whether `tdpbusd` multiplies matrix tiles."""
+    has_roundings: bool = True
+    """Whether `roundps` rounds f32 numbers."""
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of the widest vector."""
+        return 4 * self.lanes
+
+    @property
+    def looks_up_tables(self) -> bool:
+        """Whether an instruction looks up bytes in registers."""
+        return self.has_byte_permutes or self.has_byte_shuffles
+
+    @property
+    def permuted_lanes(self) -> int:
+        """32-bit lanes of the widest vector that has a permute; 0 where none has."""
+        return self.lanes if self.lanes in VPERMD else 0
+
+    @property
+    def permutes_pairs(self) -> bool:
+        """Whether a permute takes its 32-bit lanes from two registers."""
+        return self.lanes == _ZMM
+
+    @property
+    def adds_words(self) -> bool:
+        """Whether packed words are added with saturation, and shifted each by a number of its own."""
+        return self.lanes in ADD_WORDS
+
+    @property
+    def rounds_to_integers(self) -> bool:
+        """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
+        return self.lanes == _ZMM
+
+    @property
+    def rounding_conversions(self) -> Mapping[str, Instruction]:
+        """By the op that rounds: instructions that convert f32 numbers to integers and round them so."""
+        if self.rounds_to_integers:
+            return VCVTPS2DQ
+        # Rounding and then converting takes one instruction more, but is the same in every mode.
+        return {} if self.has_roundings else CVTPS2DQ
+
+    @property
+    def scales_by_exponents(self) -> bool:
+        """Whether one instruction multiplies f32 numbers by powers of two."""
+        return self.lanes == _ZMM
+
+    @property
+    def masks_scaling(self) -> bool:
+        """Whether lanes whose product with a power of two rounds to zero are left out of that instruction."""
+        return not self.machine.scales_to_zero
+
+    @property
+    def divides_slowly(self) -> bool:
+        """Whether fused operations divide a vector of f32 numbers in fewer cycles than the divider."""
+        return self.lanes == _ZMM and is_slow_divider(self.machine.division_cycles, self.machine.vector_instructions)
+
+    @property
+    def divides_slowly_in_place(self) -> bool:
+        """Whether that is so for vectors that lie in the first level."""
+        cycles, instructions = self.machine.division_cycles, self.machine.vector_instructions
+        return self.lanes == _ZMM and is_slow_divider(cycles, instructions, in_place=True)
+
+
+def is_slow_divider(division_cycles: int, vector_instructions: int, *, in_place: bool = False) -> bool:
+    """Whether a core that starts so many vector instructions a cycle divides more slowly than it multiplies.
+
+    Twice as slowly, unless the row is divided `in_place` and thereby lies in the first level: the lines of another
+    result are written to the second one while the core divides.
+    """
+    least = _DIVISION_INSTRUCTIONS if in_place else 2 * _DIVISION_INSTRUCTIONS
+    return division_cycles * vector_instructions > least
+
+
+_DIVISION_INSTRUCTIONS = 8
+"""Of a vector that is divided by its products with a reciprocal: three fused operations, four that compare the numbers
+with their bounds, and a share of the rest."""
+_ZMM, _YMM, _XMM = 16, 8, 4
+
+
+@cache
+def instruction_set_of(target: Target) -> InstructionSet | None:
+    """The instructions for `target`; None where code asks for none."""
+    kind = target.kind
+    if kind.is_generic:
+        return None
+    widest = kind.machine.vector_bits // 32
+    sizes = [lanes for lanes in (_ZMM, _YMM, _XMM) if lanes <= widest]
+    has_vnni = all(VPDPBUSD[lanes].runs_on(kind.code_features) for lanes in sizes)
+    return InstructionSet(
+        widest,
+        {lanes: VPDPBUSD[lanes].emit if has_vnni else byte_dot(lanes) for lanes in sizes},
+        {lanes: VPDPWSSD[lanes].emit if has_vnni else word_dot(lanes) for lanes in sizes},
+        {lanes: pair_dot(lanes) for lanes in sizes if not has_vnni and VPMADDUBSW[lanes].runs_on(kind.code_features)},
+        not has_vnni,
+        kind.has_vbmi,
+        kind.name != "x86-64",
+        {lanes: one.emit for lanes, one in VPDPBSSD.items() if one.runs_on(kind.code_features)},
+        target.machine,
+        TDPBUSD.runs_on(kind.code_features),
+        kind.name != "x86-64",
+    )

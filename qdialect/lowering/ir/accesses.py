@@ -1,0 +1,275 @@
+"""Which elements of its buffers a kernel reads and writes, at the vector phase.
+
+An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent.
+What a run cannot describe, an access at a position read from a table or one by an op unknown here, covers its whole
+buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.effects import NONE, effects_of
+from qdialect.lowering.ir.loops import bounds, loop_of, loops_of
+from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of
+
+_CALL = "func.call"
+"""A called function touches what it is given, and what addresses were taken of."""
+_INDEXED = frozenset(
+    (
+        *("vector.transfer_read", "vector.transfer_write", "vector.load", "vector.store"),
+        *("vector.maskedload", "vector.maskedstore", "vector.compressstore", "vector.expandload"),
+        *("memref.load", "memref.store", "memref.atomic_rmw", "memref.generic_atomic_rmw", "memref.copy"),
+        *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
+    )
+)
+"""Ops whose operands say which elements they touch at most: indices behind the buffer, and vectors."""
+_QUESTIONS = ("memref.dim", "memref.rank", "memref.prefetch", "affine.prefetch")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Elements at `start` plus a multiple of each stride: ``(stride, extent)``, the multiples below the extent."""
+
+    start: int
+    dims: tuple[tuple[int, int], ...]
+
+    @property
+    def end(self) -> int:
+        """One past the last element."""
+        return self.start + sum(stride * (extent - 1) for stride, extent in self.dims) + 1
+
+    @property
+    def is_injective(self) -> bool:
+        """Whether no element is reached twice; false also where the strides do not show it."""
+        span = 1
+        for stride, extent in sorted(self.dims):
+            if stride < span:
+                return False
+            span = stride * (extent - 1) + span
+        return True
+
+    def meets(self, other: Run) -> bool:
+        """Whether both have an element."""
+        return self.count_in_common(other) > 0
+
+    def count_in_common(self, other: Run) -> int:
+        """How many elements both have."""
+        low, high = max(self.start, other.start), min(self.end, other.end)
+        return int((self._mask(low, high) & other._mask(low, high)).sum()) if low < high else 0
+
+    def mask(self, extent: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which elements of a buffer of `extent` it has."""
+        found = np.zeros(extent, np.bool_)
+        found[self.start : self.end] = self._mask(self.start, self.end)
+        return found
+
+    def scaled(self, size: int, offset: int) -> Run:
+        """The bytes of elements of `size` bytes, in a block where the buffer starts at `offset`."""
+        return Run(offset + self.start * size, ((1, size), *((stride * size, extent) for stride, extent in self.dims)))
+
+    def _mask(self, low: int, high: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the elements in [low, high) it has."""
+        length, outer = _blocks(self.dims)
+        mask = np.zeros(self.end - self.start, np.bool_)
+        starts = np.zeros(1, np.int64)
+        for stride, extent in outer:
+            starts = np.unique(starts[:, None] + np.arange(extent) * stride)
+        for start in starts:
+            mask[start : start + length] = True
+        return mask[low - self.start : high - self.start]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or a write of the buffer that is argument `argument` of a kernel; without run it covers the whole."""
+
+    argument: int
+    is_write: bool
+    run: Run | None
+    op: ir.Operation
+    loops: tuple[tuple[ir.Operation, int], ...]
+    """The loops around it that move it, and by how much in an iteration."""
+    extent: int
+    """Elements of the buffer."""
+
+
+def accesses(function: ir.Operation) -> list[Access]:
+    """All accesses of the kernel `function` to its buffers; of an op that may touch any memory one to each of them."""
+    found, unknown = known_accesses(function, ops_of(function))
+    whole = [_Use(op, -1, argument) for op in unknown for argument in _buffers(function)]
+    return [*found, *(access for use in whole for access in use.of_all(True, True))]
+
+
+def known_accesses(function: ir.Operation, ops: Sequence[ir.Operation]) -> tuple[list[Access], list[ir.Operation]]:
+    """The accesses of what `function` gives to its `ops`, and those of them that may touch any memory."""
+    found = [access for argument in _buffers(function) for access in _of_buffer(argument, argument)]
+    # What is behind a buffer takes time to find, and is known of most.
+    given = {access.op for access in found}
+    return found, [op for op in ops if _touches_anything(op, op in given)]
+
+
+def _buffers(function: ir.Operation) -> list[ir.BlockArgument]:
+    return [one for one in function.regions[0].blocks[0].arguments if isinstance(one.type, ir.MemRefType)]
+
+
+def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
+    """Whether `op` may read or write memory that it is not given, or is given memory that may be any.
+
+    `is_given` says whether one of the buffers that it touches is known to be an argument.
+    """
+    effects = effects_of(op)
+    if effects is NONE or (is_given and len({*effects.reads, *effects.writes}) == 1):
+        return False
+    if not effects.is_known and op.name != _CALL:
+        return True
+    touched = (*effects.reads, *effects.writes) if effects.is_known else range(len(op.operands))
+    buffers = [buffer_of(op.operands[number]) for number in touched if is_memory(op.operands[number])]
+    # What one thread writes to a global, another one may read.
+    return any(one is None for one in buffers) or (
+        bool(effects.writes) and any(isinstance(one, str) for one in buffers)
+    )
+
+
+def ops_of(function: ir.Operation) -> list[ir.Operation]:
+    """The ops inside; MLIR's walk is many times as fast as one over regions and blocks."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
+def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]:
+    for use in buffer.uses:
+        op, position = use.owner.operation, use.operand_number
+        if is_view(op) and position == 0:
+            yield from _of_buffer(op.results[0], argument)
+            continue
+        effects, found = effects_of(op), _Use(op, position, argument)
+        if effects is NONE:
+            # What is given the buffer itself may hand it on, but for what only asks about it.
+            is_asked = op.name in _QUESTIONS
+            yield from () if is_asked else found.of_all(True, True)
+        elif effects.is_known and position in (*effects.reads, *effects.writes):
+            yield from found.of_part(position in effects.reads, position in effects.writes)
+        else:
+            yield from found.of_all(True, True)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An op that has the buffer `argument`, or a view of it, as its operand number `position`."""
+
+    op: ir.Operation
+    position: int
+    argument: ir.BlockArgument
+
+    def of_part(self, reads: bool, writes: bool) -> Iterator[Access]:
+        """Its accesses to the elements that it says."""
+        known = _extent_of(self.op, self.position, self.argument) if self.op.name in _INDEXED else None
+        run, loops = known or (None, ())
+        yield from self._of(run, loops, reads, writes)
+
+    def of_all(self, reads: bool, writes: bool) -> Iterator[Access]:
+        """Its accesses to the whole buffer."""
+        yield from self._of(None, (), reads, writes)
+
+    def _of(
+        self, run: Run | None, loops: tuple[tuple[ir.Operation, int], ...], reads: bool, writes: bool
+    ) -> Iterator[Access]:
+        extent = math.prod(ir.MemRefType(self.argument.type).shape)
+        if writes:
+            yield Access(self.argument.arg_number, True, run, self.op, loops, extent)
+        if reads:
+            yield Access(self.argument.arg_number, False, run, self.op, loops, extent)
+
+
+def _extent_of(
+    op: ir.Operation, position: int, argument: ir.BlockArgument
+) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """The elements of `argument` that a read or write touches, and the loops that move it."""
+    buffer = op.operands[position]
+    type_ = ir.MemRefType(buffer.type)
+    size, unit = element_bytes(type_), element_bytes(ir.MemRefType(argument.type))
+    strides, address = static_strides(type_), start_of(buffer)
+    if address is None or strides is None or not size or not unit or not _has_plain_indices(op):
+        return None
+    is_copy = op.name == "memref.copy"
+    values = [] if is_copy else list(op.operands)[position + 1 :][: type_.rank]
+    for value, stride in zip(values, strides, strict=not is_copy):
+        index = linear(value)
+        if index is None:
+            return None
+        address = address.plus(index.times(stride * size))
+    shown = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
+    dims = [(stride * size, extent) for stride, extent in shown]
+    loops: list[tuple[ir.Operation, int]] = []
+    start = address.constant
+    for variable, factor in address.factors.items():
+        loop = loop_of(variable)
+        found = bounds(loop) if loop else None
+        if loop is None or found is None:
+            return None
+        first, step, count = found
+        start += factor * first
+        dims.append((factor * step, count))
+        if factor:
+            loops.append((loop, factor * step))
+    if any(stride < 0 or extent < 1 for stride, extent in dims):
+        return None
+    return _in_elements(start, [dim for dim in dims if dim[1] > 1], loops, size, unit)
+
+
+def _in_elements(
+    start: int, dims: Sequence[tuple[int, int]], loops: Sequence[tuple[ir.Operation, int]], size: int, unit: int
+) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """Elements of `size` bytes as elements of `unit` bytes, where each is so many whole ones."""
+    strides = [start, *(stride for stride, _ in dims), *(step for _, step in loops)]
+    if size % unit or any(stride % unit for stride in strides):
+        return None
+    own = [(1, size // unit)] if size > unit else []
+    found = (*own, *((stride // unit, extent) for stride, extent in dims))
+    return Run(start // unit, found), tuple((loop, step // unit) for loop, step in loops)
+
+
+def _has_plain_indices(op: ir.Operation) -> bool:
+    """Whether the operands behind the buffer are the indices themselves."""
+    if not op.name.startswith("affine."):
+        return True
+    map_ = ir.AffineMapAttr(op.attributes["map"]).value
+    return map_ == ir.AffineMap.get_identity(map_.n_dims, op.context) and not map_.n_symbols
+
+
+def _vector_dims(op: ir.Operation, strides: Sequence[int]) -> list[tuple[int, int]]:
+    types = [value.type for value in (*op.results, *op.operands)]
+    vectors = [ir.VectorType(type_) for type_ in types if isinstance(type_, ir.VectorType)]
+    if not vectors:
+        return []
+    extents = list(vectors[0].shape)
+    if "permutation_map" not in op.attributes:
+        return list(zip(strides[len(strides) - len(extents) :], extents, strict=True))
+    pairs = zip(loops_of(op.attributes["permutation_map"]), extents, strict=True)
+    # A constant result is a broadcast: it reads one element.
+    return [(strides[dimension], extent) for dimension, extent in pairs if dimension is not None]
+
+
+def _blocks(dims: tuple[tuple[int, int], ...]) -> tuple[int, list[tuple[int, int]]]:
+    """Length of the stretches that lie side by side, and the dimensions that repeat them."""
+    length = 1
+    outer: list[tuple[int, int]] = []
+    for stride, extent in sorted(dims):
+        if stride <= length:
+            length += stride * (extent - 1)
+        else:
+            outer.append((stride, extent))
+    return length, outer

@@ -1,0 +1,324 @@
+"""A network at some phase, and what its `main` needs at run time: all of it stands on the module itself.
+
+From phase `linalg` on a module is a program that needs nothing beside it. Its attributes are:
+
+- `qnn.phase` and `qnn.target`: how far it is lowered, and for which CPU;
+- `qnn.program`: inputs, outputs, memory and kernel calls, as `Lowered` has them;
+- `qnn.constants`: the bytes of packed weights, biases and tables.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect.constants import elements_array
+from qdialect.dialect.type_constraints import ELEMENT_NAMES, dtype_of, shape_of
+from qdialect.externals import record as external_record
+from qdialect.externals.function import ExternalFunction
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.errors import error_at
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import KernelCall, Port, Tunable
+
+PHASE = "qnn.phase"
+TARGET = "qnn.target"
+PROGRAM = "qnn.program"
+CONSTANTS = "qnn.constants"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A network at some phase, and what its `main` needs at run time."""
+
+    module: ir.Module
+    constants: NDArray[np.uint8]
+    arena_bytes: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    live_bytes: int = 0
+    """Size of the intermediate values that live at once, at their maximum, as the model knows them."""
+    weights_bytes: int = 0
+    """Size of the packed weights among the constants."""
+    calls: tuple[KernelCall, ...] = ()
+    """The kernel calls, in order."""
+    buffers: tuple[tuple[str, int], ...] = ()
+    """Element type and bytes of every intermediate value that is stored."""
+    kernels: int = 0
+    """Number of distinct kernels."""
+    clocked: bool = False
+    """Whether `main` takes an array of one int64 more than calls, for the cycle counter before each and at the end."""
+    threads: int = 1
+    """Number of threads that `main` is divided among."""
+    externals: tuple[tuple[int, int], ...] = ()
+    """Offset and bytes, among the constants, of the record of each function of another library that is called."""
+
+    def external_functions(self) -> tuple[ExternalFunction, ...]:
+        """The functions of other libraries that are called; raises `CompileError` where a record is damaged."""
+        try:
+            records = [self.constants[start : start + size].tobytes() for start, size in self.externals]
+            return tuple(map(external_record.read, records))
+        except (ValueError, IndexError, struct.error) as error:
+            raise error_at_module(self.module, f"record of an external function is damaged: {error}") from error
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each call computes."""
+        return tuple(call.label for call in self.calls)
+
+
+def error_at_module(module: ir.Module, message: str) -> CompileError:
+    """An error about the module as a whole."""
+    return error_at(module.operation.location, message)
+
+
+def phase_of(module: ir.Module) -> Phase:
+    """How far `module` is lowered: what it says, and `qnn` where it says nothing; raises `CompileError`."""
+    name = _text(module, PHASE)
+    if name is None:
+        return Phase.QNN
+    if name not in list(Phase):
+        raise error_at_module(module, f"{PHASE} must be one of {', '.join(Phase)}, but got '{name}'")
+    return Phase(name)
+
+
+def target_name_of(module: ir.Module) -> str | None:
+    """The name of the CPU that `module` was lowered for; None before phase `linalg`."""
+    return _text(module, TARGET)
+
+
+def set_phase(module: ir.Module, phase: Phase) -> None:
+    """Say on `module` how far it is lowered."""
+    with module.context:
+        module.operation.attributes[PHASE] = ir.StringAttr.get(phase)
+
+
+def write(lowered: Lowered, target: str) -> None:
+    """Say on the module of `lowered`, which is at phase `linalg`, all that is known of it."""
+    with lowered.module.context:
+        attributes = lowered.module.operation.attributes
+        attributes[PHASE] = ir.StringAttr.get(Phase.LINALG)
+        attributes[TARGET] = ir.StringAttr.get(target)
+        attributes[PROGRAM] = attribute_of(_tree(lowered))
+        if lowered.constants.size:
+            attributes[CONSTANTS] = ir.DenseElementsAttr.get(lowered.constants.view(np.int8))
+
+
+def divide(module: ir.Module, threads: int, growth: int) -> None:
+    """Say on `module` that it is divided among `threads`, for which its working memory has grown."""
+    program = ir.DictAttr(module.operation.attributes[PROGRAM])
+    with module.context:
+        known: dict[str, ir.Attribute] = {entry.name: entry.attr for entry in (program[i] for i in range(len(program)))}
+        if growth:
+            # A network that needs no working memory takes an array of one byte.
+            before = max(ir.IntegerAttr(known["arena_bytes"]).value, 1)
+            known["arena_bytes"] = attribute_of(before + growth)
+        known["threads"] = attribute_of(threads)
+        module.operation.attributes[PROGRAM] = ir.DictAttr.get(known)
+
+
+def read(module: ir.Module) -> Lowered:
+    """What a module from phase `linalg` on says of itself; raises `CompileError` where that is damaged."""
+    attributes = module.operation.attributes
+    if PROGRAM not in attributes:
+        phase = phase_of(module)
+        raise error_at_module(module, f"a module at phase {phase} must say in {PROGRAM} what its main takes")
+    try:
+        return _lowered(module, tree_of(attributes[PROGRAM]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"{PROGRAM} is damaged: {type(error).__name__}: {error}"
+        raise error_at_module(module, message) from error
+
+
+def ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:
+    """Name, shape and quantization of arguments (``arg``) or results (``res``), from their `qnn.*` attributes."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    types = type_.inputs if kind == "arg" else type_.results
+    attributes = function.attributes
+    dictionaries = list(ir.ArrayAttr(attributes[f"{kind}_attrs"])) if f"{kind}_attrs" in attributes else []
+    found: list[Port] = []
+    for index, tensor in enumerate(types):
+        own = ir.DictAttr(dictionaries[index]) if dictionaries else ir.DictAttr.get({}, function.context)
+        name = ir.StringAttr(own["qnn.name"]).value if "qnn.name" in own else f"{kind}{index}"
+        scale = ir.FloatAttr(own["qnn.scale"]).value if "qnn.scale" in own else None
+        zero_point = ir.IntegerAttr(own["qnn.zero_point"]).value if "qnn.zero_point" in own else None
+        found.append(Port(name, shape_of(tensor), dtype_of(tensor), scale, zero_point))
+    return tuple(found)
+
+
+def _text(module: ir.Module, name: str) -> str | None:
+    attributes = module.operation.attributes
+    if name not in attributes:
+        return None
+    attribute = attributes[name]
+    if not isinstance(attribute, ir.StringAttr):
+        raise error_at_module(module, f"{name} must be a string, but got {attribute}")
+    return attribute.value
+
+
+def _tree(lowered: Lowered) -> Tree:
+    return {
+        "arena_bytes": lowered.arena_bytes,
+        "buffers": lowered.buffers,
+        "clocked": lowered.clocked,
+        **({"externals": lowered.externals} if lowered.externals else {}),
+        "inputs": [_port_tree(port) for port in lowered.inputs],
+        "live_bytes": lowered.live_bytes,
+        "outputs": [_port_tree(port) for port in lowered.outputs],
+        "calls": [_call_tree(call) for call in lowered.calls],
+        "threads": lowered.threads,
+        "weights_bytes": lowered.weights_bytes,
+    }
+
+
+def _port_tree(port: Port) -> Tree:
+    type_ = ir.RankedTensorType.get(
+        list(port.shape), ir.Type.parse(ELEMENT_NAMES[port.dtype]), loc=ir.Location.unknown()
+    )
+    quantization: dict[str, Tree] = {}
+    if port.scale is not None:
+        quantization["scale"] = port.scale
+    if port.zero_point is not None:
+        quantization["zero_point"] = port.zero_point
+    return {"name": port.name, "type": type_, **quantization}
+
+
+def _call_tree(call: KernelCall) -> Tree:
+    return {
+        "bytes_moved": call.bytes_moved,
+        "kernel": call.kernel,
+        "label": call.label,
+        "macs": call.macs,
+        "nodes": call.names,
+        **({"tunable": _tunable_tree(call.tunable)} if call.tunable else {}),
+    }
+
+
+def _tunable_tree(tunable: Tunable) -> Tree:
+    names = {"candidates": tunable.candidates, "variant": tunable.variant}
+    return {"kernel": tunable.kernel, "own": tunable.own, **names}
+
+
+def _tunable(tree: Mapping[str, Any]) -> Tunable:
+    candidates = tuple(map(str, tree["candidates"]))
+    return Tunable(str(tree["kernel"]), str(tree["own"]), candidates, str(tree["variant"]))
+
+
+def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
+    calls = tuple(
+        KernelCall(
+            str(call["label"]),
+            int(call["kernel"]),
+            tuple(map(str, call["nodes"])),
+            int(call["macs"]),
+            int(call["bytes_moved"]),
+            _tunable(call["tunable"]) if "tunable" in call else None,
+        )
+        for call in tree["calls"]
+    )
+    return Lowered(
+        module,
+        _constants(module),
+        _size(tree["arena_bytes"]),
+        tuple(map(_port, tree["inputs"])),
+        tuple(map(_port, tree["outputs"])),
+        live_bytes=_size(tree["live_bytes"]),
+        weights_bytes=_size(tree["weights_bytes"]),
+        calls=calls,
+        buffers=tuple((str(element), int(size)) for element, size in tree["buffers"]),
+        kernels=len({call.kernel for call in calls}),
+        clocked=bool(tree["clocked"]),
+        threads=_size(tree["threads"]),
+        externals=tuple((_size(start), _size(size)) for start, size in tree.get("externals", ())),
+    )
+
+
+def _size(value: int) -> int:
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, but got {value}")
+    return int(value)
+
+
+def _port(tree: Mapping[str, Any]) -> Port:
+    scale, zero_point = tree.get("scale"), tree.get("zero_point")
+    return Port(str(tree["name"]), shape_of(tree["type"]), dtype_of(tree["type"]), scale, zero_point)
+
+
+def _constants(module: ir.Module) -> NDArray[np.uint8]:
+    if CONSTANTS not in module.operation.attributes:
+        return np.empty(0, np.uint8)
+    attribute = module.operation.attributes[CONSTANTS]
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        raise error_at_module(module, f"{CONSTANTS} must come with its data, but {attribute} has none")
+    type_ = ir.RankedTensorType(attribute.type)
+    return elements_array(attribute, np.dtype(np.int8), tuple(type_.shape)).view(np.uint8)
+
+
+# The levels that a module passes through.
+
+
+class Phase(StrEnum):
+    """Levels a module passes through, in order; each can be printed, stopped at, and started from."""
+
+    QNN = "qnn"
+    """The quantized graph as it was imported."""
+    FUSED = "fused"
+    """One op per kernel."""
+    LINALG = "linalg"
+    """Kernels on strided views, calls over planned memory."""
+    VECTOR = "vector"
+    """Kernels as loops over vectors: `vector.contract`, `vector.gather`."""
+    X86 = "x86"
+    """The target's instructions in place."""
+    LLVM = "llvm"
+    """The LLVM dialect."""
+
+    @property
+    def number(self) -> int:
+        """Its position in the order."""
+        return list(Phase).index(self)
+
+    def up_to(self, last: Phase) -> list[Phase]:
+        """The phases after this one, as far as `last`."""
+        return list(Phase)[self.number + 1 : last.number + 1]
+
+
+# Plain Python values as MLIR attributes and back: dictionaries, sequences, strings, numbers and types.
+
+Tree = Mapping[str, "Tree"] | Sequence["Tree"] | str | bool | int | float | ir.Type
+"""What can be written: an `int` has 64 bits, a `float` is `f64`."""
+
+
+def attribute_of(value: Tree) -> ir.Attribute:
+    """`value` as an attribute of the current context; raises `TypeError` for a value of another kind."""
+    if isinstance(value, Mapping):
+        return ir.DictAttr.get({name: attribute_of(entry) for name, entry in value.items()})
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, float):
+        return ir.FloatAttr.get_f64(value)
+    if isinstance(value, ir.Type):
+        return ir.TypeAttr.get(value)
+    return ir.ArrayAttr.get([attribute_of(entry) for entry in value])
+
+
+def tree_of(attribute: ir.Attribute) -> Any:
+    """What `attribute_of` was given; tuples for sequences. Raises `ValueError` for another kind of attribute."""
+    if isinstance(attribute, ir.DictAttr):
+        entries = [attribute[i] for i in range(len(attribute))]
+        return {entry.name: tree_of(entry.attr) for entry in entries}
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(map(tree_of, attribute))
+    if isinstance(attribute, ir.StringAttr | ir.BoolAttr | ir.IntegerAttr | ir.FloatAttr | ir.TypeAttr):
+        return attribute.value
+    raise ValueError(f"expected a dictionary, array, string, number or type, but got {attribute}")

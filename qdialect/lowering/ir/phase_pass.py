@@ -1,0 +1,154 @@
+"""Passes between phases: where each starts and ends, and what is legal after it.
+
+A breach of the contract of a phase is one error with a note per unsupported op."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from qdialect.ir._mlir import ir, rewrite, walk
+from qdialect.lowering.ir.errors import error_at, note_at
+from qdialect.lowering.ir.functions import CLOCK, ops_named
+from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
+from qdialect.lowering.ir.views import ALLOCATIONS
+from qdialect.passes.pass_base import Pass
+
+# What the passes of the lowering have in common: the phase they start from and the one they lead to.
+
+
+@dataclass(frozen=True)
+class PhasePass(Pass):
+    """A pass from one of the phases `starts` to the phase `end`.
+
+    A module that says no phase, as one written by hand, is taken as it is.
+    """
+
+    # The steps load what they build: they are called by themselves too.
+    dependent_dialects = ()
+    starts: ClassVar[tuple[Phase, ...]]
+    end: ClassVar[Phase]
+
+    def run(self, module: ir.Module) -> None:
+        if PHASE in module.operation.attributes and phase_of(module) not in self.starts:
+            wanted = " or ".join(self.starts)
+            raise error_at(module.operation.location, f"module must be at phase {wanted}, but is at {phase_of(module)}")
+        self.lower(module)
+        set_phase(module, self.end)
+
+    @abstractmethod
+    def lower(self, module: ir.Module) -> None:
+        """Lower `module` in place, and check the contract of the phase it has reached."""
+
+
+# What is legal after each phase; a breach is one error with a note per unsupported op.
+
+_MAX_NOTES = 10
+_FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
+"""What upstream lowers to fused multiply-adds, where its elements are floating-point numbers."""
+_FUSED_SUM = "llvm.intr.fmuladd"
+_CAST = "builtin.unrealized_conversion_cast"
+_NOT_ROUNDED = "adds a product that is not rounded"
+_NOT_ALLOWED = "is not allowed"
+
+Problem = Callable[[ir.Operation], str | None]
+"""What is wrong with an op."""
+
+
+def check_fused(module: ir.Module) -> None:
+    """Fused: only `qnn` ops, constants, element-wise upstream ops and the function around them."""
+    _check_dialects(module, "fused", ("qnn", "func", "builtin", "arith", "math", "tensor"))
+
+
+def check_linalg(module: ir.Module) -> None:
+    """linalg: kernels of linalg, tensor and scalar ops, in loops where data lies by a table; else only buffers."""
+    allowed = ("func", "builtin", "linalg", "tensor", "arith", "math", "memref", "bufferization", "scf")
+    _check_dialects(module, "linalg", allowed)
+
+
+def check_vector(module: ir.Module) -> None:
+    """vector: no tensors and no linalg op left, no allocation."""
+    allowed = ("func", "builtin", "vector", "scf", "arith", "math", "memref", "ub", "affine", "omp")
+    _check_dialects(module, "vector", allowed, dict.fromkeys(ALLOCATIONS, "allocates memory inside a kernel"))
+
+
+def check_products(module: ir.Module) -> None:
+    """x86: a product of floats is rounded before it is added, but for `math.fma`, which is fused on every CPU."""
+
+    def problem(op: ir.Operation) -> str | None:
+        return _NOT_ROUNDED if _is_float(op.results[0]) else None
+
+    check_ops(ops_named(module, *_FUSED_PRODUCTS), "x86", problem)
+
+
+def _is_float(value: ir.Value) -> bool:
+    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+    return isinstance(element, ir.FloatType)
+
+
+def check_llvm(module: ir.Module) -> None:
+    """llvm: the LLVM dialect alone, and no product that one CPU rounds before it is added and another does not."""
+    _check_dialects(module, "llvm", ("llvm", "builtin"), {_FUSED_SUM: _NOT_ROUNDED, _CAST: _NOT_ALLOWED})
+
+
+def _reads_clock(op: ir.Operation) -> bool:
+    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == CLOCK
+
+
+def _check_dialects(
+    module: ir.Module, phase: str, allowed: Iterable[str], forbidden: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise `CompileError` where an op is of no `allowed` dialect, or one of the `forbidden` for the reason beside."""
+    if _is_legal(module, allowed, forbidden):
+        return
+    prefixes = tuple(f"{dialect}." for dialect in allowed)
+
+    def problem(op: ir.Operation) -> str | None:
+        if op.name in forbidden:
+            return forbidden[op.name]
+        return None if op.name.startswith(prefixes) or _reads_clock(op) else _NOT_ALLOWED
+
+    check_ops(_every_op(module), phase, problem)
+
+
+def _is_legal(module: ir.Module, allowed: Iterable[str], forbidden: Iterable[str]) -> bool:
+    """Whether all ops are of `allowed` dialects and none is `forbidden`, as MLIR sees it: ten times as fast as a walk.
+
+    A conversion without patterns changes nothing, and fails at what is not legal.
+    """
+    with module.context:
+        target = rewrite.ConversionTarget()
+        target.add_legal_dialect(*allowed)
+        target.add_illegal_op(*forbidden)
+        try:
+            rewrite.apply_full_conversion(module.operation, target, rewrite.RewritePatternSet().freeze())
+        except ir.MLIRError:
+            return False
+    return True
+
+
+def _every_op(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    walk(module.operation, visit)
+    return found
+
+
+def check_ops(ops: Iterable[ir.Operation], phase: str, problem: Problem) -> None:
+    """Raise `CompileError` with a note for each of `ops` that has a `problem`."""
+    unsupported = [(op, text) for op in ops if (text := problem(op))]
+    if not unsupported:
+        return
+    message = f"after phase {phase}: {len(unsupported)} ops break its contract"
+    raise error_at(
+        unsupported[0][0].location,
+        message,
+        tuple(note_at(*unsupported_op) for unsupported_op in unsupported[:_MAX_NOTES]),
+    )

@@ -1,1 +1,0 @@
-"""Kernels at the linalg level, one family a file."""

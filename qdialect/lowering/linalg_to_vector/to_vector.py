@@ -1,0 +1,263 @@
+"""`qnn-to-vector`: kernels of linalg become loops over vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect.arithmetic.quantization import ShortReciprocal
+from qdialect.ir._mlir import arith, ir, loop_transform, structured_transform, tensor_transform, transform, vector
+from qdialect.lowering.ir import phase_pass
+from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.functions import functions, has_body, name_of, ops_named
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.phase_pass import PhasePass
+from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
+from qdialect.lowering.linalg_to_vector.f32_products import vectorize_f32_products
+from qdialect.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class ToVectorPass(PhasePass):
+    """Tile, fuse and vectorize every kernel by the transform dialect, by the tile sizes in its ops' attributes."""
+
+    name: ClassVar[str] = "qnn-to-vector"
+    starts: ClassVar[tuple[Phase, ...]] = (Phase.LINALG,)
+    end: ClassVar[Phase] = Phase.VECTOR
+
+    def lower(self, module: ir.Module) -> None:
+        to_vector(module)
+        phase_pass.check_vector(module)
+
+
+# linalg -> vector: tile, fuse and vectorize every micro-kernel by the transform dialect.
+#
+# A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule
+# tiles the root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops,
+# vectorizes what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes
+# stand
+# on the ops (`qnn.tiles`): this lowering step only reads them.
+
+# Blocks are as they should be, and to look at them again and again takes longer than the patterns.
+_NO_REGIONS = "{region-simplify=disabled}"
+_CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
+_BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"
+_PASS = "qnn-to-vector"
+_ROOT = "root"
+# Bytes of a copy that is written as one vector; what is longer was tiled.
+_WIDEST_COPY = 1024
+
+
+@dataclass(frozen=True)
+class _Tagged:
+    """A linalg op of a micro-kernel, as its tag describes it."""
+
+    op: ir.Operation
+    micro_kernel: int
+    role: str
+    tiles: tuple[int, ...]
+
+
+def to_vector(module: ir.Module) -> None:
+    """Replace every micro-kernel of `module` by loops over vectors on buffers, in place.
+
+    Raises `CompileError` for an op whose tag is not that of a micro-kernel, and where a schedule does not apply.
+    """
+    load_kernel_dialects(module)
+    propagate_call_constants(module)
+    with module.context, ir.Location.unknown():
+        for function in functions(module):
+            micro_kernels = _micro_kernels(function)
+            if micro_kernels:
+                apply_schedule(
+                    function, lambda target, micro_kernels=micro_kernels: _tiling(target, micro_kernels), _PASS
+                )
+        vectorize_f32_products(module)
+        with grouped(module) as group:
+            apply_schedule(group, _empty_slices, _PASS)
+        apply_schedule(module.operation, _vectorization, _PASS)
+        run_passes(module, _BUFFERIZE, _PASS)
+        _vectorize_copies(module)
+
+
+def _micro_kernels(function: ir.Operation) -> list[list[_Tagged]]:
+    """The tagged ops of each micro-kernel, in program order; each has a root."""
+    micro_kernels: dict[int, list[_Tagged]] = {}
+    for op in _walk(function):
+        if "qnn.micro_kernel" in op.attributes:
+            tagged = _read_tag(op)
+            micro_kernels.setdefault(tagged.micro_kernel, []).append(tagged)
+    for number, micro_kernel in micro_kernels.items():
+        if all(one.role != _ROOT for one in micro_kernel):
+            roles = ", ".join(one.role for one in micro_kernel)
+            raise error_at(micro_kernel[0].op.location, f"micro-kernel {number} must have a root, but has only {roles}")
+    return list(micro_kernels.values())
+
+
+def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops inside `op`, down to the loops of its kernel."""
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield child.operation
+                if child.operation.name == "scf.for":
+                    yield from _walk(child.operation)
+
+
+def _read_tag(op: ir.Operation) -> _Tagged:
+    """The tag of `op`; raises `CompileError` where one of its attributes is not what it must be."""
+    micro_kernel, role, tiles = (op.attributes.get(name) for name in ("qnn.micro_kernel", "qnn.role", "qnn.tiles"))
+    if not isinstance(micro_kernel, ir.IntegerAttr):
+        raise op_error(op, f"qnn.micro_kernel must be an integer, but got {micro_kernel}")
+    if not isinstance(role, ir.StringAttr):
+        raise op_error(op, f"qnn.role must be a string, but got {role or 'nothing'}")
+    if tiles is not None and not isinstance(tiles, ir.DenseI64ArrayAttr):
+        raise op_error(op, f"qnn.tiles must be an array of i64, but got {tiles}")
+    sizes = tuple(tiles or ())
+    _check_tiles(op, role.value, sizes)
+    return _Tagged(op, micro_kernel.value, role.value, sizes)
+
+
+def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
+    loops = len(ir.ArrayAttr(op.attributes["iterator_types"])) if "iterator_types" in op.attributes else 0
+    if min(tiles, default=0) < 0:
+        raise op_error(op, f"qnn.tiles must not be negative, but got {list(tiles)}")
+    if len(tiles) > loops:
+        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(tiles)}")
+    if role == _ROOT and not any(tiles):
+        raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
+
+
+def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
+    """Write the schedule that brings the micro-kernels of one function into loops over tiles."""
+    for micro_kernel in micro_kernels:
+        _tile_and_fuse(function, micro_kernel)
+
+
+def _empty_slices(module: ir.Value) -> None:
+    """Write that slices of empty tensors are empty tensors."""
+    # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
+    apply_patterns(module, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
+
+
+def _vectorization(module: ir.Value) -> None:
+    """Write the schedule of the rest, once for all functions: MLIR takes milliseconds to gather its patterns."""
+    # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
+    vectorized = structured_transform.VectorizeChildrenAndApplyPatternsOp(module, vectorize_nd_extract=True).result
+    loops = structured_transform.MatchOp.match_op_names(vectorized, ["scf.for"]).result
+    # The accumulator tile leaves memory: it is carried through the reduction loops as vectors.
+    loop_transform.HoistLoopInvariantSubsetsOp(loops)
+
+
+def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
+    """Tile the root, with each producer and the fill it starts from in the innermost loop."""
+    root = next(one for one in micro_kernel if one.role == _ROOT)
+    loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
+    for one in reversed(micro_kernel):
+        if one is not root and any(one.tiles):
+            # The one in the loop: what was fused is left before it, without a use.
+            structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
+
+
+def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
+    """The handle of a tagged op."""
+    tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
+    # The name is compared first: all attributes of an op are collected to look for two.
+    return structured_transform.MatchOp(
+        transform.AnyOpType.get(), function, ops=[one.op.name], op_attrs=ir.DictAttr.get(tag)
+    ).result
+
+
+def _vectorize_copies(module: ir.Module) -> None:
+    """Write copies of one tile as a read and a write: where it is all of its views, nothing else is left of it."""
+    for op in ops_named(module, "memref.copy"):
+        type_ = ir.MemRefType(op.operands[0].type)
+        if type_.rank and type_.has_static_shape and math.prod(type_.shape) <= _WIDEST_COPY:
+            with ir.InsertionPoint(op), op.location:
+                _copy(op.operands[0], op.operands[1], type_)
+            op.erase()
+
+
+def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
+    tile = ir.VectorType.get(list(type_.shape), type_.element_type)
+    start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
+    order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
+    padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
+    read = vector.transfer_read(tile, source, start, order, padding, inside)
+    vector.transfer_write(None, read, target, start, order, in_bounds=inside)
+
+
+# Numbers that every call of a kernel gives it alike become constants of the kernel where they choose instructions.
+#
+# A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, the smaller of a float
+# and
+# 6 needs no instructions for zeros and NaN, and a division by 6 is two products: what a parameter hides, no pattern
+# can
+# use. Scales stay parameters, for which no instruction is chosen: kernels that differ in nothing else are shared by
+# networks.
+
+_Constant = ir.IntegerAttr | ir.FloatAttr
+_BOUNDS = ("arith.maximumf", "arith.minimumf")
+_DIVISION, _DIVISOR = "arith.divf", 1
+
+
+def propagate_call_constants(module: ir.Module) -> None:
+    """Replace in each kernel the integer and index parameters that are the same constant in all of its calls.
+
+    Of those in float32 it replaces bounds, and divisors that have a `ShortReciprocal`.
+    The parameters stay, unused. A function that others than those of `module` may call keeps its own.
+    """
+    private = {name_of(function): function for function in functions(module) if _is_private(function)}
+    found: dict[str, dict[int, _Constant]] = {}
+    for call in ops_named(module, "func.call"):
+        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        constants = _constants(call)
+        known = found.setdefault(callee, constants)
+        found[callee] = {index: one for index, one in known.items() if index in constants and constants[index] == one}
+    with module.context, ir.Location.unknown():
+        for name in (name for name in found if name in private):
+            for index, constant in found[name].items():
+                _replace(private[name], index, constant)
+
+
+def _is_private(function: ir.Operation) -> bool:
+    attributes = function.attributes
+    visibility = attributes.get("sym_visibility")
+    return has_body(function) and isinstance(visibility, ir.StringAttr) and visibility.value == "private"
+
+
+def _constants(call: ir.Operation) -> dict[int, _Constant]:
+    """The operands that are constants, by index."""
+    found: dict[int, _Constant] = {}
+    for index, operand in enumerate(call.operands):
+        owner = operand.owner
+        if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+            continue
+        value = owner.attributes["value"]
+        if isinstance(value, _Constant):
+            found[index] = value
+    return found
+
+
+def _replace(kernel: ir.Operation, index: int, constant: _Constant) -> None:
+    block = kernel.regions[0].blocks[0]
+    uses = [(use.owner.operation, use.operand_number) for use in block.arguments[index].uses]
+    if isinstance(constant, ir.FloatAttr):
+        uses = [(op, number) for op, number in uses if _chooses(op, number, constant)]
+    if not uses:
+        return
+    with ir.InsertionPoint.at_block_begin(block):
+        value = arith.constant(constant.type, constant)
+    for op, number in uses:
+        op.operands[number] = value
+
+
+def _chooses(op: ir.Operation, number: int, constant: ir.FloatAttr) -> bool:
+    """Whether other instructions compute `op` where its operand `number` is `constant`."""
+    if op.name in _BOUNDS:
+        return True
+    is_divisor = (op.name, number) == (_DIVISION, _DIVISOR) and isinstance(constant.type, ir.F32Type)
+    return is_divisor and ShortReciprocal.of(constant.value) is not None

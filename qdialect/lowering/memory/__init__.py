@@ -1,1 +1,0 @@
-"""Where tensors live, and how kernels see them."""

@@ -1,1 +1,0 @@
-"""Constant and run-time operands in the form that kernels read."""

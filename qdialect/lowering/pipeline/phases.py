@@ -1,0 +1,236 @@
+"""The phases of compilation, their order, and the passes that lead to each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect import targets
+from qdialect.ir import context
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.strategy import strategy_of
+from qdialect.lowering.ir import lowered, phase_pass
+from qdialect.lowering.ir.lowered import Lowered, Phase, error_at_module, phase_of, target_name_of
+from qdialect.lowering.linalg_to_vector.to_vector import ToVectorPass
+from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
+from qdialect.lowering.qnn_to_linalg.program.operands import check_elements
+from qdialect.lowering.qnn_to_linalg.to_linalg import ToLinalgPass, main_function
+from qdialect.lowering.threads import MIN_CYCLES
+from qdialect.lowering.threads.to_threads import ToThreadsPass
+from qdialect.lowering.vector_to_x86.to_x86 import ToX86Pass
+from qdialect.lowering.x86_to_llvm.openmp import is_divided
+from qdialect.lowering.x86_to_llvm.to_llvm import ToLlvmPass
+from qdialect.passes.fuse_qnn import FuseQnnPass
+from qdialect.passes.inline_outlined import InlineOutlinedPass
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import CompileError, PassError
+from qdialect.support.interface import Port
+from qdialect.targets import Target
+
+
+@dataclass(frozen=True)
+class _Settings:
+    target: Target
+    threads: int
+    clocked: bool
+    min_cycles: int
+
+
+# What leads to each phase from the one before.
+_PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
+    Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_handed_off=True), FuseQnnPass()],
+    Phase.LINALG: lambda settings: [
+        *([PairChannelsPass()] if strategy_of(settings.target).pair_model else []),
+        ToLinalgPass(settings.target.name, settings.clocked, settings.threads),
+    ],
+    Phase.VECTOR: lambda settings: [
+        ToVectorPass(),
+        *([ToThreadsPass(settings.threads, settings.min_cycles)] if settings.threads > 1 else []),
+    ],
+    Phase.X86: lambda settings: [ToX86Pass()],
+    Phase.LLVM: lambda settings: [ToLlvmPass()],
+}
+
+
+def passes_between(
+    start: Phase,
+    end: Phase,
+    target: Target,
+    *,
+    threads: int = 1,
+    clocked: bool = False,
+    min_cycles: int = MIN_CYCLES,
+) -> list[tuple[Phase, list[Pass]]]:
+    """Each phase after `start` as far as `end`, with the passes that lead to it."""
+    settings = _Settings(target, threads, clocked, min_cycles)
+    return [(phase, list(_PASSES[phase](settings))) for phase in start.up_to(end)]
+
+
+def lower(
+    module: ir.Module,
+    target: Target,
+    until: Phase = Phase.LLVM,
+    *,
+    threads: int = 1,
+    clocked: bool = False,
+    min_cycles: int = MIN_CYCLES,
+) -> Lowered:
+    """Lower a copy of `module` from the phase it is at as far as `until`.
+
+    From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code, which runs
+    on one thread, writes down when each of its calls begins. What a module from phase `linalg` on says of its target
+    and its threads must agree.
+
+    Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
+    fails.
+    """
+    if clocked and threads > 1:
+        raise CompileError(f"clocked code must run on one thread, but got {threads}")
+    start = phase_of(module)
+    if start.number > until.number:
+        raise error_at_module(module, f"module is at phase {start}, and cannot be lowered to phase {until}")
+    if start.number < Phase.LINALG.number <= until.number:
+        check_elements(module)
+    copy = context.copy(module)
+    if start is not Phase.QNN:
+        _check_agreement(module, target, threads, clocked)
+        _run(
+            [ToThreadsPass(threads, min_cycles)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [],
+            copy,
+        )
+    else:
+        _run([InlineOutlinedPass(keep_handed_off=True)], copy)
+        # Raises where there is no such function, or one of several blocks.
+        main_function(copy)
+    for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked, min_cycles=min_cycles):
+        _run(passes, copy)
+        if phase is Phase.FUSED:
+            # Once for all of its passes: the module that came in was valid.
+            context.verify(copy)
+            phase_pass.check_fused(copy)
+    return _result(copy)
+
+
+def lower_further(found: Lowered, target: Target) -> Lowered:
+    """Lower the module of `found`, which is at phase `vector` or beyond, in place to phase `llvm`.
+
+    Raises `CompileError` for what cannot be lowered.
+    """
+    for _, passes in passes_between(phase_of(found.module), Phase.LLVM, target):
+        _run(passes, found.module)
+    return _result(found.module)
+
+
+def lower_kernels(module: ir.Module, target: Target) -> None:
+    """Lower a module of kernels at phase `vector`, which says nothing of a network, in place to phase `llvm`.
+
+    Raises `CompileError` for what cannot be lowered.
+    """
+    for _, passes in passes_between(phase_of(module), Phase.LLVM, target):
+        _run(passes, module)
+
+
+def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:
+    """The module at `phase`."""
+    return lower(module, target, phase, threads=threads).module
+
+
+def target_of(module: ir.Module, target: str | Target) -> Target:
+    """The target to lower `module` for: its own where ``host`` is asked for and it has one."""
+    own = target_name_of(module)
+    return targets.resolve(own if own and target == "host" else target)
+
+
+def threads_of(module: ir.Module, threads: int) -> int:
+    """The number of threads to lower `module` for: its own where one is asked for and it has them."""
+    return lowered.read(module).threads if threads == 1 and phase_of(module).number >= Phase.VECTOR.number else threads
+
+
+def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:
+    """Raise `CompileError` where a module from phase `linalg` on was lowered for something else."""
+    phase, own_target, own = phase_of(module), target_name_of(module), lowered.read(module)
+    check_entry(own)
+    if own_target != target.name:
+        raise error_at_module(module, f"module was lowered for target '{own_target}', but got '{target.name}'")
+    if threads != own.threads and not _can_be_divided(module, threads):
+        raise error_at_module(module, f"module at phase {phase} runs on {own.threads} threads, but got {threads}")
+    if clocked and not own.clocked:
+        raise error_at_module(module, f"clocked code must be lowered from phase qnn, but module is at phase {phase}")
+
+
+def _can_be_divided(module: ir.Module, threads: int) -> bool:
+    """Whether `module` may still be divided among `threads`."""
+    phase = phase_of(module)
+    return threads > 1 and (phase is Phase.LINALG or (phase is Phase.VECTOR and lowered.read(module).threads == 1))
+
+
+def _run(passes: Sequence[Pass], module: ir.Module) -> None:
+    """Run passes; what cannot be lowered is said without the name of the pass, at its op."""
+    try:
+        PassManager(*passes, verify=False).run(module)
+    except PassError as error:
+        if isinstance(error.__cause__, CompileError):
+            raise error.__cause__ from error
+        raise
+
+
+def _result(module: ir.Module) -> Lowered:
+    if phase_of(module) is not Phase.QNN:
+        return lowered.read(module)
+    function = main_function(module)
+    inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
+    return Lowered(module, np.empty(0, np.uint8), 0, inputs, outputs)
+
+
+# Whether the `main` of a module takes what the module says it takes: one that does not would be called wrongly.
+
+_ENTRY = "main"
+_WORD_BYTES = 8
+
+
+def check_entry(lowered: Lowered) -> None:
+    """Raise `CompileError` where `main` of a module from phase `linalg` on is not what its attributes say.
+
+    It takes the arrays of all inputs and outputs, the constants, the working memory, the readings of the clock if it is
+    clocked and, in phase `llvm`, the number of threads that it may ask for if it is divided. Before phase `llvm` every
+    argument has a size, which is checked too.
+    """
+    module = lowered.module
+    functions = (op.operation for op in module.body.operations if "sym_name" in op.operation.attributes)
+    named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == _ENTRY]
+    if not named or not named[0].regions[0].blocks:
+        raise error_at_module(module, f"module must have a function '{_ENTRY}' with a body to be run")
+    types = [argument.type for argument in named[0].regions[0].blocks[0].arguments]
+    sizes = _sizes(lowered)
+    if len(types) != len(sizes):
+        raise error_at_module(module, f"function '{_ENTRY}' must take {len(sizes)} arguments, but takes {len(types)}")
+    for index, (type_, size) in enumerate(zip(types, sizes, strict=True)):
+        found = _bytes(type_)
+        if found is not None and found > size:
+            message = f"argument {index} of '{_ENTRY}' must have at most {size} bytes, but has {found}"
+            raise error_at_module(module, message)
+
+
+def _sizes(lowered: Lowered) -> list[int]:
+    """Bytes of each argument, as the module's attributes say; what is empty has one all the same."""
+    ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
+    clock = [_WORD_BYTES * (len(lowered.calls) + 1)] if lowered.clocked else []
+    team_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
+    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *team_limit]
+
+
+def _port_bytes(port: Port) -> int:
+    return math.prod(port.shape) * port.dtype.itemsize
+
+
+def _bytes(type_: ir.Type) -> int | None:
+    """Size of a memref; None for a pointer, which has none."""
+    if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
+        return None
+    element = type_.element_type
+    bits = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 8
+    return math.prod(type_.shape) * bits // 8

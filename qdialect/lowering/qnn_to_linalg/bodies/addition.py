@@ -1,0 +1,447 @@
+"""Quantized addition of two stored quantized values, in the arithmetics of `qdialect.arithmetic.elementwise.add`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import (
+    AddArithmetic,
+    BinaryQuantization,
+    IntArray,
+    Multiplier,
+    QuantParams,
+    Rounding,
+    Scaling,
+    float_sum_numbers,
+    quantize_multiplier,
+    real_multiplier,
+    requantize_parameters,
+    sum_factors,
+)
+from qdialect.arithmetic.elementwise import add, scale_of_sum
+from qdialect.arithmetic.multipliers import FixedMultiplier, FloatSum, float_sum
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    Quantization,
+    Requantization,
+    declare_dequantize,
+    declare_quantize,
+    emit_requantize,
+    emit_scale,
+    requantization,
+)
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.support.diagnostics import CompileError
+
+EmitSum = Callable[[Body, Value, Value], Value]
+"""(body, stored lhs as i32, stored rhs as i8) -> clamped sum as i32."""
+
+_LARGEST_STORED = 255
+# Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled value gets there.
+_BOUNDS = (-(2**30), 2**30)
+_LARGEST_RATIO = 2.0**20
+
+
+@dataclass(frozen=True)
+class Addition:
+    """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
+
+    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds larger numbers
+    elsewhere.
+    """
+
+    lhs: Quantization
+    rhs: Quantization
+    output: Quantization
+    bounds: tuple[int, int]
+    arithmetic: AddArithmetic
+    rounding: Rounding
+    multiplier: Multiplier
+    swapped: bool = False
+    """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
+    is_difference: bool = False
+    """Of the arithmetics that compute in integers."""
+    left: tuple[int, int] = (0, _LARGEST_STORED)
+    """The smallest and the largest stored value of lhs."""
+
+    def declare(self, kernel: Kernel) -> EmitSum:
+        """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
+        if exact := self._exact_sum(kernel.program.strategy.adds_in_f32):
+            is_fixed_point = isinstance(exact, FixedPointSum)
+            return self._emit_fixed_point(kernel, exact) if is_fixed_point else self._emit_multiply_adds(kernel, exact)
+        if roundings := self.arithmetic.shifted_roundings:
+            return self._shifted(kernel, *roundings)
+        if self.arithmetic is AddArithmetic.FLOAT_ONCE:
+            return self._float(kernel)
+        if self.arithmetic is AddArithmetic.FIXED_ONCE:
+            return self._fixed(kernel)
+        if scaling := self.arithmetic.f32_scaling:
+            return self._f32(kernel, scaling)
+        return self._each(kernel)
+
+    def _exact_sum(self, adds_in_f32: bool) -> FloatSum | FixedPointSum | None:
+        """The sum in two multiply-adds, or in fixed point, where that is exact and cheaper.
+
+        It never is where each operand is rounded.
+        """
+        arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
+        sides = [QuantParams(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
+        output = QuantParams(self.output.scale, self.output.zero_point)
+        if self.is_difference or arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
+            return None
+        lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_STORED)))
+        operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
+        (first, own), (second, other) = operands[::-1] if self.swapped else operands
+        how = arithmetic, self.rounding, self.multiplier
+        quantized = add(first, second, BinaryQuantization(own, other, output, self.bounds), *how) + self.output.shift
+        bounds = self._stored_bounds()
+        if adds_in_f32 and (found := self._multiply_add_sum(quantized, lhs, rhs)):
+            return found
+        ratios = tuple(side.scale / output.scale for side in sides)
+        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), bounds)
+
+    def _multiply_add_sum(self, quantized: IntArray, lhs: IntArray, rhs: IntArray) -> FloatSum | None:
+        """Numbers for the operand that stands first, and the other one."""
+        own, bounds = (self.lhs, self.rhs, self.output), self._stored_bounds()
+        if self.swapped:
+            own, quantized, lhs, rhs = (self.rhs, self.lhs, self.output), quantized.T, rhs, lhs
+        numbers = float_sum_numbers([q.scale for q in own], [q.stored_zero_point for q in own])
+        return multiply_add_sum(quantized, lhs, rhs, numbers, bounds)
+
+    def _emit_multiply_adds(self, kernel: Kernel, numbers: FloatSum) -> EmitSum:
+        names = ("first_ratio", "second_ratio", "sum_offset")
+        ratio, other, rest = (kernel.number(n, float(v), "f32") for n, v in zip(names, numbers, strict=True))
+        limits = self._limits(kernel)
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.cast("arith.sitofp", left, "f32")
+            b = body.cast("arith.sitofp", body.cast("arith.extui", right, "i32"), "f32")
+            first, second = (b, a) if self.swapped else (a, b)
+            value = body.multiply_add(first, ratio, body.multiply_add(second, other, rest))
+            value = body.unary("math.roundeven", value)
+            return body.clamp(body.cast("arith.fptosi", value, "i32"), *limits(body))
+
+        return emit
+
+    def _emit_fixed_point(self, kernel: Kernel, fixed_point: FixedPointSum) -> EmitSum:
+        named = {
+            "lhs_factor": fixed_point.lhs,
+            "rhs_factor": fixed_point.rhs,
+            "sum_rest": fixed_point.rest,
+            "sum_shift": fixed_point.shift,
+        }
+        lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
+        limits = self._limits(kernel)
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.multiply(left, lhs)
+            b = body.multiply(body.cast("arith.extui", right, "i32"), rhs)
+            total = body.add(a, body.add(b, rest))
+            return body.clamp(body.binary("arith.shrsi", total, shift), *limits(body))
+
+        return emit
+
+    def _limits(self, kernel: Kernel) -> Callable[[Body], Sequence[Value]]:
+        """The bounds of stored sums; those of a byte are known in the body, for packing clamps to them."""
+        bounds = self._stored_bounds()
+        if bounds == (0, _LARGEST_STORED):
+            return lambda body: [body.constant(bound, "i32") for bound in bounds]
+        limits = _bounds(kernel, bounds, "i32")
+        return lambda _: limits
+
+    def _named(self) -> dict[str, Quantization]:
+        return {"lhs": self.lhs, "rhs": self.rhs, "sum": self.output}
+
+    def _stored_bounds(self) -> tuple[int, int]:
+        return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
+
+    def _join(self, body: Body, lhs: Value, rhs: Value) -> Value:
+        return body.subtract(lhs, rhs) if self.is_difference else body.add(lhs, rhs)
+
+    def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
+        common = scale_of_sum(self.lhs, self.rhs, self.output)
+        lhs = Rescale.fixed(kernel, "lhs", common.lhs, operand_rounding)
+        rhs = Rescale.fixed(kernel, "rhs", common.rhs, operand_rounding)
+        total = Rescale.fixed(kernel, "sum", common.output, sum_rounding)
+        points = {
+            name: kernel.number(f"{name}_zero_point", q.stored_zero_point, "i64") for name, q in self._named().items()
+        }
+        low, high = _bounds(kernel, self._stored_bounds(), "i64")
+
+        def shifted_up(body: Body, quantized: Value, zero_point: Value) -> Value:
+            wide = body.cast("arith.extsi" if quantized.type == "i32" else "arith.extui", quantized, "i64")
+            offset = body.subtract(wide, zero_point)
+            return body.binary("arith.shli", offset, body.constant(common.shift, "i64"))
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = lhs.emit(body, shifted_up(body, left, points["lhs"]))
+            b = rhs.emit(body, shifted_up(body, right, points["rhs"]))
+            value = total.emit(body, self._join(body, a, b))
+            value = body.clamp(body.add(value, points["sum"]), low, high)
+            return body.cast("arith.trunci", value, "i32")
+
+        return emit
+
+    def _each(self, kernel: Kernel) -> EmitSum:
+        lhs = self._to_output(kernel, "lhs", self.lhs)
+        rhs = self._to_output(kernel, "rhs", self.rhs)
+        # Both rescaled operands carry the zero point, and neither the shift of a stored sum.
+        carried = 0 if self.is_difference else 2
+        surplus = kernel.number("sum_surplus", (carried - 1) * self.output.zero_point - self.output.shift, "i64")
+        low, high = _bounds(kernel, self._stored_bounds(), "i64")
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.cast("arith.extsi", lhs(body, left), "i64")
+            b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i32")), "i64")
+            value = self._join(body, a, b)
+            value = body.clamp(body.subtract(value, surplus), low, high)
+            return body.cast("arith.trunci", value, "i32")
+
+        return emit
+
+    def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
+        lhs, rhs = (declare_dequantize(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
+        last = Rounding.F32_RNE_ZP_LAST
+        quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i32"))
+            return quantize(body, body.add(a, b))
+
+        return emit
+
+    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
+        """Emit what rescales a stored value of `own` to the output's quantization."""
+        if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
+            shift = kernel.number(f"{name}_shift", own.shift, "i32")
+            return lambda body, quantized: body.subtract(quantized, shift)
+        f32 = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
+        if f32[0] >= _LARGEST_RATIO:
+            raise CompileError(
+                f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
+            )
+        how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
+        return rescale(kernel, name, how, own.stored_zero_point, self.output.zero_point, _BOUNDS)
+
+    def _float(self, kernel: Kernel) -> EmitSum:
+        operands = (self.rhs, self.lhs) if self.swapped else (self.lhs, self.rhs)
+        own = (*operands, self.output)
+        numbers = float_sum_numbers([q.scale for q in own], [q.zero_point for q in own])
+        names = ("first_ratio", "second_ratio", "sum_offset")
+        factors = [kernel.number(name, float(number), "f64") for name, number in zip(names, numbers, strict=True)]
+        low, high = _bounds(kernel, self.bounds, "f32")
+
+        shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
+
+        def f32(body: Body, quantized: Value, side: int) -> Value:
+            return body.cast("arith.sitofp", body.subtract(quantized, shifts[side]), "f64")
+
+        def multiply_add(body: Body, value: Value, factor: Value, addend: Value) -> Value:
+            # A multiply-add of float32 numbers, by way of float64, where the product is exact.
+            total = body.add(body.multiply(value, factor), addend)
+            return body.cast("arith.truncf", total, "f32")
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i32"), 1)
+            first, second = (b, a) if self.swapped else (a, b)
+            inner = multiply_add(body, second, factors[1], factors[2])
+            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f64"))
+            value = body.unary("math.roundeven", body.clamp(value, low, high))
+            return body.add(body.cast("arith.fptosi", value, "i32"), shifts[2])
+
+        return emit
+
+    def _fixed(self, kernel: Kernel) -> EmitSum:
+        factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
+        half = 1 << (factors.shift - 1)
+        # Stored values and the products of their zero points: in range for every factor that XNNPACK takes.
+        largest = 2 * _LARGEST_STORED * (factors.lhs + factors.rhs) + half
+        type_ = "i32" if largest < 2**31 else "i64"
+        right = -factors.rhs if self.is_difference else factors.rhs
+        own = [factor * q.stored_zero_point for factor, q in ((factors.lhs, self.lhs), (right, self.rhs))]
+        lhs, rhs = kernel.number("lhs_factor", factors.lhs, type_), kernel.number("rhs_factor", right, type_)
+        rest = kernel.number("sum_rest", half - sum(own), type_)
+        shift = kernel.number("sum_shift", factors.shift, type_)
+        zero_point = kernel.number("sum_zero_point", self.output.stored_zero_point, type_)
+        low, high = _bounds(kernel, self._stored_bounds(), type_)
+
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.multiply(body.cast("arith.extsi", left, type_), lhs)
+            b = body.multiply(body.cast("arith.extui", right, type_), rhs)
+            total = body.add(a, body.add(b, rest))
+            value = body.binary("arith.shrsi", total, shift)
+            value = body.clamp(body.add(value, zero_point), low, high)
+            return body.cast("arith.trunci", value, "i32")
+
+        return emit
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """A fixed-point multiplier whose parameters are scalars of a kernel."""
+
+    how: Requantization
+    parameters: list[Value]
+
+    @classmethod
+    def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
+        """The multiplier nearest to `f32`."""
+        q, e = quantize_multiplier(f32)
+        pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
+        how = requantization(rounding, pair)
+        return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
+
+    def emit(self, body: Body, value: Value) -> Value:
+        """``value * M`` rounded, in the wide type of `how`."""
+        return emit_scale(body, self.how, value, self.parameters)
+
+
+def rescale(
+    kernel: Kernel, name: str, how: Requantization, zero_point: int, output_zero_point: int, bounds: tuple[int, int]
+) -> Callable[[Body, Value], Value]:
+    """Emit ``clamp(round((value - z) * M) + z_o)``, i32 to i32, per tensor; the scalars are parameters of `kernel`."""
+    parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
+    own = kernel.number(f"{name}_zero_point", zero_point, "i32")
+    output = kernel.number(f"{name}_output_zero_point", output_zero_point, how.wide)
+    limits = _bounds(kernel, bounds, how.wide, name)
+
+    def emit(body: Body, value: Value) -> Value:
+        offset = body.subtract(value, own)
+        return emit_requantize(body, how, offset, parameters, output, limits)
+
+    return emit
+
+
+def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:
+    return kernel.number(f"{name}_low", bounds[0], type_), kernel.number(f"{name}_high", bounds[1], type_)
+
+
+# A sum of two quantized values as two products, a constant and a shift, proved on every pair of quantized values.
+#
+# A quantized sum is a step function of two quantized values a and b, in whatever arithmetic.  It is replaced by
+#
+#   clamp(floor((a * A + b * B + C) / 2^s))
+#
+# where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
+# below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond
+# which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the
+# ratios
+# of the scales times 2^s, or integers close to them.
+
+_WORD = 31
+_NEARBY = 2
+
+
+@dataclass(frozen=True)
+class FixedPointSum:
+    """``(a * lhs + b * rhs + rest) >> shift`` in 32 bits, before the clamp."""
+
+    lhs: int
+    rhs: int
+    rest: int
+    shift: int
+
+
+def fixed_point_sum(
+    quantized: IntArray, lhs: IntArray, rhs: IntArray, ratios: tuple[float, float], bounds: tuple[int, int]
+) -> FixedPointSum | None:
+    """The sum that gives ``quantized[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None where none does.
+
+    `ratios` are the quantized values' scales by that of their sum.
+    """
+    spans = [ratio * float(np.ptp(own)) for ratio, own in zip(ratios, (lhs, rhs), strict=True)]
+    magnitude = sum(spans) + sum(abs(bound) for bound in bounds) + 2
+    if magnitude >= 2.0**_WORD:
+        return None
+    # An estimate that is never too high; one bit more is better where the numbers fit.
+    shift = min(_WORD - int(np.ceil(np.log2(magnitude))), _WORD - 2)
+    for bits in (shift + 1, shift):
+        for a, b in _slopes(ratios, bits):
+            rest = _through(quantized, lhs * a, rhs * b, bits, bounds)
+            if rest is not None:
+                return FixedPointSum(a, b, rest, bits)
+    return None
+
+
+def _slopes(ratios: tuple[float, float], shift: int) -> Iterator[tuple[int, int]]:
+    """Pairs of integers around the ratios times 2^shift, the closest first."""
+    a, b = (round(ratio * 2.0**shift) for ratio in ratios)
+    steps = sorted(product(range(-_NEARBY, _NEARBY + 1), repeat=2), key=lambda pair: abs(pair[0]) + abs(pair[1]))
+    return ((a + i, b + j) for i, j in steps)
+
+
+def _through(quantized: IntArray, left: IntArray, right: IntArray, shift: int, bounds: tuple[int, int]) -> int | None:
+    """The constant in the middle of the window; None where it is empty or a number leaves 32 bits."""
+    low, high = bounds
+    total = left[:, None] + right
+    slack = (quantized << shift) - total
+    minimum = int(slack[quantized > low].max(initial=-(2**62)))
+    maximum = int(slack[quantized < high].min(initial=2**62)) + (1 << shift) - 1
+    if minimum > maximum:
+        return None
+    rest = min(max((minimum + maximum) // 2, -(2**_WORD)), 2**_WORD - 1)
+    partial = [int(edge) for terms in (right, total) for edge in (terms.min() + rest, terms.max() + rest)]
+    numbers = [rest, *partial, int(left.min()), int(left.max()), int(right.min()), int(right.max())]
+    fits = minimum <= rest <= maximum and all(-(2**_WORD) <= number < 2**_WORD for number in numbers)
+    return rest if fits else None
+
+
+# A sum of two quantized values as two fused multiply-adds, proved on every pair of quantized values.
+#
+# The stored sum of stored values a and b is replaced by
+#
+#   clamp(half_even(fma(a, A, fma(b, B, C)))),
+#
+# which is how ``float_once`` defines it where quantized values are stored as they are, if that is the same number for
+# each of the 65 536 pairs that there are.  A and B are the ratios of the scales, and C is what the zero points leave;
+# or
+# else the middle of the window that all pairs leave for it.
+#
+# The numbers lie where float64 computes the multiply-adds exactly before they are rounded, and far from subnormal
+# ones,
+# which a thread may flush to zero: with A and B of 2^-10 to 2^10, and C either 0 or of 2^-10 to 2^19, no bit of a sum
+# is
+# below 2^-33, and all are below 2^20.
+
+_SMALLEST, _LARGEST_SUM_RATIO, _LARGEST_REST = 2.0**-10, 2.0**10, 2.0**19
+
+
+def multiply_add_sum(
+    quantized: IntArray, lhs: IntArray, rhs: IntArray, numbers: FloatSum, bounds: tuple[int, int]
+) -> FloatSum | None:
+    """A, B and C that give ``quantized[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None for none.
+
+    `numbers` are the first that are tried.
+    """
+    first, second, rest = numbers
+    if not all(_SMALLEST <= ratio <= _LARGEST_SUM_RATIO for ratio in (first, second)):
+        return None
+    for number in _rests(quantized, lhs[:, None] * np.float64(first) + rhs * np.float64(second), rest, bounds):
+        if number and not _SMALLEST <= abs(number) <= _LARGEST_REST:
+            continue
+        found = first, second, number
+        if np.array_equal(np.clip(float_sum(lhs[:, None], rhs[None, :], found), *bounds), quantized):
+            return found
+    return None
+
+
+def _rests(
+    quantized: IntArray, products: NDArray[np.float64], rest: np.float32, bounds: tuple[int, int]
+) -> Iterator[np.float32]:
+    """What to try; the middle is computed where `rest` was not found to be right."""
+    yield rest
+    yield _middle(quantized, products, bounds)
+
+
+def _middle(quantized: IntArray, products: NDArray[np.float64], bounds: tuple[int, int]) -> np.float32:
+    """The middle of what may be added to `products`, were they not rounded."""
+    low, high = bounds
+    slack = quantized - products
+    minimum = slack[quantized > low].max(initial=-_LARGEST_REST) - 0.5
+    maximum = slack[quantized < high].min(initial=_LARGEST_REST) + 0.5
+    return np.float32((minimum + maximum) / 2)

@@ -1,0 +1,162 @@
+"""The element-wise upstream ops as scalar bodies: on i1, i8, i16, i32, i64 and float32 numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from qdialect.dialect import BroadcastOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.f32_ops import is_in_float64
+from qdialect.dialect.type_constraints import element_name
+from qdialect.ir._mlir import ir
+from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import PAIRS, SHARED, emit_pair, emit_shared
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+
+Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
+
+_SAME_TYPE = (
+    *("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf"),
+    *("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori", "arith.xori"),
+    *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"),
+    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.floor", "math.roundeven"),
+    *("math.sqrt", "math.trunc"),
+)
+_SHIFTS = ("arith.shli", "arith.shrui")
+_CASTS = (
+    *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
+    *("arith.sitofp", "arith.uitofp", "arith.fptosi"),
+)
+_FLOAT_PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+_COMPARISONS = {
+    "arith.cmpf": _FLOAT_PREDICATES,
+    "arith.cmpi": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
+}
+
+
+def scalar_type(value: ir.Value) -> str:
+    """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign."""
+    element = ir.RankedTensorType(value.type).element_type
+    return f"i{element.width}" if isinstance(element, ir.IntegerType) else element_name(element)
+
+
+def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.unary(op.name, *values) if len(values) == 1 else body.binary(op.name, *values)
+
+
+def _cast(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.cast(op.name, values[0], scalar_type(op.results[0]))
+
+
+def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    predicate = _COMPARISONS[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
+    return body.compare(predicate, *values)
+
+
+def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.select(*values)
+
+
+def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: a quotient by zero is 0, that of the smallest number by -1 wraps around to itself."""
+    quotient, is_zero = _quotient(body, op.name, *values)
+    return body.select(is_zero, body.constant(0, quotient.type), quotient)
+
+
+def _remainder(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: that of a division by zero is 0."""
+    quotient, is_zero = _quotient(body, op.name.replace("rem", "div"), *values)
+    rest = body.subtract(values[0], body.multiply(quotient, values[1]))
+    return body.select(is_zero, body.constant(0, rest.type), rest)
+
+
+def _quotient(body: Body, name: str, lhs: Value, rhs: Value) -> tuple[Value, Value]:
+    """The quotient, which is any number where `rhs` is zero, and whether it is."""
+    zero, one = body.constant(0, rhs.type), body.constant(1, rhs.type)
+    is_zero = body.compare("eq", rhs, zero)
+    if name == "arith.divui":
+        return body.binary(name, lhs, body.select(is_zero, one, rhs)), is_zero
+    # The CPU traps where a quotient does not fit.
+    is_minus_one = body.compare("eq", rhs, body.constant(-1, rhs.type))
+    quotient = body.binary(name, lhs, body.select(body.binary("arith.ori", is_zero, is_minus_one), one, rhs))
+    return body.select(is_minus_one, body.subtract(zero, lhs), quotient), is_zero
+
+
+def _shift(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is gone, which the CPU's own shifts need not do."""
+    value, amount = values
+    is_inside = body.compare("ult", amount, body.constant(value.bits, amount.type))
+    shifted = body.binary(op.name, value, body.select(is_inside, amount, body.constant(0, amount.type)))
+    return body.select(is_inside, shifted, body.constant(0, value.type))
+
+
+def _shift_signed(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is the sign."""
+    value, amount = values
+    return body.binary(op.name, value, body.binary("arith.minui", amount, body.constant(value.bits - 1, amount.type)))
+
+
+def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
+    root = body.unary("math.sqrt", values[0])
+    return body.divide(body.constant(1.0, "f32"), root)
+
+
+def _transcendental(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    is_below_zero = counts_below_zero(op)
+    return emit_shared(body, op.name, values[0], in_float64=is_in_float64(op), is_below_zero=is_below_zero)
+
+
+def counts_below_zero(op: ir.Operation) -> bool:
+    """Whether the result of the unary `op` is chosen where its operand is not positive, and nowhere else.
+
+    This is ``select(x > 0, ..., op(x))``, where the result may be multiplied before.
+    """
+    value = op.results[0]
+    user = _only_user(value)
+    if user is not None and user.name == "arith.mulf":
+        value = user.results[0]
+        user = _only_user(value)
+    if user is None or user.name != "arith.select" or user.operands[2] != value or user.operands[1] == value:
+        return False
+    condition = user.operands[0].owner
+    return isinstance(condition, ir.Operation | ir.OpView) and _is_positive(condition.operation, op.operands[0])
+
+
+def _only_user(value: ir.Value) -> ir.Operation | None:
+    users = {use.owner.operation for use in value.uses}
+    return next(iter(users)) if len(users) == 1 else None
+
+
+def _is_positive(condition: ir.Operation, value: ir.Value) -> bool:
+    """Whether `condition` is ``value > 0`` or ``value >= 0``, false of NaN."""
+    if condition.name != "arith.cmpf" or condition.operands[0] != value:
+        return False
+    bound = condition.operands[1]
+    owner = bound.owner
+    if isinstance(owner, ir.Operation | ir.OpView) and owner.name == BroadcastOp.OPERATION_NAME:
+        bound = owner.operands[0]
+    number = constant_value(bound)
+    predicate = _FLOAT_PREDICATES[ir.IntegerAttr(condition.attributes["predicate"]).value]
+    return predicate in ("ogt", "oge") and number is not None and not np.any(number)
+
+
+SCALAR_OPS: dict[str, Emitter] = {
+    **dict.fromkeys(_SAME_TYPE, _same_type),
+    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(_COMPARISONS, _compare),
+    **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(_SHIFTS, _shift),
+    **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
+    **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
+    "arith.select": _select,
+    "arith.shrsi": _shift_signed,
+    **dict.fromkeys(PAIRS, lambda body, op, values: emit_pair(body, op.name, *values)),
+    "math.fma": lambda body, _, values: body.multiply_add(*values),
+    "math.rsqrt": _rsqrt,
+    "tensor.bitcast": lambda _, __, values: values[0],
+}
+"""By op name: ``emit(body, op, values of its operands)`` gives the value of its result."""

@@ -1,0 +1,1 @@
+"""Kernels of convolutions and matrix products: packed weights, micro-kernels, epilogues."""

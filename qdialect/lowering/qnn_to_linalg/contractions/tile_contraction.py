@@ -1,0 +1,292 @@
+"""The micro-kernel of a contraction in matrix tiles: products of tiles into scratch memory, then the epilogue from it.
+
+Sums stand in scratch as [row, vector of channels, lane], as the results do.  One block of them, at most four tiles, is
+4 KB and stays in the first-level cache.  All tiles of a contiguous reduction have as many K groups; what is left of
+pixels and channels is narrower tiles.  A clipped weight remainder is dot products in the epilogue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from qdialect.lowering.cost.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first, tile_blocks
+from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.ir.strides import Axis, View
+from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import (
+    Columns,
+    ConstantColumns,
+    ContractionMicroKernel,
+    SumOfProducts,
+    accumulate,
+)
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+
+_PIXELS = ("a", "m")
+_CHANNELS = ("nv", "nl")
+_SUMS = ("a", "nv", "m", "nl")
+_K_GROUP = 4
+# Vectors of a register tile of the epilogue.
+_VECTORS = 8
+
+
+def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> ReductionAxes | None:
+    """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
+
+    Weights must be constant bytes of one block of channels.  Zero points of weights need the `sums` of the windows,
+    computed before; tiles that reach behind a window, memory.
+    """
+    if not isinstance(columns, ConstantColumns) or group.count > 1:
+        return None
+    axes = op.reduction_axes(group)
+    k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
+    if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
+        return None
+    return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
+
+
+def pixel_blocks(op: SumOfProducts, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+    """The blocks of tiles of `pixels`, the output pixels of `op`."""
+    return tile_blocks(pixels, are_far=op.macs // op.pixel_count > strategy.near_bytes)
+
+
+def sums_scratch(kernel: Kernel, group: ChannelGroup) -> Buffer:
+    """Memory for the sums of a block, of which each thread has its own."""
+    length = SUMS * ROWS * LANES
+    return kernel.scratch(f"tiles_{group.start}", Storage((1, 1, 1, length), "i32", length))
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """A block of pixels and the indices of the loops around it."""
+
+    kernel: Kernel
+    block: TileBlock
+    indices: Sequence[Value]
+
+    def start(self, operand: int, first: int) -> Value:
+        """Where the block begins in an operand's buffer, whose first pixel stands at `first`."""
+        total = self.kernel.constant(first + self.block.offsets[operand], "index")
+        for axis, index in zip(self.block.axes, self.indices, strict=True):
+            total = self.kernel.sum(total, self.kernel.multiple(index, axis.strides[operand]))
+        return total
+
+    def steps(self, operand: int) -> tuple[int, int]:
+        """Elements from one pixel to the next, along each axis of the block's."""
+        column, row = self.block.pixels
+        return column.strides[operand], row.strides[operand]
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """The extents of the block's pixels."""
+        column, row = self.block.pixels
+        return column.size, row.size
+
+
+@dataclass(frozen=True)
+class _Iteration(_Pixels):
+    """A block of pixels and the `tile` of channels that it meets; its data may have been copied."""
+
+    tile: Value
+    aligned: AlignedData | None = None
+
+    def own(self, tensor: Tensor, dropped: int = 1) -> Tensor:
+        """The part of a tensor by channels that belongs to this tile of them."""
+        offsets = (self.tile, *[0] * (len(tensor.sizes) - 1))
+        return self.kernel.slice(tensor, offsets, (1, *tensor.sizes[1:]), dropped)
+
+
+@contextmanager
+def _pixel_loops(kernel: Kernel, block: TileBlock) -> Generator[list[Value]]:
+    """The loops around a block; gives their indices."""
+    with ExitStack() as loops:
+        yield [loops.enter_context(kernel.loop(axis.size)) for axis in block.axes]
+
+
+class TileMicroKernel(ContractionMicroKernel):
+    """One block of channels in tiles, for any block of pixels."""
+
+    def emit_blocks(self, buffers: Sequence[Buffer], scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
+        """Emit products and epilogue of all pixels, `blocks`; `buffers` are data, output and perhaps residual."""
+        kernel, channels = self.kernel, self.tiles.block
+        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        results = sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(buffers[1:])
+        if meets_pixels_first(self._near(), weights, data, results):
+            with kernel.loop(channels.tiles) as tile:
+                for block in blocks:
+                    with _pixel_loops(kernel, block) as indices:
+                        self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+            return
+        for block in blocks:
+            with _pixel_loops(kernel, block) as indices:
+                aligned = aligned_data(kernel, self.op.data, self.axes, block, channels.tiles)
+                if aligned:
+                    aligned.copy(kernel, buffers[0], self._first(_Pixels(kernel, block, indices)))
+                with kernel.loop(channels.tiles) as tile:
+                    self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile, aligned))
+
+    def _near(self) -> tuple[int, int]:
+        """Bytes that stay in the second level, and in the first one.
+
+        The first one does not count for the array of a user: its lines are copied where a block meets all channels.
+        """
+        strategy = self.kernel.program.strategy
+        assert strategy.matrix_machine is not None, "tiles are for a core that has them"
+        is_users = self.op.data.kind == "input"
+        return strategy.near_bytes, strategy.near_bytes if is_users else strategy.matrix_machine.l1_bytes
+
+    def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
+        """Products and epilogue of one iteration."""
+        self._multiply(buffers[0], scratch, iteration)
+        self._finish(buffers, scratch, iteration)
+
+    def _multiply(self, data: Buffer, scratch: Buffer, iteration: _Iteration) -> None:
+        """Products of tiles into scratch."""
+        kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
+        block, channels = iteration.block, self.tiles.block
+        row = channels.vectors * channels.lanes
+        sizes = (block.tiles.size, channels.vectors, block.rows.size, channels.lanes)
+        tiles = View(sizes, (block.step * row, channels.lanes, row, 1))
+        total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
+        total = self._accumulate(micro_kernel, data, iteration, total)
+        destination, where = kernel.write(scratch, tiles)
+        root, target = Tag(micro_kernel, "root", (tiles.sizes[0],)), Operand(destination, _SUMS)
+        kernel.store(kernel.copy(Loops(_SUMS), Operand(total, _SUMS), target, root), where)
+
+    def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
+        """Add the products of all taps."""
+        kernel, axes = self.kernel, self.axes
+        tiles, rows = iteration.block.tiles, iteration.block.rows
+        sizes = (tiles.size, rows.size, *axes.sizes, axes.k_groups, axes.k_group)
+        view = View(sizes, (tiles.strides[0], rows.strides[0], *axes.strides, axes.k_group, 1))
+        aligned, first = iteration.aligned, self._first(iteration)
+        read = kernel.read(aligned.buffer, view) if aligned else kernel.read(data, view, first)
+        inputs = (
+            Operand(read, (*_PIXELS, *axes.loops)),
+            Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
+        )
+        tag = Tag(micro_kernel, "contraction", (*[1] * len(axes.sizes), k_tile(axes.k_groups), 0))
+        return accumulate(kernel, tag, Loops(_SUMS, axes.loops), inputs, total)
+
+    def _first(self, pixels: _Pixels) -> Value:
+        """Where the first window begins."""
+        return pixels.start(0, self.op.start(0) + self.tiles.group.start_in)
+
+    def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
+        """The sums plus bias and the products of the clipped weight remainder."""
+        kernel = self.kernel
+        loops = Loops((*_PIXELS, *_CHANNELS))
+        inputs = Operand(sums, loops.parallel), Operand(iteration.own(self.columns.bias.tensor), _CHANNELS)
+        empty = Operand(kernel.empty(sums.sizes, "i32"), loops.parallel)
+        body = kernel.body(inputs, empty)
+        tag = Tag(micro_kernel, "bias")
+        total = kernel.generic(loops, inputs, empty, body, body.add(*body.inputs), tag)
+        for number, remainder in enumerate(self.columns.remainder):
+            start = kernel.sum(remainder.offset, self._first(iteration))
+            windows = kernel.read(data, View((*iteration.pixels, _K_GROUP), (*iteration.steps(0), 1)), start)
+            weights = Operand(iteration.own(remainder.weights), (*_CHANNELS, "k4"))
+            operands = Operand(windows, (*_PIXELS, "k4")), weights
+            tag = Tag(micro_kernel, f"remainder{number}", (0,))
+            total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
+        return total
+
+    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
+        """The epilogue: sums from scratch plus the bias, to where they are stored."""
+        kernel, micro_kernel, block = self.kernel, self.kernel.next_micro_kernel(), self.tiles.block
+        steps = (step * block.vectors * block.lanes for step in iteration.block.steps)
+        sums = View((*iteration.pixels, block.vectors, block.lanes), (*steps, block.lanes, 1))
+        loops = Loops((*_PIXELS, *_CHANNELS))
+        total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
+        parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
+        inputs = [Operand(total, loops.parallel)]
+        inputs += [Operand(iteration.own(parameter), _CHANNELS) for parameter in parameters]
+        if self.has_zero_points and self.sums:
+            view = View(iteration.pixels, iteration.steps(-1))
+            inputs.append(Operand(kernel.read(self.sums, view, iteration.start(-1, 0)), _PIXELS))
+        if len(buffers) > 2:
+            inputs.append(Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel))
+        inputs += self.stages.row_operands_from(kernel, iteration.block.pixels, _PIXELS, len(buffers), iteration.start)
+        destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
+        body = kernel.body(inputs)
+        value = self._value(body, with_residual=len(buffers) > 2)
+        most, pixels = _VECTORS // block.vectors, iteration.pixels[1]
+        rows = next(rows for rows in range(most, 0, -1) if pixels % rows == 0)
+        root, output = Tag(micro_kernel, "root", (1, rows)), Operand(destination, loops.parallel)
+        kernel.store(kernel.generic(loops, inputs, output, body, value, root), where)
+
+    def _stored(self, iteration: _Iteration, operand: int) -> tuple[View, Value]:
+        """The channels of output (1) or residual (2) at the iteration's pixels, and where they start."""
+        kernel, block = self.kernel, self.tiles.block
+        first = self.op.start(operand) + self.tiles.group.start + block.start
+        start = kernel.sum(
+            iteration.start(operand, first), kernel.multiple(iteration.tile, block.vectors * block.lanes)
+        )
+        sizes = (*iteration.pixels, block.vectors, block.lanes)
+        return View(sizes, (*iteration.steps(operand), block.lanes, 1)), start
+
+    def _value(self, body: Body, with_residual: bool) -> Value:
+        """From the biased sum to the stored element; inputs are as `_finish` lists them."""
+        value, *rest = body.inputs
+        count = len(self.parameters)
+        parameters, rest = rest[:count], rest[count:]
+        value, rest = self.less_window_sum(body, value, rest)
+        residual = rest[0] if with_residual else None
+        return self.stages.emit(body, value, parameters, residual, rest[int(with_residual) :])
+
+
+# The data of a block of pixels, copied to where its rows fill whole cache lines.
+#
+# A tile is 16 loads of 64 bytes.  Rows that lie in two cache lines each take it four times as long as others, 31
+# cycles
+# in place of 8, so that four loads outlast the four products that they feed.  A user's array begins anywhere.  Copying
+# takes some two cycles a line, once for all columns of channels that the block meets.
+
+_LINE = 64
+# Cycles to copy a line, and those that a load of a line costs more where it lies in two.
+_COPY_CYCLES, _SPLIT_CYCLES = 2, 1.5
+# A small part of the second-level cache.
+_MOST_BYTES = 128 << 10
+_LOOPS = ("line", "byte")
+
+
+@dataclass(frozen=True)
+class AlignedData:
+    """Memory for the lines of one block of pixels, from the first byte that its windows read to the last."""
+
+    buffer: Buffer
+    lines: int
+
+    def copy(self, kernel: Kernel, data: Buffer, start: Value) -> None:
+        """Emit the copy of the lines from `start` on."""
+        view = View((self.lines, _LINE), (_LINE, 1))
+        source = Operand(kernel.read(data, view, start), _LOOPS)
+        destination, where = kernel.write(self.buffer, view)
+        tag = Tag(kernel.next_micro_kernel(), "root", (1, 0))
+        kernel.store(kernel.copy(Loops(_LOOPS), source, Operand(destination, _LOOPS), tag), where)
+
+
+def aligned_data(
+    kernel: Kernel, data: BufferSlot, axes: ReductionAxes, block: TileBlock, columns: int
+) -> AlignedData | None:
+    """Memory of each thread for the data of `block`, which meets `columns` of channels; None where it is read in place.
+
+    That is where rows begin in a line anyway or would not after a copy either, and where copying costs more.
+    """
+    steps = (block.tiles.strides[0], block.rows.strides[0], *axes.strides)
+    if data.kind != "input" or any(step % _LINE for step in steps):
+        return None
+    extents = (block.tiles.size, block.rows.size, *axes.sizes)
+    span = sum(step * (size - 1) for step, size in zip(steps, extents, strict=True)) + axes.k_groups * axes.k_group
+    loaded = math.prod(extents) * axes.k_groups * axes.k_group / _LINE * columns
+    lines = span // _LINE
+    if span % _LINE or span > _MOST_BYTES or lines * _COPY_CYCLES > loaded * _SPLIT_CYCLES:
+        return None
+    scratch = kernel.scratch(f"lines_{block.offsets[0]}", Storage((1, 1, 1, span), "i8", span))
+    return AlignedData(scratch, lines)

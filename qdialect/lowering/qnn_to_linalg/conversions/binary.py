@@ -1,0 +1,457 @@
+"""Functions of two quantized tensors that broadcast: in integers, by one fused multiply-add, or in float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qdialect.arithmetic import (
+    AddArithmetic,
+    IntArray,
+    PairArithmetic,
+    elementwise,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+)
+from qdialect.arithmetic.elementwise import scale_of_squared_difference
+from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SquaredDifferenceOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.strategy import TILE_LANES, RequantizerForms
+from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, Rescale
+from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
+    FactorProduct,
+    declare_zero_point,
+    factor_product,
+    multiply_add,
+    with_sign,
+)
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
+from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import NO_HALO, signed_shift
+
+# A product of quantized tensors, one of which repeats: a kernel call of its own computes its factors once.
+
+_LEAST_USES = 8
+"""Of a factor, for which it is computed before."""
+_VECTORS = 4
+"""Of a tile, whose bytes fill a register."""
+_STORED = np.arange(256)
+
+
+def lower_factor_product(
+    lowering: GraphLowering, op: MulOp, quantizations: tuple[Quantization, Quantization, Quantization]
+) -> bool:
+    """Lower `op` where the target and its numbers allow it; whether they do."""
+    lhs, rhs, output = quantizations
+    data, factor = op.lhs, op.rhs
+    if _size(data) < _size(factor):
+        data, factor, lhs, rhs = factor, data, rhs, lhs
+    is_worth = lowering.program.strategy.requantizer_forms.multiply_adds and _size(factor) * _LEAST_USES <= _size(
+        op.output
+    )
+    numbers = _numbers(op, lhs, rhs, output) if is_worth else None
+    if numbers is None:
+        return False
+    product = _Product(op, lhs, rhs, output, numbers)
+    factors = product.store_factors(lowering, factor)
+    target = Stored(lowering.result(op.output), shape_of(op.output.type))
+    sources = [Stored(lowering.slot(data), shape_of(data.type)), Stored(factors, shape_of(factor.type))]
+    map_stored(lowering, target, sources, product.declare, op.operation.name, TILE_LANES, _VECTORS)
+    return True
+
+
+def _size(value: ir.Value) -> int:
+    return math.prod(shape_of(value.type))
+
+
+def _offsets(own: Quantization) -> IntArray:
+    return _STORED - own.stored_zero_point
+
+
+def _numbers(op: MulOp, lhs: Quantization, rhs: Quantization, output: Quantization) -> FactorProduct | None:
+    multiplier = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
+    parameters, bounds = requantize_parameters(op.rounding, multiplier), (op.output_min, op.output_max)
+    left, right = _offsets(lhs), _offsets(rhs)
+    products = np.multiply.outer(left, right).reshape(-1, 1)
+    quantized = requantize(products, parameters, op.output_zero_point, *bounds, op.rounding).reshape(len(left), -1)
+    return factor_product(quantized, left, right, output.zero_point, bounds, float(multiplier[0]))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product in the numbers of `factor_product`."""
+
+    op: MulOp
+    data: Quantization
+    factor: Quantization
+    output: Quantization
+    numbers: FactorProduct
+
+    def store_factors(self, lowering: GraphLowering, factor: ir.Value) -> BufferSlot:
+        """Append the kernel call that stores the factors as float32 numbers."""
+        source = lowering.slot(factor)
+        slot = lowering.program.buffer(replace(source.storage, element="f32", halo=NO_HALO))
+        shape = shape_of(factor.type)
+        map_stored(lowering, Stored(slot, shape), [Stored(source, shape)], self._declare_factor, "factors", TILE_LANES)
+        return slot
+
+    def _declare_factor(self, kernel: Kernel) -> Emit:
+        offset = _declare_offset(kernel, self.factor)
+        multiplier = kernel.number("multiplier", float(self.numbers.multiplier), "f32")
+        return lambda body, values: body.multiply(body.cast("arith.sitofp", offset(body, values[0]), "f32"), multiplier)
+
+    def declare(self, kernel: Kernel) -> Emit:
+        """What computes the product of a stored value and a factor."""
+        offset, shift = _declare_offset(kernel, self.data), self.output.shift
+        rest = kernel.number("rest", int(self.numbers.rest.view(np.int32)), "i32")
+        zero_point = declare_zero_point(kernel, self.output.stored_zero_point)
+        bounds = zip(("low", "high"), (self.op.output_min, self.op.output_max), strict=True)
+        low, high = (kernel.number(name, bound + shift, "i32") for name, bound in bounds)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            data = sign = offset(body, values[0])
+            if self.factor.stored_zero_point:
+                sign = body.binary("arith.xori", data, body.cast("arith.bitcast", values[1], "i32"))
+            quantized = multiply_add(body, data, values[1], with_sign(body, rest, sign), zero_point)
+            return body.narrow(body.clamp(quantized, low, high))
+
+        return emit
+
+
+def _declare_offset(kernel: Kernel, own: Quantization) -> Callable[[Body, Value], Value]:
+    """Emit the offset (i32) of a stored value from its zero point."""
+    point = kernel.number("own_zero_point", own.stored_zero_point, "i32") if own.stored_zero_point else None
+
+    def emit(body: Body, stored: Value) -> Value:
+        value = body.cast("arith.extui", stored, "i32")
+        return value if point is None else body.subtract(value, point)
+
+    return emit
+
+
+# Sum and product of two quantized tensors that broadcast.
+
+_LARGEST_STORED = 255
+
+
+@lowers(AddOp, takes_arrays=True)
+def _add(lowering: GraphLowering, op: AddOp) -> None:
+    add_or_subtract(lowering, op, op.arithmetic)
+
+
+def stored_quantizations(op: BinaryOp) -> tuple[Quantization, Quantization, Quantization]:
+    """The quantization of stored values of lhs, rhs and the result."""
+    lhs, rhs, output = (
+        Quantization(own.scale, own.zero_point, signed_shift(value.type))
+        for own, value in zip(op.quantization.params, (op.lhs, op.rhs, op.output), strict=True)
+    )
+    return lhs, rhs, output
+
+
+def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddArithmetic) -> None:
+    """Lower a sum or a difference in an arithmetic that both have."""
+    addition = Addition(
+        *stored_quantizations(op),
+        op.quantization.bounds,
+        arithmetic,
+        op.rounding,
+        op.multiplier,
+        is_difference=isinstance(op, SubOp),
+    )
+
+    def declare(kernel: Kernel) -> Emit:
+        add = addition.declare(kernel)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            quantized = add(body, body.cast("arith.extui", values[0], "i32"), values[1])
+            return body.narrow(quantized)
+
+        return emit
+
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, TILE_LANES)
+
+
+@lowers(MulOp, takes_arrays=True)
+def _mul(lowering: GraphLowering, op: MulOp) -> None:
+    if lower_factor_product(lowering, op, stored_quantizations(op)):
+        return
+    lhs, rhs, _ = stored_quantizations(op)
+    points = (lhs.stored_zero_point, rhs.stored_zero_point)
+    forms = lowering.program.strategy.requantizer_forms
+
+    def declare(kernel: Kernel) -> Emit:
+        zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]
+        quantized_of = _declare_product(kernel, op, points, forms)
+
+        def offset(body: Body, quantized: Value, zero_point: Value) -> Value:
+            return body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (offset(body, quantized, z) for quantized, z in zip(values, zero_points, strict=True))
+            return quantized_of(body, body.multiply(left, right))
+
+        return emit
+
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, TILE_LANES)
+
+
+def _declare_product(
+    kernel: Kernel, op: MulOp, points: Sequence[int], forms: RequantizerForms
+) -> Callable[[Body, Value], Value]:
+    """Emit the stored value of a product of offsets from the zero points of stored quantized values."""
+    f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
+    parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
+    bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_STORED - point) for point in points]
+    products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
+    accumulator_range = products.min(axis=0), products.max(axis=0)
+    requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range, forms)
+    if requantizer is None:
+        how = requantization(op.rounding, parameters, _LARGEST_STORED * _LARGEST_STORED)
+        rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")
+        rescale, scalars = rescaling.declare(kernel), rescaling.scalars(kernel)
+        return lambda body, product: rescale(body, product, scalars)
+    emit_requantize, start = requantizer.declare(kernel), kernel.number("offset", requantizer.offset[0], "i32")
+    numbers = [kernel.number(p.name, p.values[0], p.element) for p in requantizer.parameters]
+    low, high = (kernel.number(n, b + shift, "i32") for n, b in zip(("low", "high"), bounds, strict=True))
+
+    def emit(body: Body, product: Value) -> Value:
+        quantized = emit_requantize(body, body.add(product, start), numbers)
+        return body.narrow(body.clamp(quantized, low, high))
+
+    return emit
+
+
+# A float32 function of two stored quantized values, rounded once: `qdialect.arithmetic.elementwise.f32_pair`.
+
+EmitF32 = Callable[[Body, Value, Value], Value]
+"""(body, lhs, rhs) -> result, all f32."""
+
+
+@dataclass(frozen=True)
+class F32Pair:
+    """``clamp(half_even(f(lhs, rhs) / s_y) + z_y)`` of f32 values; bounds are those of the quantized values."""
+
+    lhs: Quantization
+    rhs: Quantization
+    output: Quantization
+    bounds: tuple[int, int]
+    function: EmitF32
+
+    def declare(self, kernel: Kernel) -> Emit:
+        """Declare the scalars as parameters of `kernel`; returns what emits a stored value from two."""
+        sides = [
+            (kernel.number(f"{name}_zero_point", q.stored_zero_point, "i32"), _scale(kernel, name, q))
+            for name, q in (("lhs", self.lhs), ("rhs", self.rhs))
+        ]
+        scale, point = _scale(kernel, "output", self.output), self.output.zero_point
+        low, high = (kernel.number(n, b - point, "f32") for n, b in zip(("low", "high"), self.bounds, strict=True))
+        zero_point = kernel.number("output_zero_point", self.output.stored_zero_point, "i32")
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))
+            quotient = body.divide(self.function(body, left, right), scale)
+            # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
+            rounded = body.unary("math.roundeven", body.clamp(quotient, low, high))
+            quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
+            return body.narrow(quantized)
+
+        return emit
+
+
+def _scale(kernel: Kernel, name: str, quantization: Quantization) -> Value:
+    return kernel.number(f"{name}_scale", float(np.float32(quantization.scale)), "f32")
+
+
+def _f32(body: Body, quantized: Value, zero_point: Value, scale: Value) -> Value:
+    offset = body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
+    return body.multiply(body.cast("arith.sitofp", offset, "f32"), scale)
+
+
+def difference(body: Body, left: Value, right: Value) -> Value:
+    """``left - right``."""
+    return body.subtract(left, right)
+
+
+def quotient(body: Body, left: Value, right: Value) -> Value:
+    """``left / right``."""
+    return body.divide(left, right)
+
+
+def larger(body: Body, left: Value, right: Value) -> Value:
+    """The larger of two numbers."""
+    return _selected(body, "ogt", left, right, left, right)
+
+
+def smaller(body: Body, left: Value, right: Value) -> Value:
+    """The smaller of two numbers."""
+    return _selected(body, "olt", left, right, left, right)
+
+
+def with_slope(body: Body, data: Value, slope: Value) -> Value:
+    """`data` where positive, ``data * slope`` elsewhere."""
+    product = body.multiply(data, slope)
+    return _selected(body, "ogt", data, body.constant(0, "f32"), data, product)
+
+
+def _selected(body: Body, predicate: str, left: Value, right: Value, then: Value, other: Value) -> Value:
+    condition = body.compare(predicate, left, right)
+    return body.select(condition, then, other)
+
+
+# Functions of two quantized tensors beside sum and product.
+
+_BYTES = 64
+
+
+@lowers(SubOp, takes_arrays=True)
+def _sub(lowering: GraphLowering, op: SubOp) -> None:
+    if op.arithmetic.addition is None:
+        _lower_f32(lowering, op, difference)
+        return
+    add_or_subtract(lowering, op, op.arithmetic.addition)
+
+
+@lowers(MaximumOp, takes_arrays=True)
+def _maximum(lowering: GraphLowering, op: MaximumOp) -> None:
+    _extreme(lowering, op, "arith.maxui", larger)
+
+
+@lowers(MinimumOp, takes_arrays=True)
+def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
+    _extreme(lowering, op, "arith.minui", smaller)
+
+
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
+    shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
+    lhs, rhs, output = op.quantization.params
+    low, high = op.quantization.bounds
+    if not lhs == rhs == output or len(shifts) > 1:
+        _lower_f32(lowering, op, of_f32)
+        return
+    (shift,) = shifts
+
+    def declare(kernel: Kernel) -> Emit:
+        minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            found = body.binary(of_bytes, values[0], values[1])
+            return body.binary("arith.minui", body.binary("arith.maxui", found, minimum), maximum)
+
+        return emit
+
+    _lower(lowering, op, declare, _BYTES)
+
+
+@lowers(PreluOp, takes_arrays=True)
+def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
+    if op.arithmetic is PairArithmetic.FLOAT:
+        _lower_f32(lowering, op, with_slope)
+        return
+
+    def declare(kernel: Kernel) -> Emit:
+        lhs, rhs, output = op.quantization.params
+        rescales = [
+            Rescale.fixed(kernel, name, elementwise.prelu_multiplier(slope, lhs, output))
+            for name, slope in (("positive", 1.0), ("negative", rhs.scale))
+        ]
+        stored = _StoredPair(kernel, op)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            data, slope = stored.offsets(body, values)
+            is_positive = body.compare("sge", data, body.constant(0, "i64"))
+            product = body.multiply(data, slope)
+            above, below = (r.emit(body, v) for r, v in zip(rescales, (data, product), strict=True))
+            return stored.quantized(body, body.select(is_positive, above, below))
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+@lowers(SquaredDifferenceOp, takes_arrays=True)
+def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
+    common = scale_of_squared_difference(*op.quantization.params)
+
+    def declare(kernel: Kernel) -> Emit:
+        multipliers = {"lhs": common.lhs, "rhs": common.rhs, "square": common.output}
+        *sides, square = (Rescale.fixed(kernel, name, multiplier) for name, multiplier in multipliers.items())
+        stored = _StoredPair(kernel, op)
+
+        def shifted_up(body: Body, value: Value, rescale: Rescale) -> Value:
+            shifted = body.binary("arith.shli", value, body.constant(common.shift, "i64"))
+            return rescale.emit(body, shifted)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (shifted_up(body, v, r) for v, r in zip(stored.offsets(body, values), sides, strict=True))
+            apart = body.subtract(left, right)
+            return stored.quantized(body, square.emit(body, body.multiply(apart, apart)))
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+@lowers(DivOp, takes_arrays=True)
+def _div(lowering: GraphLowering, op: DivOp) -> None:
+    """The fixed-point quotient is a table of all pairs: its reciprocals are irregular from divisor to divisor."""
+    if op.arithmetic is PairArithmetic.FLOAT:
+        _lower_f32(lowering, op, quotient)
+        return
+    shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
+    stored = np.arange(256)
+    operands = (stored[:, None] - shifts[0], stored[None, :] - shifts[1])
+    quantized = elementwise.div_fixed(*operands, op.quantization)
+    table = (quantized + shifts[2]).astype(np.uint8).reshape(-1)
+
+    def declare(kernel: Kernel) -> Emit:
+        name = kernel.flat_tensor(kernel.data("table", table))
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (body.cast("arith.extui", value, "i32") for value in values)
+            row = body.binary("arith.shli", left, body.constant(8, "i32"))
+            index = body.cast("arith.index_castui", body.binary("arith.ori", row, right), "index")
+            return body.extract(name, index)
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+class _StoredPair:
+    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored value."""
+
+    def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
+        lhs, rhs, output = stored_quantizations(op)
+        sides = {"lhs_zero_point": lhs, "rhs_zero_point": rhs}
+        self._zero_points = [kernel.number(name, own.stored_zero_point, "i64") for name, own in sides.items()]
+        self._output = kernel.number("output_zero_point", output.stored_zero_point, "i64")
+        self._low = kernel.number("low", op.output_min + output.shift, "i64")
+        self._high = kernel.number("high", op.output_max + output.shift, "i64")
+
+    def offsets(self, body: Body, values: Sequence[Value]) -> list[Value]:
+        own = zip(values, self._zero_points, strict=True)
+        return [body.subtract(body.cast("arith.extui", value, "i64"), z) for value, z in own]
+
+    def quantized(self, body: Body, value: Value) -> Value:
+        quantized = body.clamp(body.add(value, self._output), self._low, self._high)
+        return body.narrow(quantized)
+
+
+def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:
+    pair = F32Pair(*stored_quantizations(op), op.quantization.bounds, function)
+    _lower(lowering, op, pair.declare)
+
+
+def _lower(lowering: GraphLowering, op: BinaryOp, declare: Declare, width: int = TILE_LANES) -> None:
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, width)

@@ -1,0 +1,262 @@
+"""Calls of functions that other libraries compute: what they are told, and their arrays, dense as users' arrays are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any, cast
+
+import numpy as np
+
+from qdialect.dialect import AnyFused, QnnOp
+from qdialect.dialect.constants import CONSTANT_OPS, constant_value
+from qdialect.dialect.stages.stage_base import Stage, attributes_of
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.externals import record
+from qdialect.externals.function import (
+    FIRST_ADDRESS,
+    NUMBER,
+    STATUS,
+    WORD_BYTES,
+    ExternalFunction,
+    ExternalOperand,
+    ExternalOperation,
+    ExternalStage,
+    Source,
+    Value,
+)
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import location_of
+from qdialect.ir.locations import names_of
+from qdialect.lowering.ir.errors import error_at, op_error
+from qdialect.lowering.ir.functions import MAIN, name_of
+from qdialect.lowering.ir.thread_pool import TASK, WAIT
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers_each
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer
+from qdialect.lowering.qnn_to_linalg.program.program import KERNEL, BufferSlot, Data, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.storage import Storage, dense_storage_of, signed_shift
+from qdialect.passes.outlined import SYMBOL, TARGET, symbol_of, target_of
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.interface import Port
+from qdialect.support.threads import SYMBOLS
+
+# Functions that other libraries compute: what their ops are, apart from MLIR.
+
+_EPILOGUE = "epilogue"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Functions of the code itself, and of the runtime.
+_TAKEN = (MAIN, TASK, "task", WAIT, *SYMBOLS)
+
+
+def external_function(function: ir.Operation) -> ExternalFunction:
+    """What the library is told that computes `function`, which was outlined for a target.
+
+    Raises `CompileError` where the function does more than compute its one result by `qnn` ops.
+    """
+    _check_symbol(function)
+    block = function.regions[0].blocks[0]
+    *body, last = [op.operation for op in block.operations]
+    computing = [op for op in body if op.name not in CONSTANT_OPS]
+    if not computing or list(last.operands) != list(computing[-1].results):
+        raise error_at(function.location, f"function '{name_of(function)}' must return the result of its last op")
+    operations = tuple(_operation(op, computing, block) for op in computing)
+    file, line, column = location_of(computing[-1].location)
+    return ExternalFunction(
+        name_of(function),
+        target_of(function),
+        symbol_of(function),
+        ", ".join(dict.fromkeys(name for op in computing for name in names_of(op.location))),
+        f"{file}:{line}:{column}" if file and line else "",
+        tuple(_input(operations, index, argument.type) for index, argument in enumerate(block.arguments)),
+        operations[-1].result,
+        operations,
+    )
+
+
+def _check_symbol(function: ir.Operation) -> None:
+    target, symbol = target_of(function), symbol_of(function)
+    for name, found in ((TARGET, target), (SYMBOL, symbol)):
+        if not _IDENTIFIER.fullmatch(found):
+            raise error_at(function.location, f"{name} must be an identifier of C, but got '{found}'")
+    if symbol in _TAKEN or symbol.startswith(KERNEL):
+        raise error_at(function.location, f"{SYMBOL} must not be a function of the network, but got '{symbol}'")
+
+
+def _operation(op: ir.Operation, computing: Sequence[ir.Operation], block: ir.Block) -> ExternalOperation:
+    view = op.opview
+    if not isinstance(view, QnnOp):
+        raise op_error(op, "must be a qnn op to be computed by an external function")
+    values = list(op.operands)
+    names = [field.name for field in view.operand_fields]
+    operands = {name: _operand(view, name, value, computing, block) for name, value in zip(names, values, strict=False)}
+    if len(operands) != len(values):
+        raise op_error(op, "must have named operands to be computed by an external function")
+    stages = tuple(map(_stage, (placed.stage for placed in view.stages()))) if isinstance(view, AnyFused) else ()
+    attributes = {name: _value(value, op) for name, value in view.attribute_values().items() if name != _EPILOGUE}
+    scale, zero_point = (attributes.get(f"output_{kind}") for kind in ("scale", "zero_point"))
+    result = _port("output", op.results[0].type, scale, zero_point)
+    return ExternalOperation(op.name, operands, attributes, stages, result)
+
+
+def _operand(
+    view: QnnOp, name: str, value: ir.Value, computing: Sequence[ir.Operation], block: ir.Block
+) -> ExternalOperand:
+    port = _port(name, value.type, *_quantization(view, name))
+    array = constant_value(value)
+    if array is not None:
+        return ExternalOperand(port, Source.CONSTANT, data=array)
+    if value.owner == block:
+        return ExternalOperand(port, Source.INPUT, ir.BlockArgument(value).arg_number)
+    results: list[ir.Value] = [op.results[0] for op in computing]
+    return ExternalOperand(port, Source.OPERATION, results.index(value))
+
+
+def _quantization(view: QnnOp, name: str) -> tuple[Any, Any]:
+    """Scale and zero point of an operand, as far as its op tells them for the tensor as a whole."""
+    if not isinstance(view, AnyFused):
+        return None, None
+    if name == "data":
+        return view.input_scale, view.input_zero_point
+    if name == "weight":
+        scales, points = view.weight_scales, view.weight_zero_points
+        return (scales[0] if len(scales) == 1 else None), (points[0] if len(points) == 1 else None)
+    readers = [placed.stage for placed in view.stages() if placed.stage.reads_residual]
+    if name == "residual" and readers:
+        return getattr(readers[0], "residual_scale"), getattr(readers[0], "residual_zero_point")  # noqa: B009
+    return None, None
+
+
+def _input(operations: Sequence[ExternalOperation], index: int, type_: ir.Type) -> Port:
+    readers = [
+        operand.tensor
+        for operation in operations
+        for operand in operation.operands.values()
+        if operand.source is Source.INPUT and operand.index == index
+    ]
+    known = readers[0] if readers else _port("", type_, None, None)
+    return Port(f"input{index}", known.shape, known.dtype, known.scale, known.zero_point)
+
+
+def _stage(stage: Stage) -> ExternalStage:
+    values = {name: getattr(stage, name) for name in attributes_of(type(stage))}
+    return ExternalStage(stage.name, {name: _plain(value) for name, value in values.items()})
+
+
+def _value(value: object, op: ir.Operation) -> Value:
+    plain = _plain(value)
+    if isinstance(plain, int | float | str | tuple | np.ndarray):
+        return cast("Value", plain)
+    raise op_error(op, f"must have attributes of numbers and texts to be computed by an external function: {plain}")
+
+
+def _plain(value: Any) -> Any:
+    """A text of an enumeration, a number of a bool."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
+    return Port(name, shape_of(type_), dtype_of(type_), scale, zero_point)
+
+
+# The kernel that calls a C function of another library.
+#
+# The working memory begins with a few words that all of these kernels use, so that they run one after the other
+# however
+# many threads there are: the status of the first call that failed, 0 before; the number of the last call; then the
+# addresses of the arrays. After a failure no other external function is called, and what is computed is of no use.
+
+
+def emit_clear(program: Program) -> None:
+    """Append the kernel call that says that no call has failed."""
+    kernel = Kernel(program)
+    words = _words(kernel, FIRST_ADDRESS)
+    for index in (STATUS, NUMBER):
+        kernel.put(words, index, kernel.constant(0, "i64"))
+    program.call(kernel, "external calls")
+
+
+def emit_external_call(
+    program: Program, symbol: str, record: Data, inputs: Sequence[BufferSlot], outputs: Sequence[BufferSlot]
+) -> None:
+    """Append the kernel call that calls `symbol` with its `record` and arrays that lie as those of users do."""
+    kernel = Kernel(program)
+    words = _words(kernel, FIRST_ADDRESS + len(inputs) + len(outputs))
+    kernel.actuals.append(record)
+    described = kernel.buffer("record", record.element, record.length)
+    arrays = [kernel.slot(f"in{i}", slot) for i, slot in enumerate(inputs)]
+    arrays += [kernel.slot(f"out{i}", slot) for i, slot in enumerate(outputs)]
+    number = kernel.number("number", len(program.externals), "i64")
+    status = kernel.entry(words, kernel.constant(STATUS, "index"))
+    with kernel.when_zero(status):
+        kernel.put(words, NUMBER, number)
+        for index, array in enumerate(arrays):
+            kernel.put(words, FIRST_ADDRESS + index, kernel.address(array))
+        start = kernel.address(words)
+        lists = [kernel.offset(start, WORD_BYTES * (FIRST_ADDRESS + count)) for count in (0, len(inputs))]
+        kernel.put(words, STATUS, kernel.external_call(symbol, [kernel.address(described), *lists]))
+    program.externals.append(record)
+    program.call(kernel, symbol)
+
+
+def _words(kernel: Kernel, count: int) -> Buffer:
+    kernel.program.words = max(kernel.program.words, count)
+    return kernel.slot("words", BufferSlot("words", 0, Storage((1, 1, 1, count), "i64", count)))
+
+
+# Calls of functions that other libraries compute: their arrays are dense, as users' arrays are.
+
+
+def _call(lowering: GraphLowering, call: ir.OpView) -> None:
+    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    if name not in lowering.handed_off:
+        raise CompileError(f"must call a function that goes to a target, but got '{name}'")
+    function = external_function(lowering.handed_off[name])
+    program = lowering.program
+    if program.symbols.setdefault(function.symbol, function.target) != function.target:
+        known = program.symbols[function.symbol]
+        raise CompileError(f"must be of target '{known}', as other calls of '{function.symbol}', not {function.target}")
+    if not program.externals:
+        emit_clear(program)
+    data = program.constant(np.frombuffer(record.written(function), np.int8))
+    inputs = [_dense_input(lowering, value) for value in call.operands]
+    value = call.results[0]
+    slot = _result(lowering, value)
+    written = slot if _is_dense(slot, value.type) else _dense(lowering, value.type)
+    emit_external_call(program, function.symbol, data, inputs, [written])
+    if written != slot:
+        lowering.copy(written, slot, shape_of(value.type), f"from {function.target}")
+
+
+def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
+    """Where the elements of `value` lie as in a user's array: where they are stored, or a copy."""
+    slot = lowering.slot(value)
+    if _is_dense(slot, value.type):
+        return slot
+    copy = _dense(lowering, value.type)
+    lowering.copy(slot, copy, shape_of(value.type), "to an external function")
+    return copy
+
+
+def _result(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
+    """The slot of a result; a dense one where all that read it take users' arrays."""
+    slot = lowering.result(value)
+    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.wants_halo(value):
+        slot = _dense(lowering, value.type)
+        lowering.define(value, slot)
+    return slot
+
+
+def _dense(lowering: GraphLowering, type_: ir.Type) -> BufferSlot:
+    """A new buffer of the arena with the layout of a user's array."""
+    return replace(lowering.program.buffer(dense_storage_of(type_)), signed=signed_shift(type_) != 0)
+
+
+def _is_dense(slot: BufferSlot, type_: ir.Type) -> bool:
+    return slot.storage == dense_storage_of(type_) and slot.signed == (signed_shift(type_) != 0)
+
+
+lowers_each(["func.call"], _call, takes_arrays=True)

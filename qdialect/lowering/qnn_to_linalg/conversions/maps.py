@@ -1,0 +1,151 @@
+"""Element-wise ops as maps over stored tensors: operands broadcast, per-axis parameters are operands too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
+from qdialect.support.diagnostics import CompileError
+
+Declare = Callable[[Kernel], Emit]
+"""Declares scalars and tables as parameters of a kernel; returns what computes an element."""
+
+
+@dataclass(frozen=True)
+class AxisArray:
+    """An array of one entry for each index of a dimension, or of one entry for all."""
+
+    values: NDArray[Any]
+    axis: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """A constant tensor that is read where it lies; its elements are in no stored form."""
+
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it is stored, and its logical shape."""
+
+    slot: BufferSlot
+    shape: tuple[int, ...]
+
+
+Source = Stored | Known | AxisArray
+
+
+def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
+    """Zero points of a tensor type as those of its stored values; raises `CompileError` beyond 32 bits."""
+    points = np.array(zero_points, dtype=np.int64) + signed_shift(type_)
+    for point in (int(points.min()), int(points.max())):
+        if not -(2**31) <= point < 2**31:
+            raise CompileError(f"zero points must fit 32 bits to be compiled, but got {point - signed_shift(type_)}")
+    return points.astype(np.int32)
+
+
+def map_values(
+    lowering: GraphLowering,
+    result: ir.Value,
+    operands: Sequence[ir.Value | AxisArray],
+    declare: Declare,
+    label: str,
+    width: int = VECTOR,
+) -> None:
+    """Append the kernel that computes each element of `result` from those of `operands` at the same index."""
+    sources = [
+        operand if isinstance(operand, AxisArray) else Stored(lowering.slot(operand), shape_of(operand.type))
+        for operand in operands
+    ]
+    target = Stored(lowering.result(result), shape_of(result.type))
+    map_stored(lowering, target, sources, declare, label, width)
+
+
+def map_stored(
+    lowering: GraphLowering,
+    target: Stored,
+    sources: Sequence[Source],
+    declare: Declare,
+    label: str,
+    width: int = VECTOR,
+    vectors: int = 1,
+) -> None:
+    """`map_values` on tensors that have a slot already, by tiles of up to `vectors` rows of `width` elements."""
+    shape = target.shape or (1,)
+    lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
+    kernel = Kernel(lowering.program)
+    emit = _on_stored_values(declare(kernel), target, sources)
+    operands = [_operand_of(source, shape, lanes) for source in sources]
+    emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width, vectors=vectors)
+    lowering.program.call(kernel, label)
+
+
+def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
+    """`emit` where some quantized values are those of users' arrays."""
+    signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
+
+    def emit_flipped(body: Body, values: Sequence[Value]) -> Value:
+        stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
+        quantized = emit(body, stored)
+        return flipped(body, quantized) if target.slot.signed else quantized
+
+    return emit_flipped
+
+
+def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
+    """Elements to process along the last dimension: spare lanes too where everyone has them, so that rows join up."""
+    return min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
+
+
+def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperand:
+    if isinstance(source, AxisArray):
+        return _axis_operand(source, len(shape), lanes)
+    return _operand(source, shape) if isinstance(source, Stored) else _known_operand(source.values, shape, lanes)
+
+
+def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
+    """`tensor` broadcast to `shape`."""
+    own = tensor.shape or (1,)
+    strides = _broadcast_strides(own, dim_strides(own, tensor.slot.storage), shape)
+    return MapOperand(tensor.slot, strides, tensor.slot.storage.origin)
+
+
+def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> MapOperand:
+    values = np.atleast_1d(values)
+    if values.shape[-1] == shape[-1]:
+        values = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, lanes - shape[-1])])
+    own = (*values.shape[:-1], shape[-1] if values.shape[-1] > 1 else 1)
+    return MapOperand(values, _broadcast_strides(own, row_major(values.shape), shape))
+
+
+def _broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor of shape `own`, seen as one of `shape`."""
+    missing = len(shape) - len(own)
+    triples = zip(own, shape[missing:], steps, strict=True)
+    moving = tuple(0 if extent == 1 and wanted != 1 else step for extent, wanted, step in triples)
+    return (0,) * missing + moving
+
+
+def _axis_operand(array: AxisArray, rank: int, lanes: int) -> MapOperand:
+    if len(array.values) == 1:
+        return MapOperand(array.values, (0,) * rank)
+    values = array.values
+    if array.axis == rank - 1:
+        values = np.pad(values, (0, lanes - len(values)))
+    strides = [0] * rank
+    strides[array.axis] = 1
+    return MapOperand(values, tuple(strides))

@@ -1,0 +1,358 @@
+"""Ops that move elements: reshape, transpose, slice, concat, pad, gather and scatter.
+
+Where the bytes can stay where they are nothing is copied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from qdialect.arithmetic import QuantParams, Table, encode_table, identity_table, table_values
+from qdialect.arithmetic.choices import ScatterReduction
+from qdialect.arithmetic.elementwise import rescale
+from qdialect.dialect import (
+    ConcatOp,
+    DynamicGatherOp,
+    DynamicScatterOp,
+    GatherOp,
+    PadOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+)
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.qnn_to_linalg.bodies.tables import stored_table
+from qdialect.lowering.qnn_to_linalg.conversions.unary import table_read
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers, lowers_each
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, byte_literal, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.gathering import (
+    Listed,
+    Reduce,
+    Rows,
+    emit_gather,
+    emit_row_gather,
+    emit_row_scatter,
+)
+from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
+from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
+from qdialect.lowering.qnn_to_linalg.program.storage import (
+    NO_HALO,
+    STORAGE_ELEMENTS,
+    Storage,
+    image_shape,
+    signed_shift,
+)
+
+# Reshape: the same bytes under another shape wherever they lie close enough, else one or two copies.
+
+Shape = tuple[int, ...]
+
+
+@lowers(ReshapeOp)
+def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
+    source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
+    # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
+    is_safe = source.has_slack or lowering.can_be_array(op.output)
+    seen = _seen_as(source, before, after) if is_safe else None
+    if seen is not None and not lowering.wants_halo(op.output):
+        lowering.define(op.output, seen)
+        return
+    target = lowering.result(op.output)
+    if seen is not None:
+        lowering.copy(seen, target, after, op.operation.name)
+        return
+    common = _common_axes(before, after)
+    if common is None:
+        dense = lowering.program.buffer(_dense(source, before))
+        lowering.copy(source, dense, before, op.operation.name)
+        source, before, common = dense, (math.prod(before),), after
+    kernel = Kernel(lowering.program)
+    operand = MapOperand(source, _steps(before, source.storage, common), source.storage.origin)
+    output = MapOperand(target, _steps(after, target.storage, common), target.storage.origin)
+    emit_map(kernel, common, [operand], output, lambda _, values: values[0])
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
+    """The bytes of `slot` as a tensor of shape `after`; None where they are laid out otherwise."""
+    storage, image = slot.storage, image_shape(after)
+    is_dense = storage.pitch == storage.shape[3]
+    pitch = image[3] if is_dense else storage.pitch
+    fits = is_dense or before[-1:] == after[-1:]
+    if storage.halo != NO_HALO or not fits:
+        return None
+    return BufferSlot(slot.kind, slot.index, Storage(image, storage.element, pitch), slot.offset)
+
+
+def _dense(slot: BufferSlot, shape: Shape) -> Storage:
+    image = image_shape(shape)
+    return Storage(image, slot.storage.element, image[3])
+
+
+def _common_axes(before: Shape, after: Shape) -> Shape | None:
+    """The coarsest shape whose dimensions split the dimensions of both; None where no such shape exists."""
+    ends = sorted({*_ends(before), *_ends(after)})
+    pairs = list(pairwise(ends))
+    if any(outer % inner for inner, outer in pairs):
+        return None
+    return tuple(outer // inner for inner, outer in reversed(pairs))
+
+
+def _ends(shape: Shape) -> list[int]:
+    """Elements inside each dimension, from the innermost: 1, ..., all."""
+    return [math.prod(shape[i:]) for i in range(len(shape) + 1)]
+
+
+def _steps(shape: Shape, storage: Storage, common: Sequence[int]) -> tuple[int, ...]:
+    """How far a tensor of `shape` moves along each of the `common` axes."""
+    dims = list(zip(shape or (1,), dim_strides(shape or (1,), storage), strict=True))
+    steps: list[int] = []
+    inside = 1
+    for extent in reversed(common):
+        while len(dims) > 1 and dims[-1][0] == inside:
+            dims.pop()
+            inside = 1
+        steps.append(inside * dims[-1][1])
+        inside *= extent
+    return tuple(reversed(steps))
+
+
+# Transposition: a copy, vectors along both innermost dimensions; nothing where its readers walk the source.
+
+
+@lowers(TransposeOp, takes_arrays=True)
+def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
+    if not is_read_through(op):
+        store_transposed(lowering, op)
+
+
+def store_transposed(lowering: GraphLowering, op: TransposeOp) -> None:
+    """Append the kernel call that stores the result of `op`."""
+    data, output = lowering.slot(op.input), lowering.result(op.output)
+    before, after = shape_of(op.input.type), shape_of(op.output.type)
+    if not after:
+        lowering.copy(data, output, after, op.operation.name)
+        return
+    own = dim_strides(before, data.storage)
+    source = MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
+    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    kernel = Kernel(lowering.program)
+    emit_transposition(kernel, after, source, target)
+    lowering.program.call(kernel, op.operation.name)
+
+
+# Slices: the same bytes where they lie in one stretch, else a strided copy.
+
+
+@lowers(SliceOp)
+def _slice(lowering: GraphLowering, op: SliceOp) -> None:
+    data, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
+    strides = dim_strides(before, data.storage) if before else ()
+    start = sum(first * stride for first, stride in zip(op.begin, strides, strict=True))
+    seen = _stretch(data, start, before, op)
+    if seen is not None and not lowering.wants_halo(op.output):
+        lowering.define(op.output, seen)
+        return
+    output = lowering.result(op.output)
+    if not after:
+        lowering.copy(data, output, after, op.operation.name)
+        return
+    is_whole = before[-1] == after[-1]
+    lanes = min(data.storage.pitch, output.storage.pitch) if is_whole else after[-1]
+    steps = tuple(stride * step for stride, step in zip(strides, op.strides, strict=True))
+    kernel = Kernel(lowering.program)
+    source = MapOperand(data, steps, data.storage.origin + start)
+    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    emit_map(kernel, (*after[:-1], lanes), [source], target, lambda _, values: values[0])
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp) -> BufferSlot | None:
+    """Where the elements lie already; None where they lie apart, or where a kernel may not read past their end.
+
+    They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
+    The last is never cut: its spare lanes would belong to the next elements.
+    """
+    if not slot.has_slack or slot.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
+        return None
+    cut = max((axis for axis, extent in enumerate(before) if op.size[axis] != extent), default=0)
+    if any(extent != 1 for extent in op.size[:cut]):
+        return None
+    return replace(slot, storage=replace(slot.storage, shape=image_shape(op.size)), offset=slot.offset + start)
+
+
+# Concatenation: each input is written into its slice of the result, through a table where its quantized values change.
+#
+# `tensor.concat` is the same on elements that stay what they are.
+
+
+@lowers(ConcatOp)
+def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
+    values = list(op.inputs)
+    _write_parts(lowering, op.operation, op.axis, lambda kernel, i: _emit(kernel, _table(op, i, values[i])))
+
+
+def _tensor_concat(lowering: GraphLowering, op: ir.OpView) -> None:
+    axis = ir.IntegerAttr(op.operation.attributes["dim"]).value
+    _write_parts(lowering, op.operation, axis, lambda _, __: lambda ___, values: values[0])
+
+
+lowers_each(("tensor.concat",), _tensor_concat)
+
+
+def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
+    """Write every operand into its slice along `axis`; `emit_of` says how an element of operand i changes."""
+    values, result = list(op.operands), op.results[0]
+    slots = [lowering.slot(value) for value in values]
+    output = lowering.result(result)
+    strides = dim_strides(shape_of(result.type), output.storage)
+    is_channels_last = axis == len(strides) - 1
+    start = 0
+    for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
+        shape = shape_of(value.type)
+        lanes = shape[-1] if is_channels_last else min(slot.storage.pitch, output.storage.pitch)
+        source = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+        target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
+        kernel = Kernel(lowering.program)
+        emit_map(kernel, (*shape[:-1], lanes), [source], target, emit_of(kernel, index))
+        lowering.program.call(kernel, op.name)
+        start += shape[axis]
+
+
+def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
+    """The way of an input's stored quantized values to stored quantized values of the result."""
+    affine, output = (
+        QuantParams(op.input_scales[index], op.input_zero_points[index]),
+        QuantParams(op.output_scale, op.output_zero_point),
+    )
+    quantized = rescale(table_values(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
+    table = encode_table(np.clip(quantized, *range_of(op.output.type)), dtype_of(op.output.type))
+    return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
+
+
+def _emit(kernel: Kernel, table: Table) -> Emit:
+    if np.array_equal(table, identity_table()):
+        return lambda _, values: values[0]
+    return table_read(table)(kernel)
+
+
+# Padding with a quantized value: the data in the middle, then one fill for each side of each dimension.
+#
+# A producer that nothing else reads has written its result there already.
+
+
+@lowers(PadOp)
+def _pad(lowering: GraphLowering, op: PadOp) -> None:
+    data = lowering.slot(op.input)
+    # A producer that wrote into the middle has defined the result.
+    is_inside = lowering.is_stored(op.output)
+    output = lowering.slot(op.output) if is_inside else lowering.result(op.output)
+    inner, outer = shape_of(op.input.type), shape_of(op.output.type)
+    if not inner:
+        lowering.copy(data, output, inner, op.operation.name)
+        return
+    strides = dim_strides(outer, output.storage)
+    start = output.storage.origin + sum(low * stride for low, stride in zip(op.low, strides, strict=True))
+    if not is_inside:
+        kernel = Kernel(lowering.program)
+        source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
+        emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
+        lowering.program.call(kernel, op.operation.name)
+    element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
+    for offset, extents in _border(op, inner, outer, strides):
+        kernel = Kernel(lowering.program)
+        value = kernel.number("value", byte_literal(quantized) if element == "i8" else quantized, element)
+        target = MapOperand(output, strides, output.storage.origin + offset)
+        emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
+        lowering.program.call(kernel, f"{op.operation.name} border")
+
+
+def _border(
+    op: PadOp, inner: tuple[int, ...], outer: tuple[int, ...], strides: tuple[int, ...]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """(offset, extents) of boxes that make up the border: before and after the data along each dimension.
+
+    Along the dimensions before it a box is as long as the data, along those after it as long as the result.
+    """
+    boxes: list[tuple[int, tuple[int, ...]]] = []
+    corner = 0
+    for axis, stride in enumerate(strides):
+        for first, extent in ((0, op.low[axis]), (op.low[axis] + inner[axis], op.high[axis])):
+            if extent:
+                boxes.append((corner + first * stride, (*inner[:axis], extent, *outer[axis + 1 :])))
+        corner += op.low[axis] * stride
+    return boxes
+
+
+# Gathers by constant indices: a strided copy for each arithmetic progression, or a loop over a table.
+
+
+@lowers(GatherOp)
+def _gather(lowering: GraphLowering, op: GatherOp) -> None:
+    data, output = lowering.slot(op.input), lowering.result(op.output)
+    before, after = shape_of(op.input.type), shape_of(op.output.type)
+    is_channels_last = op.axis == len(before) - 1
+    lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
+    source = MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
+    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    shape = (*after[:-1], lanes)
+    emit_gather(lowering.program, shape, source, target, op.axis, op.indices, op.operation.name)
+
+
+# Gathers and scatters by indices that are known at run time alone: a copy of a row for each index.
+
+
+@lowers(DynamicGatherOp)
+def _dynamic_gather(lowering: GraphLowering, op: DynamicGatherOp) -> None:
+    """The last dimension of a row has its spare lanes with it, where both sides have them."""
+    data, indices, output = lowering.slot(op.data), lowering.slot(op.indices), lowering.result(op.output)
+    before, after, axis = shape_of(op.data.type), shape_of(op.output.type), op.axis
+    count = len(shape_of(op.indices.type))
+    froms, tos = dim_strides(before, data.storage), dim_strides(after, output.storage)
+    row = [*before[:axis], *before[axis + 1 :]]
+    if axis < len(before) - 1:
+        row[-1] = min(data.storage.pitch, output.storage.pitch)
+    source = MapOperand(data, (*froms[:axis], *froms[axis + 1 :]), data.storage.origin)
+    target = MapOperand(output, (*tos[:axis], *tos[axis + count :]), output.storage.origin)
+    rows, listed = Rows(source, froms[axis], before[axis]), Listed(target, tos[axis : axis + count])
+    kernel = Kernel(lowering.program)
+    emit_row_gather(kernel, row, _whole(op.indices, indices), shape_of(op.indices.type), rows, listed)
+    lowering.program.call(kernel, op.operation.name)
+
+
+@lowers(DynamicScatterOp)
+def _dynamic_scatter(lowering: GraphLowering, op: DynamicScatterOp) -> None:
+    data, indices, updates = (lowering.slot(value) for value in (op.data, op.indices, op.updates))
+    output, shape = lowering.result(op.output), shape_of(op.data.type)
+    lowering.copy(data, output, shape, f"{op.operation.name} data")
+    froms, tos = dim_strides(shape_of(op.updates.type), updates.storage), dim_strides(shape, output.storage)
+    source = MapOperand(updates, froms[1:], updates.storage.origin)
+    target = MapOperand(output, tos[1:], output.storage.origin)
+    rows, listed = Rows(target, tos[0], shape[0]), Listed(source, froms[:1])
+    kernel = Kernel(lowering.program)
+    reduce = _reduction(op.reduction, element_of(op.data.type))
+    emit_row_scatter(kernel, shape[1:], _whole(op.indices, indices), shape_of(op.indices.type), rows, listed, reduce)
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _reduction(reduction: ScatterReduction, element: str) -> Reduce | None:
+    """How an update and the element before it become one."""
+    if reduction is ScatterReduction.NONE:
+        return None
+    if reduction is ScatterReduction.ADD:
+        return Body.add
+    if reduction is ScatterReduction.MUL:
+        return Body.multiply
+    suffix = "imumf" if element == "f32" else "si"
+    return lambda body, before, update: body.binary(f"arith.{reduction}{suffix}", before, update)
+
+
+def _whole(value: ir.Value, slot: BufferSlot) -> MapOperand:
+    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)

@@ -1,0 +1,340 @@
+"""Reductions over axes of quantized values and of plain integers, and the index of an extreme value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import FixedMultiplier, folded_count_multiplier, real_multiplier, requantize_parameters
+from qdialect.dialect import (
+    ArgMaxOp,
+    ArgMinOp,
+    IntegerReduceOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    MeanOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    ResizeBilinearOp,
+    SumOp,
+)
+from qdialect.dialect.reduction_ops import ArgOp
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.strategy import TILE_LANES
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Requantization, Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
+    MAX,
+    MIN,
+    SUM,
+    Finish,
+    Fold,
+    Reduced,
+    Reduction,
+    emit_reduction,
+)
+from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
+from qdialect.support.diagnostics import CompileError
+
+# Reductions over axes of a tensor, laid over how it and its result are stored.
+
+ROWS = 8
+
+
+@dataclass(frozen=True)
+class OverAxes:
+    """What is reduced: the quantized values of `input` over `axes` (ascending), to `output`."""
+
+    input: ir.Value
+    output: ir.Value
+    axes: Sequence[int]
+    keep_dims: bool
+
+    def emit(
+        self,
+        lowering: GraphLowering,
+        kernel: Kernel,
+        fold: Fold,
+        finish: Finish,
+        width: int,
+        label: str,
+        beside: Sequence[MapOperand] = (),
+    ) -> None:
+        """Append the call of `kernel`; the operands of `beside` move along the reduced axes alone."""
+        shape = shape_of(self.input.type)
+        data, output = lowering.slot(self.input), lowering.result(self.output)
+        kept = [i for i in range(len(shape)) if i not in self.axes]
+        strides = dim_strides(shape, data.storage)
+        extents = list(shape)
+        if len(shape) - 1 in kept:
+            extents[-1] = min(data.storage.pitch, output.storage.pitch)
+        after = shape_of(self.output.type)
+        steps = dim_strides(after or (1,), output.storage)
+        kept_steps = tuple(steps[i] for i in kept) if self.keep_dims else steps[: len(kept)]
+        source = MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin)
+        inputs = [Reduced(source, tuple(strides[i] for i in self.axes))]
+        inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in beside]
+        fold, finish = _on_stored_values(fold, finish, data, output)
+        reduction = Reduction(
+            tuple(extents[i] for i in kept),
+            tuple(extents[i] for i in self.axes),
+            inputs,
+            [],
+            MapOperand(output, kept_steps, output.storage.origin),
+            fold,
+            finish,
+            width,
+            ROWS,
+        )
+        emit_reduction(kernel, reduction)
+        lowering.program.call(kernel, label)
+
+
+def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
+    """Both where quantized values are those of users' arrays."""
+
+    def add(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return fold.emit(body, acc, [flipped(body, values[0]), *values[1:]])
+
+    def end(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return flipped(body, finish(body, acc, values))
+
+    return replace(fold, emit=add) if data.signed else fold, end if output.signed else finish
+
+
+# The largest or smallest quantized value over axes.
+
+_LANES = 64
+
+
+@lowers(ReduceMaxOp, takes_arrays=True)
+def _reduce_max(lowering: GraphLowering, op: ReduceMaxOp) -> None:
+    _lower_extreme(lowering, op, MAX)
+
+
+@lowers(ReduceMinOp, takes_arrays=True)
+def _reduce_min(lowering: GraphLowering, op: ReduceMinOp) -> None:
+    _lower_extreme(lowering, op, MIN)
+
+
+def _lower_extreme(lowering: GraphLowering, op: ReduceMaxOp | ReduceMinOp, fold: Fold) -> None:
+    def finish(_: Body, acc: Value, __: Sequence[Value]) -> Value:
+        return acc
+
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
+    over.emit(lowering, Kernel(lowering.program), fold, finish, _LANES, op.operation.name)
+
+
+# Reductions of plain integers over axes.
+
+
+def _fold(op_class: type[IntegerReduceOp], element: str) -> Fold:
+    low = -(2 ** (int(element[1:]) - 1))
+    folds: dict[type[IntegerReduceOp], tuple[str, int]] = {
+        IntSumOp: ("arith.addi", 0),
+        IntProdOp: ("arith.muli", 1),
+        IntMaxOp: ("arith.maxsi", low),
+        IntMinOp: ("arith.minsi", -1 - low),
+    }
+    name, start = folds[op_class]
+
+    def join(body: Body, total: Value, value: Value) -> Value:
+        return body.binary(name, total, value)
+
+    return Fold(element, start, lambda body, total, values: join(body, total, values[0]), join)
+
+
+def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
+    return total
+
+
+@lowers(IntSumOp, IntProdOp, IntMaxOp, IntMinOp)
+def _reduce(lowering: GraphLowering, op: IntegerReduceOp) -> None:
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
+    fold = _fold(type(op), element_of(op.input.type))
+    over.emit(lowering, Kernel(lowering.program), fold, _total, TILE_LANES, op.operation.name)
+
+
+# Sums over axes, requantized; a mean's multiplier has the number of elements in it.
+
+_SUM_LANES = 32
+"""Two vectors of sums, whose additions overlap."""
+_MAX_ELEMENTS = 2**23
+_LARGEST_CODE = 255
+
+
+@lowers(MeanOp, takes_arrays=True)
+def _mean(lowering: GraphLowering, op: MeanOp) -> None:
+    count = _count(op)
+    _lower_sum(lowering, op, count, _multiplier(op, count))
+
+
+@lowers(SumOp, takes_arrays=True)
+def _sum(lowering: GraphLowering, op: SumOp) -> None:
+    count = _count(op)
+    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _LARGEST_CODE * count)
+    _lower_sum(lowering, op, count, how)
+
+
+def _count(op: MeanOp | SumOp) -> int:
+    shape = shape_of(op.input.type)
+    count = prod(shape[axis] for axis in op.axes)
+    if count > _MAX_ELEMENTS:
+        raise CompileError(f"must reduce at most {_MAX_ELEMENTS} elements to be compiled, but got {count}")
+    return count
+
+
+def _lower_sum(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Requantization) -> None:
+    kernel = Kernel(lowering.program)
+    shift = signed_shift(op.output.type)
+    rescaling = Rescaling(how, op.output_zero_point, range_of(op.output.type), shift, "i8")
+    rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
+    zero_points = kernel.number("zero_points", count * (op.input_zero_point + signed_shift(op.input.type)), "i32")
+
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        return rescale(body, body.subtract(acc, zero_points), parameters)
+
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
+    over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
+
+
+def _multiplier(op: MeanOp, count: int) -> Requantization:
+    """The multiplier with the division by `count` in it, as `qdialect.reference.qnn_evaluators.mean` forms it."""
+    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    if not op.rounding.is_fixed:
+        return requantization(op.rounding, requantize_parameters(op.rounding, f32 / count))
+    q, e = folded_count_multiplier(float(f32[0]), count)
+    pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
+    return requantization(op.rounding, pair, _LARGEST_CODE * count)
+
+
+# The index of a row's extreme value: the smallest of keys that hold the value above its index.
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Unsigned keys: an 8-bit value above `position_bits` bits, smaller for the index that wins among equals."""
+
+    element: str
+    position_bits: int
+    lanes: int
+
+
+_NARROW, _WIDE = _Keys("i16", 8, 32), _Keys("i32", 24, 16)
+
+
+@lowers(ArgMaxOp, takes_arrays=True)
+def _arg_max(lowering: GraphLowering, op: ArgMaxOp) -> None:
+    _lower_arg(lowering, op, is_max=True)
+
+
+@lowers(ArgMinOp, takes_arrays=True)
+def _arg_min(lowering: GraphLowering, op: ArgMinOp) -> None:
+    _lower_arg(lowering, op, is_max=False)
+
+
+def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
+    extent = shape_of(op.input.type)[op.axis]
+    if extent > 1 << _WIDE.position_bits:
+        raise CompileError(f"must have at most 2^{_WIDE.position_bits} elements along axis {op.axis}, but got {extent}")
+    keys = _NARROW if extent <= 1 << _NARROW.position_bits else _WIDE
+    kernel = Kernel(lowering.program)
+    target = element_of(op.output.type)
+
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        mask = body.constant((1 << keys.position_bits) - 1, keys.element)
+        position = body.binary("arith.andi", acc, mask)
+        if op.last:
+            position = body.subtract(mask, position)
+        return body.cast("arith.extui", position, target)
+
+    fold, positions = _smallest_key(keys, is_max), _positions(extent, keys, op.last)
+    image = _image_to_compute(lowering, op)
+    if image is None:
+        over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
+        over.emit(lowering, kernel, fold, finish, keys.lanes, op.operation.name, [MapOperand(positions, (1,))])
+        return
+    # Whole vectors of channels: the keys of those that there are not become the largest.
+    padded = np.pad(positions, (0, -extent % keys.lanes), constant_values=~positions.dtype.type(0))
+    _emit_on_image(lowering, kernel, op, image, padded, _OnImage(fold, finish, keys.lanes))
+    lowering.program.call(kernel, op.operation.name)
+
+
+@dataclass(frozen=True)
+class _OnImage:
+    """What is done with the channels of each pixel."""
+
+    fold: Fold
+    finish: Finish
+    width: int
+
+
+def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
+    """The resized image whose pixels are computed on the way, never stored."""
+    resized = op.input.owner
+    if isinstance(resized, ResizeBilinearOp) and is_computed_by_reader(resized):
+        return exact_bilinear(lowering, resized)
+    return None
+
+
+def _emit_on_image(
+    lowering: GraphLowering,
+    kernel: Kernel,
+    op: ArgOp,
+    image: Bilinear,
+    positions: NDArray[np.unsignedinteger],
+    how: _OnImage,
+) -> None:
+    output = lowering.result(op.output)
+    image_step, row, column, *_ = dim_strides(shape_of(op.output.type), output.storage)
+    target = kernel.slot("target", output)
+    array = kernel.data("positions", positions)
+
+    def write(pixels: Pixels) -> None:
+        count = len(pixels.operands)
+
+        def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+            return how.fold.emit(body, acc, [pixels.quantized(body, values[:count]), *values[count:]])
+
+        inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in pixels.operands]
+        inputs.append(Reduced(MapOperand(array, (0, 0, 0)), (1,)))
+        destination = pixels.operand_in(kernel, target, output.storage.origin, (image_step, row, column))
+        fold, extents = replace(how.fold, emit=emit), (array.length,)
+        emit_reduction(
+            kernel, Reduction(pixels.shape, extents, inputs, [], destination, fold, how.finish, how.width, pixels.tile)
+        )
+
+    emit_pixels(kernel, image, write)
+
+
+def _positions(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteger]:
+    order = np.arange(extent)
+    dtype = {"i16": np.uint16, "i32": np.uint32}[keys.element]
+    return ((1 << keys.position_bits) - 1 - order if last else order).astype(dtype)
+
+
+def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
+    """The smallest key of quantized values and their indices."""
+
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        # The largest value has the smallest complement.
+        quantized = body.binary("arith.xori", values[0], body.constant(-1, "i8")) if is_max else values[0]
+        wide = body.cast("arith.extui", quantized, keys.element)
+        high = body.binary("arith.shli", wide, body.constant(keys.position_bits, keys.element))
+        key = body.binary("arith.ori", high, values[1])
+        return body.binary("arith.minui", acc, key)
+
+    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))

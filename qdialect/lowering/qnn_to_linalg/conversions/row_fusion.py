@@ -1,0 +1,341 @@
+"""Ops that are computed block by block of rows as one kernel: a loop over blocks, and in it the kernels of the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import BroadcastOp, ReshapeOp
+from qdialect.dialect.constants import constant, constant_value, is_repeated
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.locations import joined, names_of
+from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
+from qdialect.lowering.qnn_to_linalg.graph.graph import ROW_GROUP, GraphLowering, dim_strides, lowers_each
+from qdialect.lowering.qnn_to_linalg.graph.in_place import heirs, overwritable
+from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowGroup, Scope, block_shape, steps
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH, Buffer
+from qdialect.lowering.qnn_to_linalg.program.operands import source_of
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
+
+# The function of a block: the ops of a row group on tensors of some of its rows.
+
+_RESHAPED = (BroadcastOp.OPERATION_NAME, ReshapeOp.OPERATION_NAME)
+
+
+@dataclass(frozen=True)
+class BlockFunction:
+    """A function in a module of its own; `inputs` are those of the group that its arguments stand for."""
+
+    module: ir.Module
+    inputs: tuple[ir.Value, ...]
+
+    @property
+    def operation(self) -> ir.Operation:
+        """The function."""
+        return self.module.body.operations[0].operation
+
+
+def block_function(group: RowGroup, block: int) -> BlockFunction:
+    """The function of `block` rows of `group`: its results are the group's outputs.
+
+    What is the same for every block and known is a constant of the function, all other inputs are arguments.
+    """
+    roles = dict(zip(group.inputs, group.has_rows, strict=True))
+    arguments = tuple(value for value in group.inputs if not _is_constant(value, has_rows=roles[value]))
+    types = [_block_type(value, group.rows, block) if roles[value] else value.type for value in arguments]
+    results = [_block_type(value, group.rows, block) for value in group.outputs]
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        function = func.FuncOp("block", (types, results))
+    with ir.InsertionPoint(function.add_entry_block()):
+        values = dict(zip(arguments, function.entry_block.arguments, strict=True))
+        for value in group.inputs:
+            if value not in values:
+                values[value] = _constant(value, group.rows, block, has_rows=roles[value])
+        for op in group.members:
+            values[op.results[0]] = _member(op, values, group.rows, block)
+        func.return_([values[value] for value in group.outputs])
+    return BlockFunction(module, arguments)
+
+
+def _block_type(value: ir.Value, rows: int, block: int) -> ir.Type:
+    element = ir.RankedTensorType(value.type).element_type
+    return ir.RankedTensorType.get(block_shape(shape_of(value.type), rows, block), element)
+
+
+def _is_constant(value: ir.Value, *, has_rows: bool) -> bool:
+    array = constant_value(value)
+    return array is not None and (not has_rows or is_repeated(array))
+
+
+def _constant(value: ir.Value, rows: int, block: int, *, has_rows: bool) -> ir.Value:
+    array, owner = constant_value(value), value.owner
+    assert isinstance(owner, ir.Operation | ir.OpView)
+    assert array is not None, "only constants are written again"
+    if not has_rows:
+        return owner.operation.clone().results[0]
+    return constant(np.broadcast_to(array[(0,) * array.ndim], block_shape(array.shape, rows, block)))
+
+
+def _member(op: ir.Operation, values: Mapping[ir.Value, ir.Value], rows: int, block: int) -> ir.Value:
+    """`op` on a block's operands."""
+    type_ = _block_type(op.results[0], rows, block)
+    attributes = dict(op.attributes.items())
+    if op.name in _RESHAPED:
+        attributes["shape"] = ir.DenseI64ArrayAttr.get(shape_of(type_))
+    operands = [values[value] for value in op.operands]
+    created = ir.Operation.create(op.name, [type_], operands, attributes, loc=op.location)
+    return created.results[0]
+
+
+# The calls of a block as parts of one kernel, around which a loop goes from block to block.
+#
+# What the calls of a block hand to each other is scratch memory of the kernel, small enough to stay near the core.
+
+_BLOCK = "block"
+
+
+@dataclass(frozen=True)
+class Moving:
+    """A tensor, and the elements of it that block `i` begins at: ``first + i * step``; `storage` is that of a block."""
+
+    slot: BufferSlot
+    first: int
+    step: int
+    storage: Storage
+
+
+@dataclass
+class BlockProgram(Program):
+    """A program whose calls become parts of one kernel of `outer`, which has the constants and the memory."""
+
+    outer: Program = field(kw_only=True)
+    kernel: Kernel = field(kw_only=True)
+    _macs: int = 0
+    _blocks: int = 1
+    _buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict[tuple[str, int], Buffer])
+
+    @classmethod
+    def of(cls, outer: Program) -> BlockProgram:
+        """The program of the blocks of a new kernel of `outer`."""
+        kernel = Kernel(outer)
+        return cls(
+            (), (), outer.strategy, packed_weights=outer.packed_weights, whole=kernel, outer=outer, kernel=kernel
+        )
+
+    @contextmanager
+    def blocks(self, count: int, tensors: Sequence[Moving]) -> Generator[list[BufferSlot]]:
+        """A loop over `count` blocks around the calls inside the `with`; gives the slots of a block's `tensors`."""
+        self._blocks, kernel = count, self.kernel
+        buffers = [kernel.slot("tensor", moving.slot) for moving in tensors]
+        with kernel.loop(count) as index:
+            slots: list[BufferSlot] = []
+            for moving, buffer in zip(tensors, buffers, strict=True):
+                start = kernel.sum(kernel.multiple(index, moving.step), kernel.constant(moving.first, "index"))
+                slot = BufferSlot(_BLOCK, len(self._buffers), moving.storage, signed=moving.slot.signed)
+                self._buffers[_BLOCK, slot.index] = kernel.moved(buffer, start)
+                slots.append(slot)
+            yield slots
+
+    def finish(self, label: str) -> None:
+        """Append the call of the kernel."""
+        self.outer.call(self.kernel, label, self._macs)
+
+    def known_buffer(self, slot: BufferSlot) -> Buffer | None:
+        """What the kernel has for a tensor of a block, or for scratch memory."""
+        return self._buffers.get((slot.kind, slot.index))
+
+    def buffer(self, storage: Storage) -> BufferSlot:
+        """New scratch memory of the kernel."""
+        slot = self.outer.buffer(storage)
+        known = self.outer.known_buffer(slot)
+        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, note=SCRATCH)
+        return slot
+
+    def constant(self, array: NDArray[Any]) -> Data:
+        """See `Program`."""
+        return self.outer.constant(array)
+
+    def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
+        """Put `kernel` into the loop."""
+        self.kernel.insert(kernel)
+        self._macs += macs * self._blocks
+
+
+# A row group as one kernel: a loop over blocks of rows, and in it the kernels of its ops.
+
+_BLOCK_BYTES = 8 * 1024
+"""Of the largest tensor of a block: several of them go into a first-level cache."""
+_PRODUCT_BYTES = 64 * 1024
+"""The same where rows are multiplied by matrices, which come from further away for every block."""
+_LABEL = "rows"
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """`count` blocks of `rows` rows from row `first` on."""
+
+    first: int
+    count: int
+    rows: int
+
+
+def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
+    """Append the kernel of `group`: whole blocks, then the rows that are left."""
+    lowering.program.names = names_of(joined([member.location for member in group.members]))
+    lowering.program.location = group.members[-1].location
+    _store_inputs(lowering, group)
+    outputs = [_output(lowering, group, value) for value in group.outputs]
+    program = BlockProgram.of(lowering.program)
+    for blocks in _blocks(group):
+        _lower_blocks(lowering, program, group, blocks, outputs)
+    program.finish(_LABEL)
+
+
+lowers_each([ROW_GROUP], _lower_row_group)
+
+
+def _output(lowering: GraphLowering, group: RowGroup, value: ir.Value) -> BufferSlot:
+    """Where an output goes: into the memory of an input that is not read any more, or into its own."""
+    readers = set(group.members)
+    for source in overwritable(group, value) if value not in group.views else ():
+        slot = None if source in group.views else lowering.overwritten(value, source, readers)
+        if slot is not None:
+            return slot
+    return lowering.result(_stored(group, value))
+
+
+def _stored(group: RowGroup, value: ir.Value) -> ir.Value:
+    """What stands in memory for an input or output: that, or the other side of a transposition."""
+    view = group.views.get(value)
+    if view is None:
+        return value
+    return view.input if value == view.output else view.output
+
+
+def _store_inputs(lowering: GraphLowering, group: RowGroup) -> None:
+    """Store the transposed operands that a product alone would read where they were before: blocks are of rows."""
+    for value in group.inputs:
+        view = source_of(value)
+        if view is not None and not lowering.is_stored(value):
+            store_transposed(lowering, view)
+
+
+class _BlockLowering(GraphLowering):
+    """The state of lowering the function of a block."""
+
+    def __init__(
+        self,
+        function: ir.Operation,
+        program: Program,
+        arguments: Sequence[BufferSlot],
+        results: Sequence[BufferSlot],
+        overwrites: Sequence[bool],
+        scope: Scope,
+    ) -> None:
+        """`overwrites` says which results have the memory of an argument, which nothing else is written to then."""
+        super().__init__(function, program, scope=scope)
+        self._slots.update(zip(self._arguments, arguments, strict=True))
+        self._results = dict(zip(self._returned, results, strict=True))
+        self._fresh = {value for value, is_old in zip(self._returned, overwrites, strict=True) if not is_old}
+        self._heirs = heirs(self._operations, self.islands)
+
+    def lower(self) -> None:
+        """Lower every op."""
+        for op in self._operations[:-1]:
+            self._lower_at(op)
+        for value, result in self._results.items():
+            slot = self.slot(value)
+            if slot != result:
+                self.copy(slot, result, shape_of(value.type), "result")
+
+    def result(self, value: ir.Value) -> BufferSlot:
+        """The slot of a new value: in the block's part of a result, in place of another value or in scratch memory."""
+        slot = self._results.get(value) or self._inherited(value)
+        if slot is None:
+            return super().result(value)
+        self.define(value, slot)
+        return slot
+
+    def _inherited(self, value: ir.Value) -> BufferSlot | None:
+        """The slot of a result or of a stored value that `value` shares, if it has the same layout."""
+        heir, storage = value, self._storage(value)
+        while heir := self._heirs.get(heir):
+            slot = self._results.get(heir)
+            if slot is not None and heir in self._fresh and slot.storage == storage and self.can_be_array(value):
+                return slot
+        before = next((one for one, heir in self._heirs.items() if heir == value), None)
+        slot = self._slots.get(before) if before is not None else None
+        return slot if slot is not None and slot.storage == storage else None
+
+
+def _blocks(group: RowGroup) -> Iterator[_Blocks]:
+    if group.is_of_matrices:
+        yield _Blocks(0, group.rows, 1)
+        return
+    most = _PRODUCT_BYTES if group.products else _BLOCK_BYTES
+    values = [*group.outputs, *(op.results[0] for op in group.members)]
+    row = max(prod(shape_of(value.type)) // group.rows * _bytes(value) for value in values)
+    block = _best_block(group.rows, max(1, min(group.rows, most // row)))
+    whole, rest = divmod(group.rows, block)
+    yield _Blocks(0, whole, block)
+    if rest:
+        yield _Blocks(whole * block, 1, rest)
+
+
+def _best_block(rows: int, maximum: int) -> int:
+    """Up to `maximum` rows: those that leave none, unless these are fewer than half as many."""
+    divisor = max(count for count in range(1, maximum + 1) if rows % count == 0)
+    return divisor if 2 * divisor >= maximum else maximum
+
+
+def _lower_blocks(
+    lowering: GraphLowering, program: BlockProgram, group: RowGroup, blocks: _Blocks, outputs: Sequence[BufferSlot]
+) -> None:
+    function = block_function(group, blocks.rows)
+    has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
+    moving = [_moving(group, value, slot, blocks) for value, slot in zip(group.outputs, outputs, strict=True)]
+    slots = [(value, lowering.slot(_stored(group, value))) for value in function.inputs]
+    overwrites = [any(output == slot for _, slot in slots) for output in outputs]
+    moving += [_moving(group, value, slot, blocks) if has_rows[value] else _fixed(slot) for value, slot in slots]
+    with program.blocks(blocks.count, moving) as slots:
+        results, arguments = slots[: len(outputs)], slots[len(outputs) :]
+        scope = Scope.MATRICES if group.is_of_matrices else Scope.ROWS
+        _BlockLowering(function.operation, program, arguments, results, overwrites, scope).lower()
+
+
+def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """A tensor of which each block has its rows; rows of storage lie one after the other."""
+    shape = shape_of(value.type)
+    block = block_shape(shape, group.rows, blocks.rows)
+    if value in group.views:
+        return _viewed(group, value, slot, blocks)
+    pitch = slot.storage.pitch if len(shape) > 1 else block[0]
+    row = prod(block[:-1]) * pitch // blocks.rows if len(shape) > 1 else 1
+    storage = Storage(image_shape(block), slot.storage.element, pitch)
+    return Moving(slot, blocks.first * row, blocks.rows * row, storage)
+
+
+def _viewed(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """Matrices whose rows lie apart, as they are on the other side of a transposition."""
+    shape, stored = shape_of(value.type), shape_of(_stored(group, value).type)
+    found = steps(group.views[value], value, dim_strides(stored, slot.storage))
+    step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)
+    storage = Storage(image_shape(block_shape(shape, group.rows, blocks.rows)), slot.storage.element, found[-2])
+    return Moving(slot, blocks.first * step, blocks.rows * step, storage)
+
+
+def _fixed(slot: BufferSlot) -> Moving:
+    return Moving(slot, 0, 0, slot.storage)
+
+
+def _bytes(value: ir.Value) -> int:
+    return ELEMENT_BYTES[STORAGE_ELEMENTS[element_of(value.type)]]

@@ -1,0 +1,222 @@
+"""Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
+
+Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers
+beside its values: no tensor of exponentials is stored.
+
+Float32 sums take the elements of a row in order.  Where 64 entries are looked up at once, the rows are transposed for
+that, into the memory of the result, which is written afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import activations
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.arithmetic.softmax_tables import ort_beyond, ort_entries, ort_factor, ort_largest, softmax_tables
+from qdialect.dialect import SoftmaxOp
+from qdialect.dialect.type_constraints import range_of, shape_of
+from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
+from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.qnn_to_linalg.kernels import normalization
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import MAX, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import NO_HALO, Storage, signed_shift
+
+_MAX_LANES, _ROWS = 64, 4
+
+_Share = Callable[[Body, Value, Value, Value], Value]
+
+
+@lowers(SoftmaxOp)
+def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
+    _LOWERINGS[op.arithmetic](_Rows(lowering, op))
+
+
+@dataclass
+class _Rows:
+    """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there.
+
+    Everything is in one kernel, one micro-kernel after the other.
+    """
+
+    lowering: GraphLowering
+    op: SoftmaxOp
+    kernel: Kernel = field(init=False)
+    shape: tuple[int, ...] = field(init=False)
+    """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
+    largest: MapOperand = field(init=False)
+    """The largest stored value of each row, i8."""
+    _transposed: TransposedRows | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        shape = shape_of(self.op.input.type)
+        data, output = self.lowering.slot(self.op.input), self.lowering.result(self.op.output)
+        self.kernel, self.axis = Kernel(self.lowering.program), self.op.axis
+        is_channels_last = self.axis == len(shape) - 1
+        lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
+        self.shape = (*shape[:-1], lanes)
+        self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
+        self._transposed = self._transpose(output)
+        self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
+
+    def table(self, name: str, entries: NDArray[Any]) -> Tensor:
+        """A tensor of 256 constants."""
+        return self.kernel.flat_tensor(self.kernel.data(name, entries))
+
+    def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
+        """Fold the quantized values of each row and the values of `more` beside them."""
+        result = self._per_row(fold.element, name)
+        if self._transposed:
+            self._transposed.reduce(self.kernel, more, fold, result, _MAX_LANES)
+            return result
+        kept = [i for i in range(len(self.shape)) if i != self.axis]
+        inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
+        reduction = Reduction(
+            tuple(self.shape[i] for i in kept),
+            (self.shape[self.axis],),
+            inputs,
+            [],
+            _picked(result, kept),
+            fold,
+            lambda _, total, __: total,
+            width,
+            _ROWS,
+        )
+        emit_reduction(self.kernel, reduction)
+        return result
+
+    def map_rows(self, source: MapOperand, element: str, emit: Emit, name: str) -> MapOperand:
+        """A number for each row from another."""
+        result = self._per_row(element, name)
+        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
+        emit_map(self.kernel, sizes, [source], result, emit, TILE_LANES)
+        return result
+
+    def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
+        """The result from (value, largest, numbers of the row)."""
+        operands = [self.source, self.largest, *numbers]
+        *outer, last = self.shape
+        for start, extent, width in lane_parts(last, self.table_lanes, TILE_LANES):
+            parts = [_from(operand, start) for operand in operands]
+            emit_map(self.kernel, (*outer, extent), parts, _from(self._target, start), emit, width)
+        self.lowering.program.call(self.kernel, self.op.operation.name)
+
+    @property
+    def table_lanes(self) -> int:
+        """How many entries are looked up at once."""
+        return self.lowering.program.strategy.table_lanes
+
+    def _transpose(self, output: BufferSlot) -> TransposedRows | None:
+        """The rows side by side, where that makes their sums faster: integers need not be added in order."""
+        is_ordered = self.op.arithmetic is not SoftmaxArithmetic.TFLITE_FIXED
+        is_last = self.axis == len(self.shape) - 1
+        rows = rows_of(self.source, self.shape) if is_last and is_ordered and self.table_lanes == _MAX_LANES else None
+        if rows is None:
+            return None
+        is_free = output.storage.halo == NO_HALO and rows_of(self._target, self.shape) is not None
+        return emit_transposed_rows(self.kernel, rows, self._target if is_free else None)
+
+    def _per_row(self, element: str, name: str) -> MapOperand:
+        """A new tensor of one number for each row."""
+        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
+        strides = [0 if i == self.axis else stride for i, stride in enumerate(row_major(sizes))]
+        count = prod(sizes)
+        slot = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
+        return MapOperand(self.kernel.slot(name, slot), tuple(strides))
+
+    def _operand(self, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+        buffer = self.kernel.slot(name, slot)
+        return MapOperand(buffer, dim_strides(shape, slot.storage), slot.storage.origin)
+
+
+def _from(operand: MapOperand, start: int) -> MapOperand:
+    """`operand` from element `start` of the last dimension on."""
+    return replace(operand, offset=operand.offset + start * operand.strides[-1])
+
+
+def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
+    return MapOperand(operand.source, tuple(operand.strides[i] for i in dims), operand.offset)
+
+
+def _lower_fixed(rows: _Rows) -> None:
+    tables = softmax_tables(rows.op.input_scale, rows.op.beta)
+    fold = normalization.sum_of_entries(rows.table("addends", tables.addends))
+    total = rows.reduce([rows.largest], fold, rows.table_lanes, "total")
+    reciprocal = rows.map_rows(total, "i32", lambda body, v: normalization.emit_reciprocal(body, v[0]), "reciprocal")
+    shift = rows.map_rows(total, "i32", lambda body, v: normalization.emit_shift(body, v[0]), "shift")
+    exponentials = rows.table("exponentials", tables.exponentials)
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalization.emit_entry(body, exponentials, values[0], values[1])
+        return normalization.emit_share(body, entry, values[2], values[3])
+
+    rows.finish([reciprocal, shift], emit)
+
+
+def _lower_float(rows: _Rows) -> None:
+    op = rows.op
+    step = np.float32(op.input_scale) * np.float32(op.beta)
+    entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
+    output_scale = float(np.float32(op.output_scale))
+
+    def share(body: Body, entry: Value, total: Value, scale: Value) -> Value:
+        return body.divide(body.divide(entry, total), scale)
+
+    _lower_shares(rows, entries, output_scale, share)
+
+
+def _lower_ort(rows: _Rows) -> None:
+    op = rows.op
+    entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
+
+    factor = ort_factor(op.output_scale)
+    largest = ort_largest(entries, factor)
+    beyond = ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
+
+    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
+        quotient = body.divide(body.multiply(entry, factor), total)
+        if largest is None:
+            return quotient
+        is_beyond = body.compare("ogt", entry, body.constant(float(largest), "f32"))
+        return body.select(is_beyond, body.constant(beyond, "f32"), quotient)
+
+    _lower_shares(rows, entries, float(factor), share)
+
+
+def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
+    """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
+    op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
+    total = rows.reduce([rows.largest], normalization.sum_of_entries(table), TILE_LANES, "total")
+    scale = kernel.number("scale", number, "f32")
+    bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
+    low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
+    zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
+
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalization.emit_entry(body, table, values[0], values[1])
+        # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
+        clamped = body.clamp(share(body, entry, values[2], scale), low, high)
+        rounded = body.unary("math.roundeven", clamped)
+        quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
+        return body.narrow(quantized)
+
+    rows.finish([total], emit)
+
+
+_LOWERINGS: dict[SoftmaxArithmetic, Callable[[_Rows], None]] = {
+    SoftmaxArithmetic.TFLITE_FIXED: _lower_fixed,
+    SoftmaxArithmetic.FLOAT: _lower_float,
+    SoftmaxArithmetic.ORT_TABLE: _lower_ort,
+}

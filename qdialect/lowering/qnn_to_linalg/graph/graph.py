@@ -1,0 +1,448 @@
+"""Lowering a whole network: which tensor lives where, and one handler per op.
+
+A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not
+copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from qdialect.dialect import (
+    Conv2DOp,
+    DenseOp,
+    DynamicConv2DOp,
+    FusedConv2DOp,
+    FusedDenseOp,
+    I16Conv2DOp,
+    QnnOp,
+    TransposeOp,
+)
+from qdialect.dialect.constants import CONSTANT_OPS, constant_value
+from qdialect.dialect.type_constraints import TypeConstraint, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.ir.locations import joined, names_of
+from qdialect.lowering.ir.errors import error_at, note_at
+from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, Islands, ResultEpilogue, result_epilogues
+from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
+from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowGroups, Scope
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
+from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import (
+    NO_HALO,
+    STORAGE_ELEMENTS,
+    Halo,
+    Storage,
+    dense_storage_of,
+    image_shape,
+    signed_shift,
+    storage_of,
+)
+from qdialect.support.diagnostics import CompileError
+from qdialect.support.registry import Registry
+
+Op = TypeVar("Op", bound=QnnOp)
+Conversion = Callable[["GraphLowering", Any], None]
+_CONVERSIONS = Registry[Conversion]("lowering", "qdialect.lowering.qnn_to_linalg.conversions")
+_TAKES_ARRAYS: set[str] = {"func.return"}
+ROW_GROUP = "row_group"
+"""What the handler of `RowGroup`s is registered for."""
+
+
+def lowers(
+    *op_classes: type[Op], takes_arrays: bool = False
+) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
+    """Register the handler of an op class, or of several.
+
+    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed values.
+    """
+
+    def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
+        lowers_each([op_class.OPERATION_NAME for op_class in op_classes], handler, takes_arrays)
+        return handler
+
+    return register
+
+
+def lowers_each(
+    names: Sequence[str], handler: Callable[[GraphLowering, Any], None], takes_arrays: bool = False
+) -> None:
+    """Register the handler of ops by their names: upstream's have no class here."""
+    _CONVERSIONS.add(names, handler)
+    if takes_arrays:
+        _TAKES_ARRAYS.update(names)
+
+
+def has_conversion(name: str) -> bool:
+    """Whether ops of this name can be lowered."""
+    return name in _CONVERSIONS
+
+
+class GraphLowering:
+    """The state of lowering one function."""
+
+    def __init__(
+        self,
+        function: ir.Operation,
+        program: Program,
+        handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
+        *,
+        scope: Scope = Scope.NETWORK,
+    ) -> None:
+        """`handed_off` are functions that other libraries compute, by name."""
+        self.handed_off = handed_off
+        block = function.regions[0].blocks[0]
+        self._operations = [op.operation for op in block.operations]
+        self._arguments = list(block.arguments)
+        self._returned = list(self._operations[-1].operands)
+        self.program = program
+        self._slots: dict[ir.Value, BufferSlot] = {}
+        self._paddings = paddings = self._collect_paddings()
+        # What refers to this object would keep it, and with it all weights, until Python looks for cycles.
+        self._row_groups = RowGroups(self._operations, lambda value: value not in paddings, scope)
+        self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
+        self._epilogues = dict(result_epilogues(self._operations, self.islands, self._is_inner))
+        self._in_epilogues = {one for found in self._epilogues.values() for one in found.computed}
+
+    def run(self) -> Program:
+        """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
+        _refuse_unknown(self._operations[:-1])
+        check_repeated_constants(self._operations)
+        for index, argument in enumerate(self._arguments):
+            self._stage_input(index, argument)
+        for op in self._operations[:-1]:
+            self._lower_at(op)
+        self.program.names = ()
+        self.program.location = self._operations[-1].location
+        for index, value in enumerate(self._returned):
+            self._return(index, value)
+        return self.program
+
+    def _lower_at(self, op: ir.Operation) -> None:
+        """Lower what is computed in the place of `op`."""
+        group = self._row_groups.starting_at(op)
+        if group is not None:
+            _CONVERSIONS[ROW_GROUP](self, group)
+        is_elsewhere = op in self._row_groups.computed or op in self._in_epilogues or self.islands.is_inside(op)
+        if op.name not in CONSTANT_OPS and not is_elsewhere:
+            self._lower(op)
+
+    def _lower(self, op: ir.Operation) -> None:
+        epilogue = self._epilogues.get(op)
+        members = () if epilogue is None else epilogue.members
+        self.program.names = names_of(joined([op.location, *(member.location for member in members)]))
+        self.program.location = op.location
+        try:
+            _CONVERSIONS[op.name](self, op.opview)
+        except CompileError as error:
+            raise error_at(op.location, f"'{op.name}' op {error}") from error
+        except MemoryError as error:
+            raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
+
+    def slot(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
+        """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
+        found = self._slots.get(value)
+        if found is None:
+            return self._constant(value, padding)
+        if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
+            return found
+        # Two consumers want different quantized values around the same image: the second gets a copy of its own.
+        slot = self.program.buffer(storage_of(value.type, padding.halo))
+        self.copy(found, slot, shape_of(value.type), label=f"pad {value.get_name()}")
+        self._fill_halo(slot, padding.fill)
+        return slot
+
+    def result(self, value: ir.Value) -> BufferSlot:
+        """The slot of a new value: a user's output array where that has the right layout, else the arena."""
+        padding = self._paddings.get(value)
+        index = self._returned.index(value) if value in self._returned else -1
+        if index >= 0 and padding is None and self.can_be_array(value):
+            slot = self._array("output", index, value)
+        else:
+            slot = self._inside_padded(value) or self.program.buffer(self._storage(value))
+        self.define(value, slot)
+        return slot
+
+    def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
+        """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
+        pad = padding_reader(value)
+        if pad is None or self.wants_halo(value) or not {value, pad.output}.isdisjoint(self._returned):
+            return None
+        whole = self._storage(pad.output)
+        middle = middle_of(pad, whole)
+        if middle is None or self.is_of_rows([value]) or whole.pitch != self._storage(value).pitch:
+            return None
+        return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
+
+    def epilogue(self, op: ir.OpView) -> ResultEpilogue | None:
+        """What the kernel of a product computes of its values before it stores them."""
+        return self._epilogues.get(op.operation)
+
+    def product(self, op: ir.OpView) -> BufferSlot:
+        """The slot of a product's values, or of what its epilogue makes of them."""
+        value, epilogue = op.operation.results[0], self.epilogue(op)
+        if epilogue is None:
+            return self.result(value)
+        slot = self.result(epilogue.result)
+        if epilogue.reshape is None:
+            return slot
+        shape = image_shape(shape_of(value.type))
+        return replace(slot, storage=Storage(shape, slot.storage.element, slot.storage.pitch))
+
+    def _is_inner(self, value: ir.Value) -> bool:
+        """Whether `value` is neither returned nor read by the kernel of a row group."""
+        return value not in self._returned and value not in self._row_groups.read and not self.is_of_rows([value])
+
+    def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
+        """The slot of `source` for the new `value`, which is stored alike; None where others than `readers` read it."""
+        slot = self._slots.get(source)
+        if not self.program.overwrites or slot is None or slot.kind != "arena" or self.wants_halo(value):
+            return None
+        held = {other for other, where in self._slots.items() if where.kind == slot.kind and where.index == slot.index}
+        users = {use.owner.operation for other in held for use in other.uses}
+        # What is only another name of it has been lowered; its readers are among those of `held`.
+        named = {user for user in users if len(user.results) == 1 and user.results[0] in held}
+        is_free = users - named <= readers and held.isdisjoint(self._returned)
+        if not is_free or value in self._returned or self._storage(value) != slot.storage:
+            return None
+        self.define(value, slot)
+        return slot
+
+    def define(self, value: ir.Value, slot: BufferSlot) -> None:
+        """Say where `value` is; its halo is filled here, before its producer runs."""
+        self._slots[value] = slot
+        padding = self._paddings.get(value)
+        if padding is not None and slot.storage.halo != NO_HALO:
+            self._fill_halo(slot, padding.fill)
+
+    def wants_halo(self, value: ir.Value) -> bool:
+        """Whether a consumer reads around `value`."""
+        return value in self._paddings
+
+    def copy(self, source: BufferSlot, target: BufferSlot, shape: tuple[int, ...], label: str) -> None:
+        """Copy the quantized values of `shape`."""
+        kernel = Kernel(self.program)
+        shape = shape or (1,)
+        operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
+        output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            return flipped(body, values[0]) if source.signed != target.signed else values[0]
+
+        emit_map(kernel, shape, operands, output, emit)
+        self.program.call(kernel, label)
+
+    def _fill_halo(self, slot: BufferSlot, fill: int) -> None:
+        kernel = Kernel(self.program)
+        element = slot.storage.element
+        value = kernel.number("fill", byte_literal(fill) if element == "i8" else fill, element)
+        emit_halo(kernel, slot, value)
+        self.program.call(kernel, "halo")
+
+    def can_be_array(self, value: ir.Value) -> bool:
+        """Whether a user's array serves as the slot of `value`: every kernel that touches it takes it as it is."""
+        if _everyone_takes_arrays(value):
+            return True
+        is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
+        return is_same and not any(reads_past_end(use.owner) or reads_words(use.owner) for use in value.uses)
+
+    def is_stored(self, value: ir.Value) -> bool:
+        """Whether `value` has a slot already."""
+        return value in self._slots
+
+    def is_of_rows(self, values: Iterable[ir.Value]) -> bool:
+        """Whether the kernel of a row group computes one of `values`."""
+        owners = [value.owner for value in values]
+        return any(not isinstance(one, ir.Block) and one.operation in self._row_groups.computed for one in owners)
+
+    def is_signed(self, value: ir.Value) -> bool:
+        """Whether `value` is read from where its quantized values are signed, as the user has them."""
+        return value in self._slots and self._slots[value].signed
+
+    def _is_read_as_it_is(self, value: ir.Value) -> bool:
+        """Whether its quantized values need no shift: they are unsigned, or only multiplied as signed ones."""
+        if signed_shift(value.type) == 0:
+            return True
+        is_input = isinstance(value.owner, ir.Block)
+        return is_input and self.program.strategy.multiplies_signed and all(map(multiplies_signed, value.uses))
+
+    def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
+        storages = self.program.inputs if kind == "input" else self.program.outputs
+        return BufferSlot(kind, index, storages[index], signed=signed_shift(value.type) != 0)
+
+    def _storage(self, value: ir.Value) -> Storage:
+        """The layout of `value` in the arena."""
+        storage = storage_of(value.type, self._halo_of(value))
+        owner = value.owner
+        # Where nothing permutes bytes, a transposition makes pixels of four bytes of up to four planes.
+        permutes = self.program.strategy.gathers_bytes
+        is_written_so = isinstance(owner, ir.Block) or (
+            storage.pitch <= _NARROW and _takes_arrays(owner) and (permutes or owner.name != TransposeOp.OPERATION_NAME)
+        )
+        if not is_written_so or not _only_windows(value):
+            return storage
+        # Windows are read at any length: a kernel that writes without spare lanes writes contiguous rows.
+        return replace(storage, pitch=storage.shape[3])
+
+    def _stage_input(self, index: int, argument: ir.Value) -> None:
+        array = self._array("input", index, argument)
+        if 0 in shape_of(argument.type):
+            return
+        if argument not in self._paddings and self.can_be_array(argument):
+            self._slots[argument] = array
+            return
+        slot = self._inside_padded(argument) or self.program.buffer(self._storage(argument))
+        self.define(argument, slot)
+        self.copy(array, slot, shape_of(argument.type), f"input {index}")
+
+    def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
+        """A constant as kernels read it, halo and spare lanes included: no call stores it."""
+        array = constant_value(value)
+        if array is None:
+            raise CompileError(f"value {value.get_name()} has no buffer and is not a constant")
+        quantized = (
+            (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+        )
+        storage = storage_of(value.type, padding.halo if padding else NO_HALO)
+        images, _, _, channels = storage.shape
+        top, left, _, _ = storage.halo
+        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, quantized.dtype)
+        rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
+        elements[:, rows, columns, :channels] = quantized.reshape(storage.shape)
+        return self.program.constant_tensor(elements, storage)
+
+    def _halo_of(self, value: ir.Value) -> Halo:
+        return self._paddings[value].halo if value in self._paddings else NO_HALO
+
+    def _return(self, index: int, value: ir.Value) -> None:
+        if 0 in shape_of(value.type):
+            return
+        slot = self.slot(value)
+        if slot.kind == "output" and slot.index == index:
+            return
+        self.copy(slot, self._array("output", index, value), shape_of(value.type), f"output {index}")
+
+    def _collect_paddings(self) -> dict[ir.Value, Padding]:
+        paddings: dict[ir.Value, Padding] = {}
+        for op in self._operations:
+            padding = padding_of(op.opview)
+            if padding is None:
+                continue
+            data = op.operands[0]
+            known = paddings.get(data)
+            if known is None:
+                paddings[data] = padding
+            elif known.fill == padding.fill:
+                paddings[data] = known.joined(padding)
+        return paddings
+
+
+def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
+    """Elements between neighbours along each logical dimension of a tensor stored as `storage`."""
+    if len(shape) == 4:
+        return storage.strides
+    return row_major((*shape[:-1], storage.pitch)) if shape else ()
+
+
+_NARROW = 4
+"""Lanes of rows that are written pixel by pixel unless they join up."""
+_COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
+
+
+def _only_windows(value: ir.Value) -> bool:
+    return all(isinstance(use.owner, Convolution) for use in value.uses)
+
+
+def _everyone_takes_arrays(value: ir.Value) -> bool:
+    """Whether every kernel that writes or reads `value` takes users' arrays as they are."""
+    is_written_so = isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
+    return is_written_so and all(_takes_arrays(use.owner) for use in value.uses)
+
+
+def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
+    if op.name not in _TAKES_ARRAYS:
+        # Importing the module of its handler notes whether it does.
+        _CONVERSIONS.get(op.name)
+    return op.name in _TAKES_ARRAYS and not reads_words(op)
+
+
+def _refuse_unknown(operations: list[ir.Operation]) -> None:
+    problems = {op: problem for op in operations if op.name not in CONSTANT_OPS and (problem := _problem(op))}
+    if not problems:
+        return
+    message = f"{len(problems)} ops cannot be lowered: {', '.join(sorted({op.name for op in problems}))}"
+    notes = tuple(note_at(op, problem) for op, problem in problems.items())
+    raise error_at(next(iter(problems)).location, message, notes)
+
+
+def _problem(op: ir.Operation) -> str | None:
+    if not has_conversion(op.name):
+        return "has no lowering"
+    types = [value.type for value in (*op.operands, *op.results)]
+    unknown = [type_ for type_ in types if _COMPUTABLE.problem(type_)]
+    return f"has a value of type {unknown[0]}, which no kernel computes" if unknown else None
+
+
+# Which ops read a user's array otherwise than kernels read the arena: past its end, as words, or as signed bytes.
+
+
+def reads_past_end(op: Any) -> bool:
+    """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
+    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp):
+        return False
+    channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
+    k_group = 2 if isinstance(op, I16Conv2DOp) else 4
+    return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
+
+
+def reads_words(op: Any) -> bool:
+    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
+    return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
+
+
+def multiplies_signed(use: ir.OpOperand) -> bool:
+    """Whether a use is the data of a contraction with constant weights whose channels are all summed up."""
+    op = use.owner.opview
+    if not isinstance(op, Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp):
+        return False
+    groups = op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+    return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
+
+
+# How much memory constants may take that a module writes down in a few characters.
+
+MAX_REPEATED = 1 << 26
+"""Elements of all constants together that are one number repeated, and that kernels read from memory.
+
+Constants that are written out are as long as the text or the file that has them.
+"""
+
+
+def check_repeated_constants(operations: Sequence[ir.Operation]) -> None:
+    """Raise `CompileError` at the constant with which more than `MAX_REPEATED` elements would be stored."""
+    total = 0
+    for op in operations:
+        if op.name not in CONSTANT_OPS or not _is_stored(op):
+            continue
+        total += math.prod(shape_of(op.results[0].type))
+        if total > MAX_REPEATED:
+            message = f"constants that repeat one number must have at most {MAX_REPEATED} elements together"
+            raise error_at(op.location, f"'{op.name}' op {message} to be compiled, but got {total}")
+
+
+def _is_stored(op: ir.Operation) -> bool:
+    """Whether `op` repeats a number that a kernel reads element by element: element-wise ones keep it as a number."""
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+        return False
+    return any(use.owner.operation.name not in MEMBERS for use in op.results[0].uses)

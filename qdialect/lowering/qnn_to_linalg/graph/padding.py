@@ -1,0 +1,174 @@
+"""What ops read around their data; phases of transposed convolutions; tensors in the middle of padded ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Any
+
+from qdialect.dialect import (
+    AvgPool2DOp,
+    Conv2DOp,
+    ConvTranspose2DOp,
+    DynamicConv2DOp,
+    FusedConv2DOp,
+    FusedConvTranspose2DOp,
+    I16Conv2DOp,
+    MaxPool2DOp,
+    PadOp,
+)
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.qnn_to_linalg.program.operands import known_number
+from qdialect.lowering.qnn_to_linalg.program.storage import Halo, Storage, image_shape, signed_shift
+
+# A transposed convolution as ordinary ones: one for each phase of the result's rows and columns.
+#
+# Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` says which tap i meets
+# which element v in element y of the result.  For all y with the same ``y mod s`` these are the same taps, every ``s /
+# gcd(s, d)``-th one; from one such y to the next v grows by 1, from one of these taps to the next it falls by ``d /
+# gcd(s, d)``.  So a phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes every
+# s-th
+# element.
+
+
+@dataclass(frozen=True)
+class TransposedPhase:
+    """The elements ``start, start + s, ...`` of the result along one dimension."""
+
+    start: int
+    count: int
+    taps: tuple[int, ...]
+    """In the order in which the window meets them; empty where no tap meets these elements."""
+    first: int
+    """The element of the data under the first tap of the first window; negative before the data."""
+    dilation: int
+
+    @property
+    def last(self) -> int:
+        """The element of the data under the last tap of the last window."""
+        return self.first + self.count - 1 + (len(self.taps) - 1) * self.dilation
+
+
+def phases(extent: int, kernel: int, stride: int, cut: int, dilation: int) -> list[TransposedPhase]:
+    """The phases of a result of `extent` elements; `cut` elements before the first one were cut off."""
+    found: list[TransposedPhase] = []
+    for start in range(min(stride, extent)):
+        taps = tuple(i for i in reversed(range(kernel)) if (start + cut - i * dilation) % stride == 0)
+        first = (start + cut - taps[0] * dilation) // stride if taps else 0
+        found.append(
+            TransposedPhase(start, len(range(start, extent, stride)), taps, first, dilation // gcd(dilation, stride))
+        )
+    return found
+
+
+def border(found: list[TransposedPhase], size: int) -> tuple[int, int]:
+    """How many elements before and after data of `size` elements the windows of all phases read."""
+    reading = [phase for phase in found if phase.taps]
+    before = max((-phase.first for phase in reading), default=0)
+    after = max((phase.last - (size - 1) for phase in reading), default=0)
+    return max(before, 0), max(after, 0)
+
+
+def transposed_phases(
+    op: ConvTranspose2DOp | FusedConvTranspose2DOp,
+) -> tuple[list[TransposedPhase], list[TransposedPhase]]:
+    """The phases of a transposed convolution's rows and columns."""
+    extents, kernel = shape_of(op.operation.results[0].type)[1:3], shape_of(op.weight.type)[1:3]
+    rows, columns = (phases(extents[i], kernel[i], op.strides[i], op.padding[i], op.dilation[i]) for i in range(2))
+    return rows, columns
+
+
+def transposed_halo(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Halo:
+    """What a transposed convolution reads around its data."""
+    rows, columns = transposed_phases(op)
+    size = shape_of(op.data.type)
+    (top, bottom), (left, right) = border(rows, size[1]), border(columns, size[2])
+    return top, left, bottom, right
+
+
+# What an op reads around its data: how far, and which stored value must be there.
+
+Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
+Convolution = Conv2DOp | FusedConv2DOp | Transposed
+
+
+@dataclass(frozen=True)
+class Padding:
+    """What a consumer reads around an image: how far, and which stored value must be there."""
+
+    halo: Halo
+    fill: int
+
+    def joined(self, other: Padding) -> Padding:
+        """Enough for both; their fill is the same."""
+        widest = [max(pair) for pair in zip(self.halo, other.halo, strict=True)]
+        return Padding((widest[0], widest[1], widest[2], widest[3]), self.fill)
+
+
+def padding_of(op: Any) -> Padding | None:
+    """The halo that `op` reads around its data; None where it reads none."""
+    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
+        return None
+    padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
+    if not any(padding):
+        return None
+    shift = signed_shift(op.data.type)
+    if isinstance(op, I16Conv2DOp):
+        fill = 0
+    elif isinstance(op, Convolution):
+        fill = op.input_zero_point + shift
+    elif isinstance(op, MaxPool2DOp) and element_of(op.data.type) == "i16":
+        fill = range_of(op.data.type)[0]
+    elif isinstance(op, DynamicConv2DOp):
+        point = known_number(op.zero_point)
+        assert point is not None, "the verifier has seen a constant"
+        fill = int(point) + shift
+    elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
+        fill = op.zero_point + shift
+    else:
+        # Zero neither wins a maximum of unsigned quantized values nor adds to a sum of them.
+        fill = 0
+    return Padding((padding[0], padding[1], padding[2], padding[3]), fill)
+
+
+# Tensors that are padded: each is written into the middle of the padded one, whose border is all that is left.
+
+
+@dataclass(frozen=True)
+class Middle:
+    """Where the data of a padded tensor is: its layout, and the elements of the buffer before it."""
+
+    storage: Storage
+    offset: int
+
+
+def padding_reader(value: ir.Value) -> PadOp | None:
+    """The op that pads `value`, where nothing else reads it."""
+    uses = list(value.uses)
+    if len(uses) != 1:
+        return None
+    reader = uses[0].owner
+    view = reader.opview if isinstance(reader, ir.Operation) else reader
+    return view if isinstance(view, PadOp) and shape_of(value.type) else None
+
+
+def middle_of(pad: PadOp, storage: Storage) -> Middle | None:
+    """The data inside the result of `pad`, which is stored as `storage`; None where no layout describes it.
+
+    Images have their border as a halo.  Of other tensors, the data is one stretch of rows where the first dimension of
+    several entries alone is padded.
+    """
+    inner, outer = shape_of(pad.input.type), shape_of(pad.output.type)
+    padded = [axis for axis in range(len(inner)) if pad.low[axis] or pad.high[axis]]
+    image = image_shape(inner)
+    if len(inner) == 4:
+        if set(padded) - {1, 2} or any(storage.halo):
+            return None
+        halo = (pad.low[1], pad.low[2], pad.high[1], pad.high[2])
+        return Middle(Storage(image, storage.element, storage.pitch, halo), 0)
+    axis = padded[0] if len(padded) == 1 else -1
+    if not 0 <= axis < len(inner) - 1 or prod(outer[:axis]) != 1:
+        return None
+    row = prod(outer[axis + 1 : -1]) * storage.pitch
+    return Middle(Storage(image, storage.element, storage.pitch), pad.low[axis] * row)

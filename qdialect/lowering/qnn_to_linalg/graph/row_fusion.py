@@ -1,0 +1,395 @@
+"""Row groups: ops that one kernel computes block by block of rows, so that what lies between them stays near the core.
+
+A softmax or a normalization of rows is a reduction, element-wise ops of its result and its input, and so on.  Computed
+tensor by tensor each of them goes through memory; block by block of rows they meet in the first-level cache.  Every op
+is computed by the kernel that it has elsewhere too, so results have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import prod
+from typing import Any
+
+from qdialect.dialect import (
+    BroadcastOp,
+    DequantizeOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+    FusedMatMulOp,
+    MatMulOp,
+    QuantizeOp,
+    ReshapeOp,
+    SoftmaxOp,
+    TransposeOp,
+)
+from qdialect.dialect.constants import CONSTANT_OPS, constant_value
+from qdialect.dialect.op_base import QnnOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import owner_of
+from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
+from qdialect.lowering.qnn_to_linalg.program.operands import source_of
+
+_REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
+_PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
+_MAX_OPS = 64
+"""Of a group: a kernel of more is compiled no faster than several."""
+_F32_BYTES = 4
+_MIN_PRODUCTS = 2
+"""Of matrices: what lies between two of them need not leave the caches."""
+
+
+_FAR_BYTES = 256 * 1024
+"""Of a matrix between two products: more does not stay in a second-level cache beside what it is multiplied with."""
+_READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
+"""What every kernel does again that asks for it."""
+
+
+class Scope(Enum):
+    """What the ops of a function compute."""
+
+    NETWORK = auto()
+    MATRICES = auto()
+    """One of several matrices, where rows of a product by the whole of another matrix may join what they meet."""
+    ROWS = auto()
+    """A block of rows, which is not divided further."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Ops that compute `rows` rows apart, in order; `has_rows` says which of the `inputs` have them too."""
+
+    rows: int
+    members: tuple[ir.Operation, ...]
+    inputs: tuple[ir.Value, ...]
+    has_rows: tuple[bool, ...]
+    outputs: tuple[ir.Value, ...]
+    first: ir.Operation
+    """The member at which all are computed: what they read is there by then, and nothing has read their results."""
+    views: Views
+    """Transposed inputs and outputs that are read and written as they are on the other side of the transposition."""
+
+    @property
+    def products(self) -> int:
+        """How many products of matrices a row has: two in a head of an attention."""
+        return sum(member.name in _PRODUCTS for member in self.members)
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether a row is a matrix."""
+        products = [member for member in self.members if member.name in _PRODUCTS]
+        return bool(products) and _are_matrices(products[0], self.rows)
+
+
+class RowGroups:
+    """The row groups of a function."""
+
+    def __init__(
+        self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
+    ) -> None:
+        """Only tensors that are stored row after row, as `is_in_rows` says, go into a group or come from one."""
+        self._scope = scope
+        self._order = {op: index for index, op in enumerate(operations)}
+        self._is_in_rows = is_in_rows
+        self._first: dict[ir.Operation, RowGroup] = {}
+        self.computed: set[ir.Operation] = set()
+        """The ops whose results groups alone compute."""
+        self.read: set[ir.Value] = set()
+        """What groups read where it is stored."""
+        if scope is Scope.ROWS:
+            return
+        for op in operations:
+            if op.name in _PRODUCTS and op not in self.computed:
+                self._found(op, self._rows_of_product(op), _MIN_PRODUCTS)
+        for op in operations:
+            if op.name in _REDUCTIONS and op not in self.computed:
+                view: Any = op.opview
+                self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
+
+    def starting_at(self, op: ir.Operation) -> RowGroup | None:
+        """The group that is computed at `op`."""
+        return self._first.get(op)
+
+    def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
+        """Take the group of `seed`, where it has at least so many `products`."""
+        if rows == 1 or roles(seed, rows) is None:
+            return
+        group = self._group(rows, self._trimmed(self._grown(rows, seed)))
+        if group is None or len(group.members) == 1 or group.products < products:
+            return
+        members = set(group.members)
+        self.computed |= {op for op in members if not self._is_repeated(op, members)}
+        self.computed |= {view.operation for view in group.views.values()}
+        self.read |= set(group.inputs)
+        self._first[group.first] = group
+
+    def _rows_of_product(self, op: ir.Operation) -> int:
+        """Matrices of a network; rows of one matrix that is large, or of which a large one is made."""
+        shape = shape_of(op.operands[0].type)
+        largest = max(prod(shape), prod(shape_of(op.results[0].type)))
+        is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
+        return prod(shape[:-1] if is_far else shape[:-2])
+
+    def _grown(self, rows: int, seed: ir.Operation) -> set[ir.Operation]:
+        group, left = {seed}, [seed]
+        while left and len(group) < _MAX_OPS:
+            for op in self._neighbours(left.pop()):
+                if op not in group and self._joins(op, rows) and self._first_of(group | {op}) is not None:
+                    group.add(op)
+                    left.append(op)
+        return group
+
+    def _joins(self, op: ir.Operation, rows: int) -> bool:
+        """Whether `op` computes rows apart; what it would read again for itself must do so too."""
+        found = roles(op, rows)
+        if op in self.computed or op not in self._order or found is None:
+            return False
+        if op.name in _PRODUCTS and self._rows_of_product(op) != rows:
+            return False
+        reads = [owner for owner in map(owner_of, op.operands) if owner is not None and owner.name in _READS]
+        return all(roles(read, rows) is not None for read in reads)
+
+    def _trimmed(self, group: set[ir.Operation]) -> set[ir.Operation]:
+        """Without what costs nothing at its ends."""
+        for op in sorted(group, key=self._order.__getitem__, reverse=True):
+            is_unread = not any(user in group for user in _users(op))
+            is_reshape = op.name == ReshapeOp.OPERATION_NAME
+            is_end = is_unread or (is_reshape and owner_of(op.operands[0]) not in group)
+            if is_end and (is_reshape or op.name in _READS) and self._first_of(group - {op}) is not None:
+                group = group - {op}
+        return group
+
+    def _neighbours(self, op: ir.Operation) -> Iterator[ir.Operation]:
+        yield from (owner for owner in map(owner_of, op.operands) if owner is not None)
+        yield from _users(op)
+
+    def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
+        """Whether other kernels do the same for themselves."""
+        return op.name in _READS and next(_readers(op, group), None) is not None
+
+    def _outside_users(self, op: ir.Operation, group: set[ir.Operation]) -> list[ir.Operation]:
+        return [] if op.name in _READS else list(_readers(op, group))
+
+    def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
+        """The member at which the group can be computed."""
+        owners = [owner_of(value) for op in group for value in op.operands]
+        last_source = max((self._index(owner) for owner in owners if owner not in group), default=-1)
+        users = [user for op in group for user in self._outside_users(op, group)]
+        next_user = min((self._order[user] for user in users), default=len(self._order))
+        after = [op for op in group if self._order[op] > last_source and not self._is_repeated(op, group)]
+        return min(after, key=self._order.__getitem__, default=None) if last_source < next_user else None
+
+    def _index(self, owner: ir.Operation | None) -> int:
+        """When what `owner` computes is there; what no kernel computes always is."""
+        return -1 if owner is None or owner.name in CONSTANT_OPS else self._order[owner]
+
+    def _group(self, rows: int, group: set[ir.Operation]) -> RowGroup | None:
+        members = tuple(sorted(group, key=self._order.__getitem__))
+        inputs: dict[ir.Value, bool] = {}
+        for op in members:
+            for value, has_rows in zip(op.operands, roles(op, rows) or (), strict=True):
+                if owner_of(value) not in group and inputs.setdefault(value, has_rows) != has_rows:
+                    return None
+        outputs = tuple(op.results[0] for op in members if self._outside_users(op, group))
+        first = self._first_of(group)
+        moving = [*outputs, *(value for value, has_rows in inputs.items() if has_rows)]
+        if first is None or not all(self._is_in_rows(value) and _has_whole_rows(value, rows) for value in moving):
+            return None
+        found = [op for op in members if op.name in _PRODUCTS]
+        are_matrices = bool(found) and _are_matrices(found[0], rows)
+        around: Views = views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows) if are_matrices else {}
+        return RowGroup(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
+
+
+def _are_matrices(product: ir.Operation, rows: int) -> bool:
+    """Whether each of `rows` is a matrix of a product's."""
+    return leading(shape_of(product.operands[1].type)[:-2], rows) is not None
+
+
+def _has_whole_rows(value: ir.Value, rows: int) -> bool:
+    """Whether a row has all of the last dimension, which may end with spare lanes."""
+    shape = shape_of(value.type)
+    return len(shape) == 1 or leading(shape, rows) != len(shape)
+
+
+def _readers(op: ir.Operation, group: set[ir.Operation]) -> Iterator[ir.Operation]:
+    """What reads the result of `op` outside of `group`, also by doing again what a member does."""
+    for user in _users(op):
+        if user not in group:
+            yield user
+        elif user.name in _READS:
+            yield from _readers(user, group)
+
+
+def _users(op: ir.Operation) -> list[ir.Operation]:
+    return [use.owner.operation for use in op.results[0].uses]
+
+
+# Which ops compute the rows of their results apart, and from which part of their operands.
+#
+# The leading dimensions of a tensor whose extents multiply up to a number of rows divide it into so many rows, one
+# after
+# the other in memory.  A block of rows is a tensor of the same rank: of its leading dimensions the last is the number
+# of
+# its rows, the others are 1.
+
+Shape = tuple[int, ...]
+Roles = tuple[bool, ...]
+"""Of each operand: whether a block of rows takes its own rows of it; else it takes all of it."""
+
+
+def leading(shape: Shape, rows: int) -> int | None:
+    """How many leading dimensions divide a tensor into `rows` rows; None where none do."""
+    return next((count for count in range(1, len(shape) + 1) if prod(shape[:count]) == rows), None)
+
+
+def block_shape(shape: Shape, rows: int, block: int) -> Shape:
+    """The shape of `block` of the `rows` rows of a tensor of `shape`."""
+    count = leading(shape, rows)
+    assert count is not None, "the tensor has rows"
+    return (*(1,) * (count - 1), block, *shape[count:])
+
+
+def roles(op: ir.Operation, rows: int) -> Roles | None:
+    """The roles of the operands of `op` where it computes `rows` rows apart; None where it does not."""
+    if len(op.results) != 1 or leading(shape_of(op.results[0].type), rows) is None:
+        return None
+    if op.name in SCALAR_OPS:
+        return (True,) * len(op.operands)
+    view = op.opview
+    found = next((_ROLES[one] for one in type(view).__mro__ if one in _ROLES), None)
+    return found(view, rows) if found else None
+
+
+def _broadcast(op: BroadcastOp, rows: int) -> Roles | None:
+    before, after = shape_of(op.input.type), shape_of(op.output.type)
+    count = leading(after, rows)
+    assert count is not None, "the result has rows"
+    aligned = (1,) * (len(after) - len(before)) + before
+    if aligned[:count] == (1,) * count:
+        return (False,)
+    return (True,) if aligned[:count] == after[:count] else None
+
+
+def _reduce(op: F32ReduceOp, rows: int) -> Roles | None:
+    count = leading(shape_of(op.input.type), rows)
+    return (True,) if count is not None and op.axes[0] >= count else None
+
+
+def _reshape(op: ReshapeOp, rows: int) -> Roles | None:
+    return None if leading(shape_of(op.input.type), rows) is None else (True,)
+
+
+def _quantization(op: QuantizeOp | DequantizeOp, rows: int) -> Roles | None:
+    count = leading(shape_of(op.input.type), rows)
+    is_one = len(op.scales) == len(op.zero_points) == 1
+    return (True,) if count is not None and (is_one or op.axis >= count) else None
+
+
+def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
+    count = leading(shape_of(op.input.type), rows)
+    return (True,) if count is not None and op.axis >= count else None
+
+
+def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
+    """Products of as many pairs of matrices; what is known by column has no rows."""
+    if any(source_of(value) for value in op.operation.operands):
+        # They walk through a whole tensor in another order.
+        return None
+    operands = [shape_of(value.type) for value in op.operation.operands]
+    counts = [leading(shape[:-2], rows) for shape in operands]
+    if counts[0] is None or counts[1] is None or operands[0][: counts[0]] != operands[1][: counts[1]]:
+        return None
+    return tuple(count is not None for count in counts)
+
+
+def _f32_product(op: F32MatmulOp, rows: int) -> Roles | None:
+    """Also rows of one matrix, each by the whole of the other."""
+    data, matrix = shape_of(op.data.type), shape_of(op.matrix.type)
+    if leading(data, rows) == len(data) - 1 and prod(matrix[:-2]) == 1:
+        return True, False
+    return _product(op, rows)
+
+
+_ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
+    BroadcastOp: _broadcast,
+    DequantizeOp: _quantization,
+    F32MatmulOp: _f32_product,
+    F32ReduceOp: _reduce,
+    FusedMatMulOp: _product,
+    MatMulOp: _product,
+    QuantizeOp: _quantization,
+    ReshapeOp: _reshape,
+    SoftmaxOp: _softmax,
+}
+
+
+# Transpositions around a row group that its products do without.
+#
+# The heads of an attention lie side by side in the rows of what was multiplied before, and of what is multiplied
+# after.
+# A head is a matrix of some columns of each row, so that a product of heads can read and write it there:
+#
+#     x[row, head, column]     the row of a head begins `heads * columns` elements behind that of the row before it
+
+Views = Mapping[ir.Value, TransposeOp]
+"""By value of a group: the transposition that makes it, or that it goes through."""
+_PRODUCT = F32MatmulOp.OPERATION_NAME
+
+
+def views(
+    rows: int,
+    members: Collection[ir.Operation],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    is_in_rows: Callable[[ir.Value], bool],
+) -> Views:
+    """The transpositions that the `members`, which compute `rows` matrices, need not wait for or be followed by."""
+    read = {value: _transpose_of(value) for value in inputs}
+    found = {value: op for value, op in read.items() if op is not None and _is_read_through(op, members, is_in_rows)}
+    written = {value: _only_user(value) for value in outputs if _is_product(value)}
+    found |= {value: op for value, op in written.items() if op is not None and is_in_rows(op.output)}
+    return {value: op for value, op in found.items() if _keeps_columns(op, value, rows)}
+
+
+def steps(op: TransposeOp, value: ir.Value, own: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each dimension of `value`, where the other side of `op` has strides `own`."""
+    if value == op.output:
+        return [own[axis] for axis in op.permutation]
+    found = dict(zip(op.permutation, own, strict=True))
+    return [found[axis] for axis in range(len(own))]
+
+
+def _transpose_of(value: ir.Value) -> TransposeOp | None:
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.opview
+    return owner if isinstance(owner, TransposeOp) else None
+
+
+def _is_product(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == _PRODUCT
+
+
+def _only_user(value: ir.Value) -> TransposeOp | None:
+    users = [use.owner.opview for use in value.uses]
+    return users[0] if len(users) == 1 and isinstance(users[0], TransposeOp) else None
+
+
+def _is_read_through(
+    op: TransposeOp, members: Collection[ir.Operation], is_in_rows: Callable[[ir.Value], bool]
+) -> bool:
+    """Whether products of the group are all that reads the result, of what is stored row after row."""
+    is_stored = constant_value(op.input) is None and is_in_rows(op.input)
+    return is_stored and all(use.owner in members and use.owner.name == _PRODUCT for use in op.output.uses)
+
+
+def _keeps_columns(op: TransposeOp, value: ir.Value, rows: int) -> bool:
+    """Whether columns stay side by side, and one dimension counts the matrices."""
+    shape = shape_of(value.type)
+    return op.permutation[-1] == len(shape) - 1 and [extent for extent in shape[:-2] if extent > 1] == [rows]

@@ -1,0 +1,1 @@
+"""Kernels at the linalg level that are no contractions, one family a file."""

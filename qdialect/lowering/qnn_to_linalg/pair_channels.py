@@ -1,0 +1,241 @@
+"""`qnn-pair-channels`: channels inside of a network are reordered so that sums of two products fit 16 bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import (
+    UNARY_OPS,
+    AvgPool2DOp,
+    ClipOp,
+    Conv2DOp,
+    DenseOp,
+    FusedConv2DOp,
+    FusedDenseOp,
+    LutOp,
+    MaxPool2DOp,
+    MeanOp,
+)
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.pair_sums import conflicts, paired_order
+from qdialect.lowering.ir.functions import functions, has_body
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, clip_outliers
+from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
+from qdialect.passes.matching import producer, users
+from qdialect.passes.outlined import is_handed_off
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import register
+
+_FEWEST_CHANNELS, _MOST_CHANNELS = 8, 2048
+_FEWEST_PIXELS = 4
+"""Weights that meet fewer are read once or twice: then the bytes of the weights count, not the products."""
+_PER_CHANNEL = ("weight_scales", "weight_zero_points")
+
+
+@register
+@dataclass(frozen=True)
+class PairChannelsPass(Pass):
+    """Reorder the channels of tensors inside of a network so that products of neighbours can be summed in pairs.
+
+    `vpmaddubsw` adds two products to 16 bits, which hold the sum where the weights of one sign of two neighbouring
+    channels add up to at most 128. Where channels can be paired so that fewer of them exceed that, the weights and the
+    parameters of the ops around the tensor are reordered. No result changes. It is run for targets that sum in pairs.
+    """
+
+    name: ClassVar[str] = "qnn-pair-channels"
+    dependent_dialects = ()
+
+    def run(self, module: ir.Module) -> None:
+        own = [function for function in functions(module) if has_body(function) and not is_handed_off(function)]
+        blocks = [block for function in own for block in function.regions[0].blocks]
+        with module.context:
+            for found in [one for block in blocks for one in channel_sets(block)]:
+                order = _order_of(found)
+                if order is not None:
+                    _reorder(found, order)
+
+
+def _order_of(found: ChannelSet) -> NDArray[np.int64] | None:
+    """The order of the channels in which fewer K groups have a conflict; None where it is as good as it is."""
+    readers = [op for op in found.readers if math.prod(shape_of(op.data.type)[:-1]) >= _FEWEST_PIXELS]
+    fits = _FEWEST_CHANNELS <= found.channels <= _MOST_CHANNELS and found.channels % 2 == 0
+    conflict = conflicts(_filters(readers), found.channels) if fits and readers else None
+    return None if conflict is None else paired_order(conflict)
+
+
+def _filters(readers: Sequence[Contraction]) -> Iterator[NDArray[np.int16]]:
+    """Every filter that is multiplied by the channels, [taps, channels]."""
+    for op in readers:
+        weight = required_constant("weight", op.weight)
+        centered, remainder = clip_outliers(center(weight, op.weight_zero_points))
+        for values, beyond in zip(centered.values, remainder, strict=True):
+            yield (values.astype(np.int16) + beyond).reshape(-1, weight.shape[-1])
+
+
+def _reorder(found: ChannelSet, order: NDArray[np.int64]) -> None:
+    """Give the weights and parameters of the ops around `found` the order."""
+    for op in found.readers:
+        _replace(op, "weight", required_constant("weight", op.weight)[..., order])
+    for op in found.makers:
+        _replace(op, "weight", required_constant("weight", op.weight)[order])
+        if op.bias is not None:
+            _replace(op, "bias", required_constant("bias", op.bias)[order])
+        for name in _PER_CHANNEL:
+            values: Sequence[Any] = getattr(op, name)
+            if len(values) > 1:
+                kind = op.attribute_fields[name].kind
+                op.operation.attributes[name] = kind.to_attribute(tuple(values[index] for index in order))
+
+
+def _replace(op: Contraction, name: str, array: NDArray[Any]) -> None:
+    """Make `array` the operand `name` of `op`; the constant before goes where nothing else uses it."""
+    index = next(field.index for field in op.operand_fields if field.name == name)
+    before = producer(op.operation.operands[index])
+    assert before is not None, "a constant was read"
+    with ir.InsertionPoint(op), before.operation.location:
+        op.operation.operands[index] = constant(array)
+    if not users(before.operation.results[0]):
+        before.operation.erase()
+
+
+# Tensors whose channels may be in another order, as long as all of them have the same one.
+#
+# The results of a network do not depend on the order of the channels of a tensor inside of it: what makes the channels
+# has its weights and parameters in another order, and so has what sums over them.  Depthwise convolutions, residuals,
+# element-wise functions, pools and means of windows pass the order on.  Of other ops, and of the arguments and results
+# of a function, the order is given.
+
+Contraction = Conv2DOp | DenseOp | FusedConv2DOp | FusedDenseOp
+_FUNCTIONS = (*UNARY_OPS, LutOp, ClipOp, MaxPool2DOp, AvgPool2DOp)
+
+
+@dataclass(frozen=True)
+class ChannelSet:
+    """Tensors with one order of channels, by the contractions around them."""
+
+    channels: int
+    makers: Sequence[Contraction]
+    """Those whose output channels they are; of depthwise convolutions the input channels, too."""
+    readers: Sequence[Contraction]
+    """Those that sum over the channels."""
+
+
+@dataclass
+class _Class:
+    makers: list[Contraction] = field(default_factory=list[Contraction])
+    readers: list[Contraction] = field(default_factory=list[Contraction])
+    uses: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
+    """The tensors, and how many of the uses of each are known to keep to the order."""
+    is_given: bool = False
+
+
+def channel_sets(block: ir.Block) -> Iterator[ChannelSet]:
+    """The tensors of `block` whose channels may be reordered, and are read by a contraction."""
+    classes = _Classes()
+    for op in block.operations:
+        classes.add(op)
+    for one in classes.distinct():
+        is_free = not one.is_given and all(len(list(value.uses)) == known for value, known in one.uses.items())
+        if is_free and one.makers and one.readers:
+            yield ChannelSet(shape_of(next(iter(one.uses)).type)[-1], one.makers, one.readers)
+
+
+class _Classes:
+    """Classes of tensors, merged as ops are added."""
+
+    def __init__(self) -> None:
+        self._of: dict[ir.Value, _Class] = {}
+
+    def distinct(self) -> list[_Class]:
+        """Every class once."""
+        return list({id(one): one for one in self._of.values()}.values())
+
+    def add(self, op: ir.OpView) -> None:
+        """Merge what `op` links; nothing else is known of its operands and results."""
+        if isinstance(op, Contraction):
+            self._add_contraction(op)
+        elif (linked := _linked(op)) is not None:
+            operands, output = linked
+            self._merge(operands, output)
+        else:
+            for value in op.operation.results:
+                self._class_of(value).is_given = True
+
+    def _add_contraction(self, op: Contraction) -> None:
+        output, residual = (
+            op.operation.results[0],
+            op.residual if isinstance(op, FusedConv2DOp | FusedDenseOp) else None,
+        )
+        made = self._merge([residual] if residual is not None else [], output)
+        if not has_constants(op):
+            made.is_given = True
+        elif is_depthwise(op):
+            made = self._merge([op.data], output)
+            made.makers.append(op)
+        elif _groups(op) == 1:
+            made.makers.append(op)
+            read = self._class_of(op.data)
+            read.readers.append(op)
+            read.uses[op.data] += 1
+        else:
+            made.is_given = True
+
+    def _merge(self, operands: Sequence[ir.Value], output: ir.Value) -> _Class:
+        """The one class of `operands`, each used once, and of `output`."""
+        merged = self._class_of(output)
+        for value in operands:
+            other = self._class_of(value)
+            other.uses[value] += 1
+            if other is merged:
+                continue
+            merged.makers += other.makers
+            merged.readers += other.readers
+            merged.uses |= other.uses
+            merged.is_given |= other.is_given
+            self._of.update(dict.fromkeys(other.uses, merged))
+        return merged
+
+    def _class_of(self, value: ir.Value) -> _Class:
+        if value not in self._of:
+            self._of[value] = _Class(uses={value: 0}, is_given=isinstance(value.owner, ir.Block))
+        return self._of[value]
+
+
+def is_depthwise(op: Contraction) -> bool:
+    """Whether every output channel is the one filter of an input channel."""
+    shapes = [shape_of(value.type)[-1] for value in (op.data, op.operation.results[0])]
+    return _groups(op) > 1 and shapes == [_groups(op)] * 2
+
+
+def has_constants(op: Contraction) -> bool:
+    """Whether weights and bias are known."""
+    operands = [op.weight, *([op.bias] if op.bias is not None else [])]
+    return all(constant_value(value) is not None for value in operands)
+
+
+def _groups(op: Contraction) -> int:
+    return op.groups if isinstance(op, Conv2DOp | FusedConv2DOp) else 1
+
+
+def _linked(op: ir.OpView) -> tuple[list[ir.Value], ir.Value] | None:
+    """Operands and result of an op that computes each channel from the same channel of its operands."""
+    operands, results = list(op.operation.operands), list(op.operation.results)
+    if isinstance(op, _FUNCTIONS) or (isinstance(op, MeanOp) and len(shape_of(op.input.type)) - 1 not in op.axes):
+        return operands[:1], results[0]
+    if not isinstance(op, BinaryOp):
+        return None
+    tensors = [value for value in operands if constant_value(value) is None]
+    channels = shape_of(results[0].type)[-1:]
+    known = [value for value in operands if value not in tensors]
+    is_alike = all(shape_of(value.type)[-1:] == channels for value in tensors)
+    is_shared = all(shape_of(value.type)[-1:] in ((), (1,)) for value in known)
+    return (tensors, results[0]) if channels and is_alike and is_shared else None

@@ -1,0 +1,450 @@
+"""Writing a kernel function at the linalg level.
+
+A kernel takes flat buffers and scalars, looks at the buffers through strided views, and computes with
+`linalg.generic` on tensors; results go to their destination in place.  What later steps must know stands on the ops as
+`qnn.*` attributes: which micro-kernel an op belongs to, its role there, and the tile sizes the strategy chose.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.ir.strides import View
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+
+SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
+"""Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
+sums fit, every two bytes keep the bound of `qdialect.lowering.cost.pair_sums`."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A flat buffer argument of a kernel."""
+
+    name: str
+    element: str
+    length: int
+    start: Value | None = None
+    """An index of a loop's block that is added to whatever is read or written."""
+
+    @property
+    def type(self) -> str:
+        """Its memref type."""
+        return f"memref<{self.length}x{self.element}>"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An SSA tensor of a kernel."""
+
+    name: str
+    sizes: tuple[int, ...]
+    element: str
+
+    @property
+    def type(self) -> str:
+        """Its tensor type."""
+        return tensor_type(self.sizes, self.element)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor as an operand of a generic: the loops that index it, in order (``"0"`` for a constant index)."""
+
+    tensor: Tensor
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of a generic, outermost first."""
+
+    parallel: tuple[str, ...]
+    reduction: tuple[str, ...] = ()
+
+    def map_to(self, results: Sequence[str]) -> str:
+        """The affine map from all loops to `results`."""
+        return f"affine_map<({', '.join(self.parallel + self.reduction)}) -> ({', '.join(results)})>"
+
+    @property
+    def iterators(self) -> str:
+        """The iterator types."""
+        kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
+        return f"[{', '.join(kinds)}]"
+
+
+@dataclass
+class Walk:
+    """The value that a loop carries from round to round; behind the loop, what the last round left."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What the vector step must know of an op: its micro-kernel, its role there, and the tile sizes along its loops."""
+
+    micro_kernel: int
+    role: str
+    tiles: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As an attribute dictionary."""
+        tiles = f", qnn.tiles = array<i64: {', '.join(map(str, self.tiles))}>" if self.tiles else ""
+        return f'{{qnn.micro_kernel = {self.micro_kernel} : i64, qnn.role = "{self.role}"{tiles}}}'
+
+
+def tensor_type(sizes: Sequence[int], element: str) -> str:
+    """A ranked tensor type."""
+    return f"tensor<{'x'.join([*map(str, sizes), element])}>"
+
+
+@dataclass
+class _Header:
+    """What the parts of one function share: its arguments, its constants and what its names are numbered by."""
+
+    arguments: dict[str, str] = field(default_factory=dict[str, str])
+    constants: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    tables: dict[bytes, tuple[Buffer, Tensor]] = field(default_factory=dict[bytes, "tuple[Buffer, Tensor]"])
+    seen: dict[Buffer, set[View | None]] = field(default_factory=dict[Buffer, "set[View | None]"])
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    micro_kernels: Iterator[int] = field(default_factory=count)
+
+
+class KernelText:
+    """Collects arguments and ops of one kernel function."""
+
+    def __init__(self, whole: KernelText | None = None) -> None:
+        """With `whole` it is a part of that function, and its ops stand where `whole` puts them with `insert`."""
+        self._header = whole._header if whole else _Header()
+        self._lines: list[str] = []
+
+    def insert(self, part: KernelText) -> None:
+        """The ops of a part of this function."""
+        self._lines += part._lines
+
+    def fresh(self) -> str:
+        """A new SSA name."""
+        return f"%v{next(self._header.numbers)}"
+
+    def next_micro_kernel(self) -> int:
+        """Number of a new micro-kernel."""
+        return next(self._header.micro_kernels)
+
+    def buffer(self, name: str, element: str, length: int, *, note: str = "") -> Buffer:
+        """Declare a flat buffer argument, with what is known of it."""
+        name = self._argument_name(name)
+        found = Buffer(f"%{name}", element, length)
+        attributes = f" {{{note}}}" if note else ""
+        self._header.arguments[name] = f'{found.name}: {found.type}{attributes} loc("{name}")'
+        self._header.seen[found] = set()
+        return found
+
+    def moved(self, buffer: Buffer, start: Value) -> Buffer:
+        """`buffer` as it is seen from the element at the index `start` on."""
+        found = replace(buffer, start=self.sum(buffer.start, start) if buffer.start else start)
+        self._header.seen[found] = set()
+        return found
+
+    def as_numbers(self, buffer: Buffer, element: str, length: int) -> Buffer:
+        """A buffer of bytes as one of `length` numbers of another type."""
+        found = Buffer(f"%m{next(self._header.numbers)}", element, length)
+        start = buffer.start or self.constant(0, "index")
+        self._lines.append(f"{found.name} = memref.view {buffer.name}[{start}][] : {buffer.type} to {found.type}")
+        self._header.seen[found] = set()
+        return found
+
+    def scalar(self, name: str, type_: str) -> Value:
+        """Declare a scalar argument."""
+        name = self._argument_name(name)
+        self._header.arguments[name] = f'%{name}: {type_} loc("{name}")'
+        return Value(f"%{name}", type_)
+
+    def _argument_name(self, name: str) -> str:
+        """`name`, with a number behind it where another part of the function has an argument of this name."""
+        taken = self._header.arguments
+        return name if name not in taken else f"{name}_{len(taken)}"
+
+    def constant(self, value: float, type_: str) -> Value:
+        """A constant of the function."""
+        literal = number_text(value, type_)
+        constants = self._header.constants
+        if (literal, type_) not in constants:
+            constants[literal, type_] = f"%c{len(constants)}"
+        return Value(constants[literal, type_], type_)
+
+    @contextmanager
+    def loop(self, count: int) -> Generator[Value]:
+        """A loop around what is written inside the `with`; gives its index, 0 to `count` - 1."""
+        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        index = Value(self.fresh(), "index")
+        self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
+        yield index
+        self._lines.append("}")
+
+    def entry(self, table: Buffer, index: Value) -> Value:
+        """The entry of a constant table at a loop's index."""
+        self._header.seen[table].add(None)
+        return self._define(f"memref.load {table.name}[{index}] : {table.type}", table.element)
+
+    def position(self, table: Buffer, index: Value) -> Value:
+        """An entry of a table of integers as an index."""
+        entry = self.entry(table, index)
+        return self._define(f"arith.index_cast {entry} : {table.element} to index", "index")
+
+    def row(self, table: Buffer, index: Value, extent: int) -> Value:
+        """An entry of a table of integers as one of `extent` rows: from the end if negative, the nearest if outside."""
+        entry = self.position(table, index)
+        zero, last = self.constant(0, "index"), self.constant(extent - 1, "index")
+        is_negative = self._define(f"arith.cmpi slt, {entry}, {zero} : index", "i1")
+        behind = self.sum(entry, self.constant(extent, "index"))
+        row = self._define(f"arith.select {is_negative}, {behind}, {entry} : index", "index")
+        row = self._define(f"arith.maxsi {row}, {zero} : index", "index")
+        return self._define(f"arith.minsi {row}, {last} : index", "index")
+
+    def sum(self, lhs: Value, rhs: Value) -> Value:
+        """The sum of two indices."""
+        return self._define(f"arith.addi {lhs}, {rhs} : index", "index")
+
+    def multiple(self, index: Value, factor: int) -> Value:
+        """`index` times a constant."""
+        return self._define(f"arith.muli {index}, {self.constant(factor, 'index')} : index", "index")
+
+    def address(self, buffer: Buffer) -> Value:
+        """Where a buffer starts, as an i64; whoever gets it may read and write all of the buffer."""
+        self._header.seen[buffer].add(None)
+        start = self._define(f"memref.extract_aligned_pointer_as_index {buffer.name} : {buffer.type} -> index", "index")
+        return self._define(f"arith.index_cast {start} : index to i64", "i64")
+
+    def offset(self, address: Value, count: int) -> Value:
+        """The address `count` bytes behind `address`."""
+        return self._define(f"arith.addi {address}, {self.constant(count, 'i64')} : i64", "i64")
+
+    def put(self, table: Buffer, index: int | Value, value: Value) -> None:
+        """Write an entry of a table."""
+        at = self.constant(index, "index") if isinstance(index, int) else index
+        self._header.seen[table].add(None)
+        self._lines.append(f"memref.store {value}, {table.name}[{at}] : {table.type}")
+
+    def binary(self, name: str, lhs: Value, rhs: Value) -> Value:
+        """An operation on two numbers of one type."""
+        return self._define(f"{name} {lhs}, {rhs} : {lhs.type}", lhs.type)
+
+    def compare(self, predicate: str, lhs: Value, rhs: Value) -> Value:
+        """Whether two integers or indices are so."""
+        return self._define(f"arith.cmpi {predicate}, {lhs}, {rhs} : {lhs.type}", "i1")
+
+    def select(self, condition: Value, lhs: Value, rhs: Value) -> Value:
+        """The first where `condition` holds, else the second."""
+        return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
+
+    def cast(self, value: Value, type_: str) -> Value:
+        """An index or a signed integer as another integer, which holds it."""
+        if value.type == type_:
+            return value
+        name = "arith.trunci" if (value.type, type_) == ("i64", "i32") else "arith.extsi"
+        name = "arith.index_cast" if value.type == "index" else name
+        return self._define(f"{name} {value} : {value.type} to {type_}", type_)
+
+    @contextmanager
+    def walk(self, count: int, start: Value) -> Generator[Walk]:
+        """A loop of `count` rounds, each of which begins with the value that the one before left, the first `start`."""
+        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        result, own, index = self.fresh(), Value(self.fresh(), start.type), self.fresh()
+        head = f"{result} = scf.for {index} = {zero} to {end} step {one} iter_args({own} = {start}) -> ({start.type})"
+        self._lines.append(f"{head} {{")
+        walk = Walk(own)
+        yield walk
+        self._lines.append(f"scf.yield {walk.value} : {start.type}\n}}")
+        walk.value = Value(result, start.type)
+
+    @contextmanager
+    def when(self, condition: Value) -> Generator[None]:
+        """A branch around what is written inside the `with`, which runs where `condition` holds."""
+        self._lines.append(f"scf.if {condition} {{")
+        yield
+        self._lines.append("}")
+
+    def when_zero(self, value: Value) -> AbstractContextManager[None]:
+        """A branch around what is written inside the `with`, which runs where `value` is 0."""
+        return self.when(self.compare("eq", value, self.constant(0, value.type)))
+
+    def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
+        """Call a C function of another library, which returns an int; it as an i64."""
+        types = ", ".join(argument.type for argument in arguments)
+        names = ", ".join(map(str, arguments))
+        result = self._define(f"func.call @{symbol}({names}) : ({types}) -> i32", "i32")
+        return self._define(f"arith.extsi {result} : i32 to i64", "i64")
+
+    def _define(self, text: str, type_: str) -> Value:
+        name = self.fresh()
+        self._lines.append(f"{name} = {text}")
+        return Value(name, type_)
+
+    def read(self, buffer: Buffer, view: View, start: Value | None = None) -> Tensor:
+        """The tensor behind a view of an input buffer; `start` is an index that replaces the view's offset."""
+        return self._tensor_of(buffer, view, "restrict", start)[0]
+
+    def flat_tensor(self, buffer: Buffer) -> Tensor:
+        """All elements of an input buffer, a tensor of one dimension."""
+        tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
+        self._header.seen[buffer].add(None)
+        self._lines.append(
+            f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
+        )
+        return tensor
+
+    def table(self, values: NDArray[np.float32]) -> Tensor:
+        """A tensor of constants, which is declared once, before everything else."""
+        tables = self._header.tables
+        if values.tobytes() not in tables:
+            buffer = self.table_buffer(values)
+            tables[values.tobytes()] = buffer, Tensor(self.fresh(), (buffer.length,), buffer.element)
+            self._header.seen[buffer].add(None)
+        return tables[values.tobytes()][1]
+
+    def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
+        """Declare the argument that constants are passed as."""
+        return self.buffer("table", "f32", len(values))
+
+    def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
+        """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
+        tensor, view_text = self._tensor_of(buffer, view, "restrict writable", start)
+        return tensor, view_text
+
+    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> tuple[Tensor, str]:
+        """The tensor behind a view, and the name of the view with its type."""
+        if buffer.start:
+            start = self.sum(buffer.start, start or self.constant(view.offset, "index"))
+        type_ = _view_type(buffer, view, start)
+        # A view that moves is taken to go everywhere.
+        self._header.seen[buffer].add(None if start else view)
+        memref_name = f"%m{next(self._header.numbers)}"
+        sizes, strides = list(view.sizes), list(view.strides)
+        self._lines.append(
+            f"{memref_name} = memref.reinterpret_cast {buffer.name} to offset: [{start or view.offset}], "
+            f"sizes: {sizes}, strides: {strides} : {buffer.type} to {type_}"
+        )
+        tensor = Tensor(self.fresh(), view.sizes, buffer.element)
+        self._lines.append(f"{tensor.name} = bufferization.to_tensor {memref_name} {how} : {type_} to {tensor.type}")
+        return tensor, f"{memref_name} : {type_}"
+
+    def store(self, result: Tensor, destination: str) -> None:
+        """Write `result` where `write` said."""
+        name, type_ = destination.split(" : ", 1)
+        self._lines.append(
+            f"bufferization.materialize_in_destination {result.name} in restrict writable {name} : "
+            f"({result.type}, {type_}) -> ()"
+        )
+
+    def touched(self) -> list[tuple[Buffer, int]]:
+        """How many elements of each buffer are read or written; what two views share is counted twice."""
+        return [(buffer, _covered(buffer, views)) for buffer, views in self._header.seen.items()]
+
+    def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
+        """A tensor whose elements are still to be written."""
+        tensor = Tensor(self.fresh(), sizes, element)
+        self._lines.append(f"{tensor.name} = tensor.empty() : {tensor.type}")
+        return tensor
+
+    def slice(self, tensor: Tensor, offsets: Sequence[int | Value], sizes: Sequence[int], dropped: int = 0) -> Tensor:
+        """The part of `tensor` from `offsets` on, without its first `dropped` dimensions, whose size is 1."""
+        found = Tensor(self.fresh(), tuple(sizes[dropped:]), tensor.element)
+        at, extents, ones = (", ".join(map(str, values)) for values in (offsets, sizes, [1] * len(sizes)))
+        self._lines.append(
+            f"{found.name} = tensor.extract_slice {tensor.name}[{at}] [{extents}] [{ones}] "
+            f": {tensor.type} to {found.type}"
+        )
+        return found
+
+    def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
+        """A tensor of one value, the start of an accumulation."""
+        scalar = self.constant(value, element)
+        empty, full = self.empty(sizes, element), Tensor(self.fresh(), sizes, element)
+        self._lines.append(
+            f"{full.name} = linalg.fill {tag.text} ins({scalar} : {element}) outs({empty.name} : {empty.type}) "
+            f"-> {full.type}"
+        )
+        return full
+
+    def body(self, inputs: Sequence[Operand] = (), output: Operand | None = None) -> Body:
+        """A new body of a generic on these operands."""
+        values = [Value(f"%x{i}", operand.tensor.element) for i, operand in enumerate(inputs)]
+        return Body(self, values, Value("%o", output.tensor.element) if output else None)
+
+    def generic(
+        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: Value, tag: Tag
+    ) -> Tensor:
+        """A `linalg.generic` whose body yields `result`; raises `TypeError` where it has not the output's type."""
+        element = output.tensor.element
+        if result.type != element:
+            raise TypeError(f"a generic with an output of {element} must yield it, but got {result.type}")
+        operands = [*inputs, output]
+        maps = ", ".join(loops.map_to(operand.loops) for operand in operands)
+        names = ", ".join(operand.tensor.name for operand in inputs)
+        types = ", ".join(operand.tensor.type for operand in inputs)
+        ins = f"ins({names} : {types}) " if inputs else ""
+        parameters = [f"%x{i}: {operand.tensor.element}" for i, operand in enumerate(inputs)]
+        block = ", ".join([*parameters, f"%o: {element}"])
+        value = Tensor(self.fresh(), output.tensor.sizes, element)
+        self._lines += [
+            f"{value.name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = {loops.iterators}}} {ins}"
+            f"outs({output.tensor.name} : {output.tensor.type}) attrs = {tag.text} {{",
+            f"^bb0({block}):",
+            *body.lines,
+            f"linalg.yield {result} : {element}",
+            f"}} -> {value.type}",
+        ]
+        return value
+
+    def copy(self, loops: Loops, source: Operand, output: Operand, tag: Tag) -> Tensor:
+        """The generic that writes the elements of `source`, broadcast along the loops that do not index it."""
+        body = self.body([source], output)
+        return self.generic(loops, [source], output, body, body.inputs[0], tag)
+
+    def render(self, name: str) -> str:
+        """The function's text under `name`."""
+        constants = [
+            f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._header.constants.items()
+        ]
+        tables = [
+            f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
+            for buffer, tensor in self._header.tables.values()
+        ]
+        lines = "\n  ".join([*constants, *tables, *self._lines, "return"])
+        return f"func.func private @{name}({', '.join(self._header.arguments.values())}) {{\n  {lines}\n}}"
+
+
+def _covered(buffer: Buffer, views: Set[View | None]) -> int:
+    return min(buffer.length, sum(view.covered if view else buffer.length for view in views))
+
+
+def _view_type(buffer: Buffer, view: View, start: Value | None) -> str:
+    shape = "x".join([*map(str, view.sizes), buffer.element])
+    strides = ", ".join(map(str, view.strides))
+    return f"memref<{shape}, strided<[{strides}], offset: {'?' if start else view.offset}>>"
+
+
+# Numbers as MLIR reads them.
+
+# Of a number in scientific notation, after the first digit.
+_DIGITS = {"f32": 9, "f64": 17}
+_PACKED = {"f32": ">f", "f64": ">d"}
+
+
+def number_text(value: float, type_: str) -> str:
+    """A number as MLIR reads it: floats with as many digits as tell them apart, infinities and NaN as bits."""
+    if not type_.startswith("f"):
+        return str(int(value))
+    if not math.isfinite(value):
+        return f"0x{struct.pack(_PACKED[type_], value).hex().upper()}"
+    return f"{value:.{_DIGITS[type_]}e}"

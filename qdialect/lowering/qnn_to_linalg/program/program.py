@@ -1,0 +1,373 @@
+"""A compiled network as a list of kernel calls over planned memory.
+
+`Program` collects kernels, constants and buffers while the ops of a network are lowered; then `render` gives every
+buffer its offset in one arena and writes the module: each distinct kernel once, and a `main` that calls them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.pair_sums import sums_fit
+from qdialect.lowering.cost.strategy import Strategy
+from qdialect.lowering.ir.functions import CLOCK
+from qdialect.lowering.qnn_to_linalg.program.arena import Lifetime, peak, plan_arena, plan_centred_arena
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import (
+    BITS,
+    PAIR_SUMS_FIT,
+    SCRATCH,
+    Buffer,
+    KernelText,
+    number_text,
+)
+from qdialect.lowering.qnn_to_linalg.program.operands import BITS_OF
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
+from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, SLACK, Storage
+from qdialect.support.interface import KernelCall, Tunable
+
+ALIGNMENT = 64
+KERNEL = "kernel_"
+"""How the names of the functions of kernels begin."""
+_NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
+# Of a node's name in that of a function.
+_LONGEST_NODE = 60
+_DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+
+
+@dataclass(frozen=True)
+class BufferSlot:
+    """Where a buffer is: in the arena, in the array of a user's input or output, or among the constants."""
+
+    kind: str
+    """``arena``, ``input``, ``output``, ``constant`` or ``words``, which the working memory begins with."""
+    index: int
+    """Its number, or its offset in the constants' block."""
+    storage: Storage
+    offset: int = 0
+    """Elements of the buffer before it, in the arena or among the constants."""
+    signed: bool = False
+    """Whether it holds quantized values of `i8` as they are, in a user's array, not shifted."""
+
+    @property
+    def has_slack(self) -> bool:
+        """Whether a kernel may read spare lanes and a little past the end."""
+        return self.kind in ("arena", "constant")
+
+
+@dataclass(frozen=True)
+class Data:
+    """A constant array at an offset of the constants' block."""
+
+    offset: int
+    element: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number handed to a kernel."""
+
+    value: float
+    type: str
+
+
+Actual = BufferSlot | Data | Scalar
+
+
+@dataclass
+class Call:
+    """A kernel and what it gets.
+
+    `names` are those of the model's nodes that it computes, `location` is where the op stands.
+    """
+
+    kernel: int
+    actuals: list[Actual]
+    label: str
+    names: tuple[str, ...]
+    macs: int
+    bytes_moved: int
+    location: ir.Location | None = None
+    tunable: Tunable | None = None
+
+    def summary(self) -> KernelCall:
+        """The call without what it gets."""
+        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved, self.tunable)
+
+
+class Kernel(KernelText):
+    """A kernel under construction: declaring a parameter also says what this call hands to it."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program.whole)
+        self.program = program
+        self.actuals: list[Actual] = program.whole.actuals if program.whole else []
+
+    def slot(self, name: str, slot: BufferSlot) -> Buffer:
+        """A parameter for the buffer of `slot`, or what the kernel that it is a part of has for it."""
+        known = self.program.known_buffer(slot)
+        if known is None:
+            return self.parameter(name, slot)
+        element, length = slot.storage.element, slot.storage.length
+        return known if known.element == element else self.as_numbers(known, element, length)
+
+    def parameter(self, name: str, slot: BufferSlot, *, note: str = "") -> Buffer:
+        """A parameter for the buffer of `slot`, with what is known of it."""
+        self.actuals.append(slot)
+        return self.buffer(name, slot.storage.element, slot.storage.length, note=note)
+
+    def scratch(self, name: str, storage: Storage) -> Buffer:
+        """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
+        return self.scratch_slot(name, self.program.buffer(storage))
+
+    def scratch_slot(self, name: str, slot: BufferSlot) -> Buffer:
+        """The same for a buffer that has its slot already."""
+        return self.program.known_buffer(slot) or self.parameter(name, slot, note=SCRATCH)
+
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them.
+
+        `in_pairs` are multiplied in pairs whose sums must fit 16 bits; raises `ValueError` where one of them may not.
+        """
+        if in_pairs and not sums_fit(array):
+            raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
+        found = self.program.constant(array)
+        if is_weight:
+            self.program.packed_weights[found] = array.nbytes
+        self.actuals.append(found)
+        note = PAIR_SUMS_FIT if in_pairs else _bits_note(name, array)
+        return self.buffer(name, found.element, found.length, note=note)
+
+    def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
+        """A parameter for constants that all bodies of the function share."""
+        return self.data("table", values)
+
+    def number(self, name: str, value: float, type_: str) -> Value:
+        """A parameter for a number."""
+        self.actuals.append(Scalar(value, type_))
+        return self.scalar(name, type_)
+
+
+@dataclass
+class Program:
+    """Kernels, calls, constants and buffers of one network."""
+
+    inputs: Sequence[Storage]
+    outputs: Sequence[Storage]
+    strategy: Strategy
+    kernels: dict[str, int] = field(default_factory=dict[str, int])
+    """The number of each distinct kernel by its text, which has ``@KERNEL`` for its name; in ascending order."""
+    calls: list[Call] = field(default_factory=list[Call])
+    names: tuple[str, ...] = ()
+    """Names of the model's nodes that the next calls compute."""
+    location: ir.Location | None = None
+    """Where the op stands that the next calls compute."""
+    packed_weights: dict[Data, int] = field(default_factory=dict[Data, int])
+    """Where weights lie among the constants, and their bytes."""
+    externals: list[Data] = field(default_factory=list[Data])
+    """Where the records of functions of other libraries lie among the constants, a record for each call."""
+    symbols: dict[str, str] = field(default_factory=dict[str, str])
+    """The target of each function of another library."""
+    words: int = 0
+    """How many i64 the working memory begins with: those by which external functions are called."""
+    variants: Mapping[str, str] | None = None
+    """The variant of each kernel that is not as the cost model chose, by `Tunable.kernel`; None where none is tuned."""
+    tunable: Tunable | None = None
+    """How the kernels of the next calls can be written."""
+    overwrites: bool = True
+    """Whether results may lie where data is that nothing reads any more; such kernels are not divided among threads."""
+    whole: Kernel | None = None
+    """The kernel whose parts the kernels of this program are; None where each is one of its own."""
+    _arena: list[Storage] = field(default_factory=list[Storage])
+    _constants: bytearray = field(default_factory=bytearray)
+    _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
+
+    def constant(self, array: NDArray[Any]) -> Data:
+        """Put `array` into the constants' block, aligned; equal arrays are stored once."""
+        element = "f32" if array.dtype.kind == "f" else _DATA_ELEMENTS[array.dtype.itemsize]
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        # Not the bytes themselves, of which there would be a copy for as long as the program lives.
+        key = element, sha256(raw).digest()
+        if key not in self._known:
+            self._constants.extend(bytes(-len(self._constants) % ALIGNMENT))
+            self._known[key] = Data(len(self._constants), element, array.size)
+            self._constants.extend(raw)
+        return self._known[key]
+
+    def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> BufferSlot:
+        """The slot of a constant tensor whose `elements` are all those of its storage, in order."""
+        spare = np.zeros(SLACK // elements.itemsize, elements.dtype)
+        return BufferSlot("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
+
+    def buffer(self, storage: Storage) -> BufferSlot:
+        """A new buffer of the arena."""
+        self._arena.append(storage)
+        return BufferSlot("arena", len(self._arena) - 1, storage)
+
+    def known_buffer(self, slot: BufferSlot) -> Buffer | None:
+        """What a kernel has for `slot` already, where kernels are parts of another."""
+        return None
+
+    def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
+        """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
+        number = self.kernels.setdefault(kernel.render("KERNEL"), len(self.kernels))
+        moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
+        self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location, self.tunable))
+
+    @property
+    def constants_bytes(self) -> int:
+        """Size of the constants' block."""
+        return len(self._constants)
+
+    def constants(self) -> NDArray[np.uint8]:
+        """The constants' block, to which nothing can be added while this array is there."""
+        return np.frombuffer(self._constants, dtype=np.uint8)
+
+    def kernel_calls(self) -> tuple[KernelCall, ...]:
+        """Its calls, without what they get."""
+        return tuple(call.summary() for call in self.calls)
+
+    def kernel_names(self) -> list[str]:
+        """The function of each kernel: its number, and the node of its first call where that has a name."""
+        first: dict[int, Call] = {}
+        for call in self.calls:
+            first.setdefault(call.kernel, call)
+        return [_function_name(number, first[number].names) for number in range(len(self.kernels))]
+
+    def buffers(self) -> tuple[tuple[str, int], ...]:
+        """Element type and bytes of each buffer of the arena that a call touches."""
+        pairs = zip(self._arena, self._touches(), strict=True)
+        return tuple((storage.element, storage.bytes()) for storage, calls in pairs if calls)
+
+    def lifetimes(self) -> list[Lifetime]:
+        """First and last call that touches each buffer of the arena; one that none touches has no size."""
+        return self._lifetimes([storage.bytes() for storage in self._arena])
+
+    def live_bytes(self) -> int:
+        """Size of the values that live at once, at their maximum: their elements alone, as the model knows them."""
+        return peak(self._lifetimes([storage.live_bytes() for storage in self._arena]))
+
+    def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:
+        pairs = zip(sizes, self._touches(), strict=True)
+        return [Lifetime(size, calls[0], calls[-1]) if calls else Lifetime(0, 0, 0) for size, calls in pairs]
+
+    def _touches(self) -> list[list[int]]:
+        """The calls that touch each buffer of the arena."""
+        touched: list[list[int]] = [[] for _ in self._arena]
+        for number, call in enumerate(self.calls):
+            for actual in call.actuals:
+                if isinstance(actual, BufferSlot) and actual.kind == "arena":
+                    touched[actual.index].append(number)
+        return touched
+
+    def render(self, clocked: bool = False, threads: int = 1) -> tuple[str, int]:
+        """The module's text and the arena's size in bytes.
+
+        With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
+        Memory is planned for as many `threads`.
+        """
+        plan = plan_centred_arena if threads > 1 else plan_arena
+        offsets, size = plan(self.lifetimes(), ALIGNMENT)
+        size += SLACK if size else 0
+        words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
+        offsets, size = [offset + words for offset in offsets], size + words
+        names = self.kernel_names()
+        kernels = [text.replace("@KERNEL", f"@{name}") for name, text in zip(names, self.kernels, strict=True)]
+        main = _Main(self, offsets, size, clocked).text()
+        declared = [f"func.func private @{symbol}(i64, i64, i64) -> i32" for symbol in self.symbols]
+        return "\n".join(["module {", *kernels, main, *declared, "}"]), size
+
+
+def _bits_note(name: str, array: NDArray[Any]) -> str:
+    """How many bits hold each number of a parameter, for patterns, where its name says so."""
+    bits = next((bits for known, bits in BITS_OF.items() if name.startswith(known)), 0)
+    if bits and (array.min() < 0 or array.max() >= 1 << bits):
+        raise ValueError(f"{name} must be in 0..{(1 << bits) - 1}, but got {array.min()}..{array.max()}")
+    return f"{BITS} = {bits} : i64" if bits else ""
+
+
+def _function_name(number: int, nodes: Sequence[str]) -> str:
+    node = _NO_SYMBOL.sub("_", nodes[0]).strip("_")[:_LONGEST_NODE] if nodes else ""
+    return f"{KERNEL}{number}_{node}" if node else f"{KERNEL}{number}"
+
+
+class _Main:
+    """Writes the function that calls the kernels."""
+
+    def __init__(self, program: Program, offsets: Sequence[int], arena: int, clocked: bool) -> None:
+        self._program = program
+        self._clocked = clocked
+        self._offsets = offsets
+        self._arena = arena
+        self._kernels = program.kernel_names()
+        self._lines: list[str] = []
+        self._count = 0
+
+    def text(self) -> str:
+        program = self._program
+        arrays = [(f"in{i}", s) for i, s in enumerate(program.inputs)]
+        arrays += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
+        typed = [(name, f"memref<{s.length}x{s.element}>") for name, s in arrays]
+        constants = max(program.constants_bytes, 1)
+        typed += [("constants", f"memref<{constants}xi8>"), ("arena", f"memref<{max(self._arena, 1)}xi8>")]
+        if self._clocked:
+            typed.append(("ticks", self._ticks))
+        arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
+        for number, call in enumerate(program.calls):
+            self._read_clock(number)
+            self._call(call)
+        self._read_clock(len(program.calls))
+        body = "\n  ".join([*self._lines, "return"])
+        return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
+
+    @property
+    def _ticks(self) -> str:
+        return f"memref<{len(self._program.calls) + 1}xi64>"
+
+    def _read_clock(self, number: int) -> None:
+        if self._clocked:
+            slot = self._define(f"arith.constant {number} : index")
+            now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
+            self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
+
+    def _call(self, call: Call) -> None:
+        operands = [self._operand(actual) for actual in call.actuals]
+        names, types = zip(*operands, strict=True)
+        callee = f"func.call @{self._kernels[call.kernel]}({', '.join(names)})"
+        self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
+
+    def _operand(self, actual: Actual) -> tuple[str, str]:
+        if isinstance(actual, Scalar):
+            literal = number_text(actual.value, actual.type)
+            return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
+        if isinstance(actual, Data):
+            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
+            return self._view(source, actual.offset, actual.element, actual.length)
+        element, length = actual.storage.element, actual.storage.length
+        if actual.kind in ("input", "output"):
+            return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
+        if actual.kind == "constant":
+            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
+            return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
+        source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
+        first = 0 if actual.kind == "words" else self._offsets[actual.index]
+        start = first + actual.offset * ELEMENT_BYTES[element]
+        return self._view(source, start, element, length)
+
+    def _view(self, source: str, offset: int, element: str, length: int) -> tuple[str, str]:
+        shift = self._define(f"arith.constant {offset} : index")
+        type_ = f"memref<{length}x{element}>"
+        return self._define(f"memref.view {source.replace('%o', shift)} to {type_}"), type_
+
+    def _define(self, text: str) -> str:
+        self._count += 1
+        self._lines.append(f"%v{self._count} = {text}")
+        return f"%v{self._count}"

@@ -1,0 +1,191 @@
+"""What a stage contributes to a kernel: parameters by channel and row, scalars, and what it emits per element."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import IntArray
+from qdialect.dialect import AnyFused
+from qdialect.dialect.stages.stage_base import Stage
+from qdialect.dialect.type_constraints import QuantizedType
+from qdialect.lowering.cost.strategy import RequantizerForms
+from qdialect.lowering.ir.strides import Axis, View
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
+
+# Numbers that a kernel's epilogue reads from memory: one for each row of the result, or one for all.
+
+
+@dataclass(frozen=True)
+class RowParameter:
+    """A stored tensor, and how far it moves from one pixel to the next along N, H and W."""
+
+    name: str
+    slot: BufferSlot
+    steps: tuple[int, int, int]
+
+    def declare(self, kernel: Kernel) -> Buffer:
+        """The buffer as a parameter of `kernel`."""
+        return kernel.slot(self.name, self.slot)
+
+    def operand(self, kernel: Kernel, buffer: Buffer, segment: Segment, index: int) -> Operand:
+        """The numbers of a segment's pixels, among whose operands it has this `index`."""
+        view, loops = _moving(segment.pixels, segment.loops, index, self.slot.storage.origin + segment.offsets[index])
+        return Operand(kernel.read(buffer, view), loops)
+
+    def operand_from(
+        self, kernel: Kernel, buffer: Buffer, pixels: Sequence[Axis], loops: Sequence[str], index: int, start: Value
+    ) -> Operand:
+        """The numbers of `pixels` along `loops`, the first of which stands at `start`."""
+        view, moving = _moving(pixels, loops, index, 0)
+        return Operand(kernel.read(buffer, view, start), moving)
+
+    def single(self, kernel: Kernel, buffer: Buffer) -> Operand:
+        """The one number of all pixels."""
+        assert not any(self.steps), "there is one number for all pixels"
+        return Operand(kernel.read(buffer, View((), (), self.slot.storage.origin)), ())
+
+
+def _moving(pixels: Sequence[Axis], loops: Sequence[str], index: int, offset: int) -> tuple[View, tuple[str, ...]]:
+    """The axes of `pixels` along which operand `index` moves, and their loops."""
+    moving = [(axis, loop) for axis, loop in zip(pixels, loops, strict=True) if axis.strides[index]]
+    sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
+    return View(sizes, strides, offset), tuple(loop for _, loop in moving)
+
+
+# What a stage contributes to a kernel: parameters by channel, scalars, and what it emits for each element.
+
+EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
+"""(body, value, the stage's own parameters by channel and by row, residual as i8) -> value.
+
+Accumulators and quantized values are i32, the latter with their shift; f32 values are f32.
+"""
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class StageSite:
+    """A stage in its op, as a kernel must know it.
+
+    Clamps are no stages of a kernel: they bound the values of the stage before them. A quantized value is held with a
+    shift, so that it starts at 0 where it is stored or looked up; bounds are those of the values themselves.
+    """
+
+    op: AnyFused
+    stage: Any
+    before: QuantizedType | None
+    after: QuantizedType | None
+    before_bounds: Bounds
+    """Of the quantized values that the stage takes."""
+    bounds: Bounds
+    """Of the quantized values that the stage leaves."""
+    before_shift: int
+    """Of the quantized values that the stage takes."""
+    shift: int
+    """Of the quantized values that the stage leaves."""
+    accumulator_range: tuple[IntArray, IntArray]
+    """The range of the accumulators, by channel."""
+    follower: type[StageKernel] | None
+    """What computes the next stage."""
+    forms: RequantizerForms
+    """What the target is fast at."""
+
+    @property
+    def quantization(self) -> Quantization:
+        """Scale, zero point and shift of the quantized values that the stage leaves."""
+        return _quantization(self.after, self.shift)
+
+    @property
+    def before_quantization(self) -> Quantization:
+        """Scale, zero point and shift of the quantized values that the stage takes."""
+        return _quantization(self.before, self.before_shift)
+
+    @property
+    def residual_shift(self) -> int:
+        """What is added to an element of the residual when it is stored."""
+        assert self.op.residual is not None, "the verifier has seen a residual"
+        return signed_shift(self.op.residual.type)
+
+    @property
+    def stored_bounds(self) -> Bounds:
+        """Bounds of the quantized values that the stage leaves, with their shift."""
+        return self.bounds[0] + self.shift, self.bounds[1] + self.shift
+
+
+class EpiloguePart(ABC):
+    """What happens to a value between the accumulators and the store, as a part of a kernel."""
+
+    @property
+    def leaves_byte(self) -> bool:
+        """Whether the stage leaves the byte to store rather than an i32."""
+        return False
+
+    @property
+    def offset(self) -> NDArray[np.int32]:
+        """What is added to the start of each channel's accumulator, or to all."""
+        return np.zeros(1, np.int32)
+
+    def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
+        """Arrays by channel: name and values."""
+        return []
+
+    def row_parameters(self) -> Sequence[RowParameter]:
+        """Stored tensors by row."""
+        return ()
+
+    @abstractmethod
+    def declare(self, kernel: Kernel) -> EmitStage:
+        """Declare scalars and tables as parameters of `kernel`; returns what emits the stage into a body."""
+
+
+class StageKernel(EpiloguePart):
+    """A stage of one op as a part of its kernel."""
+
+    takes_any_byte: ClassVar[bool] = False
+    """Whether values between 0 and 255 need no other bounds before the stage."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, site: StageSite) -> Self:
+        """The kernel's part for the stage at `site`; raises `CompileError` where it cannot be compiled."""
+
+    @classmethod
+    def wanted_shift(cls, bounds: Bounds) -> int:
+        """The shift with which the stage takes quantized values within `bounds`: that which makes them bytes from 0."""
+        return 128 if bounds[0] < 0 else 0
+
+
+K = TypeVar("K", bound=type[StageKernel])
+
+STAGE_KERNELS: dict[type[Stage], type[StageKernel]] = {}
+
+
+def lowers_stage(stage_class: type[Stage]) -> Callable[[K], K]:
+    """Class decorator: register what computes a stage.
+
+    Raises `ValueError` where something computes it already.
+    """
+
+    def register(kernel_class: K) -> K:
+        if stage_class in STAGE_KERNELS:
+            raise ValueError(f"stage '{stage_class.name}' is lowered already, by {STAGE_KERNELS[stage_class].__name__}")
+        STAGE_KERNELS[stage_class] = kernel_class
+        return kernel_class
+
+    return register
+
+
+def _quantization(values: QuantizedType | None, shift: int) -> Quantization:
+    assert values is not None, "the verifier has seen that values are quantized here"
+    return Quantization(values.scale, values.zero_point, shift)

@@ -1,0 +1,164 @@
+"""`qnn-to-linalg`: a network becomes kernels over planned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect import targets
+from qdialect.dialect.type_constraints import TypeConstraint
+from qdialect.ir import context
+from qdialect.ir._mlir import ir, walk
+from qdialect.lowering.cost import variants as variant_notes
+from qdialect.lowering.cost.strategy import strategy_of
+from qdialect.lowering.ir import lowered, phase_pass
+from qdialect.lowering.ir.errors import error_at
+from qdialect.lowering.ir.functions import has_body
+from qdialect.lowering.ir.lowered import Lowered, Phase
+from qdialect.lowering.ir.phase_pass import PhasePass
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
+from qdialect.lowering.qnn_to_linalg.program.program import Program
+from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, dense_storage_of
+from qdialect.passes.outlined import handed_off, is_handed_off
+from qdialect.passes.registry import register
+from qdialect.support.heap import return_free_memory
+from qdialect.support.threads import checked
+from qdialect.targets import Target
+
+
+@register
+@dataclass(frozen=True)
+class ToLinalgPass(PhasePass):
+    """Lower the one function of a `qnn` module to kernels of `linalg` and a `main` that calls them.
+
+    Constants, inputs, outputs and the target are attributes of the module. `target` is the CPU to lower for; with
+    `clocked`, `main` writes the cycle counter before each call and at its end. Memory is planned for as many `threads`
+    as `qnn-to-threads` will divide the network among. Fuse first, as `fuse-qnn` does: an op that is not fused becomes
+    a kernel of its own.
+    """
+
+    name: ClassVar[str] = "qnn-to-linalg"
+    starts: ClassVar[tuple[Phase, ...]] = (Phase.QNN, Phase.FUSED)
+    end: ClassVar[Phase] = Phase.LINALG
+    target: str = "host"
+    clocked: bool = False
+    threads: int = 1
+
+    def lower(self, module: ir.Module) -> None:
+        qnn_to_linalg(module, targets.resolve(self.target), self.clocked, checked(self.threads))
+        return_free_memory()
+        phase_pass.check_linalg(module)
+
+
+# qnn -> linalg: a network becomes kernels over planned memory.
+
+_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
+
+
+def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:
+    """Lower the one function of a `qnn` module in place; what its `main` then takes stands on the module.
+
+    With `clocked`, `main` reads the cycle counter around each call. Memory is planned for as many `threads` as the
+    network will be divided among. Raises `CompileError` with a note for each op
+    without a lowering.
+    """
+    function = main_function(module)
+    inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
+    variants = variant_notes.wanted_variants(module, target)
+    load_kernel_dialects(module)
+    with module.context, ir.Location.unknown():
+        program = GraphLowering(function, _program(function, target, variants, threads), handed_off(module)).run()
+        text, arena = program.render(clocked, threads)
+    # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
+    return_free_memory()
+    kernels = context.parse_generated(text, module.context, "kernels")
+    _locate(kernels, program)
+    _replace_body(module, kernels)
+    found = Lowered(
+        module,
+        program.constants(),
+        arena,
+        inputs,
+        outputs,
+        live_bytes=program.live_bytes(),
+        weights_bytes=sum(program.packed_weights.values()),
+        calls=program.kernel_calls(),
+        buffers=program.buffers(),
+        kernels=len(program.kernels),
+        clocked=clocked,
+        externals=tuple((data.offset, data.length) for data in program.externals),
+    )
+    lowered.write(found, target.name)
+
+
+def _program(function: ir.Operation, target: Target, variants: Mapping[str, str] | None, threads: int) -> Program:
+    """An empty program with the arrays of `function`."""
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operands
+    inputs, outputs = ([dense_storage_of(value.type) for value in values] for values in (block.arguments, returned))
+    strategy, location = strategy_of(target), function.location
+    return Program(inputs, outputs, strategy, location=location, variants=variants, overwrites=threads == 1)
+
+
+def _locate(kernels: ir.Module, program: Program) -> None:
+    """Say of each call, and of each kernel with all of its ops, where the op of the model stands."""
+    # Behind them stand the declarations of functions of other libraries.
+    *functions, main = [op.operation for op in kernels.body.operations if has_body(op.operation)]
+    calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
+    for call, found in zip(calls, program.calls, strict=True):
+        _set_locations([call], found.location)
+    for number, function in enumerate(functions):
+        first = next(call for call in program.calls if call.kernel == number)
+        _set_locations(_with_inner(function), first.location)
+
+
+def _with_inner(function: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    walk(function, visit)
+    return found
+
+
+def _set_locations(operations: Sequence[ir.Operation], location: ir.Location | None) -> None:
+    for op in operations if location else ():
+        op.location = location or op.location
+
+
+def _replace_body(module: ir.Module, source: ir.Module) -> None:
+    for op in list(module.body.operations):
+        op.operation.erase()
+    for op in list(source.body.operations):
+        module.body.append(op.detach_from_parent())
+
+
+def main_function(module: ir.Module) -> ir.Operation:
+    """The function to compile: `main`, or the only one; raises `CompileError`."""
+    found = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    functions = [function for function in found if not is_handed_off(function)]
+    named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
+    chosen = named or functions
+    if len(chosen) != 1:
+        message = f"a module must have one function, or one named main, to be compiled, but got {len(functions)}"
+        raise error_at([module.operation, *functions][-1].location, message)
+    function = chosen[0]
+    _check_signature(function)
+    blocks = len(function.regions[0].blocks)
+    if blocks != 1:
+        raise error_at(function.location, f"a function must have one block to be compiled, but got {blocks}")
+    return function
+
+
+def _check_signature(function: ir.Operation) -> None:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    for kind, types in (("argument", type_.inputs), ("result", type_.results)):
+        for index, found in enumerate(types):
+            problem = _STORABLE.problem(found)
+            if problem:
+                message = f"{kind} {index} of a function must be {problem} to be compiled, but got {found}"
+                raise error_at(function.location, message)

@@ -1,1 +1,0 @@
-"""Requantization and addition in integers, with the proofs that they have the bits of the op's arithmetic."""

@@ -1,1 +1,0 @@
-"""Kernels of several ops that are computed block by block of rows."""

@@ -1,7 +1,0 @@
-"""How kernels compute the stages of an epilogue, one stage a file; all of them are imported here."""
-
-from __future__ import annotations
-
-from qdialect.registry import import_modules
-
-import_modules(__name__, __path__)

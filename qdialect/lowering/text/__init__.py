@@ -1,1 +1,0 @@
-"""Writing kernels as text of the linalg level."""

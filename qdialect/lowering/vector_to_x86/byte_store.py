@@ -1,0 +1,317 @@
+"""Storing a register tile's bytes: four vectors of 32-bit integers -> 64 bytes, table or limits, stores.
+
+`vpackssdw` and `vpackuswb` saturate, first to 16 bits, then to 0..255: together they clamp to a byte, so that a clamp
+to 0..255 before them is left out, and integers already there lose nothing.  Others would wrap where a truncation is
+meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
+their use as indices of a table of 256 entries.
+
+Where the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, and the sum is proven not to
+wrap, 16 bits hold what matters of them: words are packed, added and shifted, half as many instructions as for the
+integers.
+
+Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
+lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
+row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import mul
+from typing import ClassVar
+
+import numpy as np
+
+from qdialect.ir._mlir import arith, ir, vector
+from qdialect.lowering.instructions.instruction_set import InstructionSet
+from qdialect.lowering.instructions.lanes import ADD_WORDS, PACK_BYTES, PACK_WORDS, VPERMD
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
+from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.views import may_meet
+from qdialect.lowering.vector_to_x86.byte_tables import is_table_read, look_up, table_of
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile
+from qdialect.lowering.vector_to_x86.value_range import interval, is_held
+from qdialect.passes.pattern import MatchFailure
+
+_QUARTERS = 4
+_LARGEST_BYTE = 255
+_WORD = 32
+_LONGEST_SHIFT = 7
+"""Of words that saturate at 2^15 - 1, so that 255 or more is left."""
+
+Position = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Where bytes come from: 32-bit integers, saturated; then a table, or a minimum and a maximum."""
+
+    integers: ir.Value
+    table: ir.Value | None = None
+    low: ir.Value | int | None = None
+    high: ir.Value | int | None = None
+    """Of bytes read as unsigned: a scalar, or the bits of a constant."""
+
+    def finish(self, packed: ir.Value, instructions: InstructionSet) -> ir.Value:
+        """What is stored of a register of packed bytes."""
+        if self.table is not None:
+            return table_of(self.table, instructions).look_up(packed)
+        limited = packed if self.low is None else arith.maxui(packed, _spread(packed.type, self.low))
+        return limited if self.high is None else arith.minui(limited, _spread(packed.type, self.high))
+
+
+def _spread(type_: ir.Type, scalar: ir.Value | int) -> ir.Value:
+    return b.splat(ir.VectorType(type_), scalar) if isinstance(scalar, int) else vector.broadcast(type_, scalar)
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A write of rows of vectors, or of tiles of unpacked lanes."""
+
+    bytes: _Bytes
+    buffer: ir.Value
+    indices: list[ir.Value]
+    is_unpacked: bool
+
+
+class ByteStore(InstructionPattern[_Store]):
+    """A write of [..., vectors, 16] bytes that are 32-bit integers narrowed, or looked up in a table."""
+
+    name: ClassVar[str] = "byte-store"
+    root: ClassVar[str] = "vector.transfer_write"
+    # It knows more than the gather that it contains, so it is tried first.
+    benefit: ClassVar[int] = 2
+
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._instructions = instructions
+        self._tile = Tile(instructions.vector_bytes)
+
+    def check(self, op: ir.Operation) -> _Store | MatchFailure | None:
+        value, buffer = list(op.operands)[:2]
+        cast = b.defining(value, "vector.shape_cast")
+        is_unpacked = cast is not None and self._tile.is_in(buffer)
+        value = cast.operands[0] if cast and is_unpacked else value
+        if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
+            return None
+        reason = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        reason = reason or _rows_problem(buffer, b.shape_of(value), self._tile, is_unpacked)
+        if reason:
+            return MatchFailure(f"destination {reason}")
+        found = _bytes_behind(op, value)
+        if isinstance(found, MatchFailure):
+            return found
+        if found.table is not None and not self._instructions.looks_up_tables:
+            return MatchFailure("table must be looked up by instructions, which the target lacks")
+        indices = list(op.operands)[2:]
+        return _Store(found, buffer, indices, is_unpacked)
+
+    def rewrite(self, op: ir.Operation, match: _Store) -> None:
+        integers, is_unpacked, lanes = match.bytes.integers, match.is_unpacked, self._instructions.lanes
+        positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
+        strides = static_strides(ir.MemRefType(match.buffer.type)) or ()
+        inner = self._tile.rank if is_unpacked else 2
+        address, words = flat_address(match.buffer, match.indices), _words_behind(integers, lanes)
+        for first in range(0, len(positions), _QUARTERS):
+            group = positions[first : first + _QUARTERS]
+            packed = _pack(integers, group, lanes) if words is None else words.pack(group, lanes)
+            packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
+            if is_unpacked:
+                self._tile.store(packed, match.buffer, address.further(_distance(group[0][:-1], strides[:-inner])))
+                continue
+            for row, start, part in _by_row(group, packed, lanes):
+                address.further(_distance(row, strides[:-inner]) + start).store(part)
+
+
+def _distance(row: Position, strides: Sequence[int]) -> int:
+    """Elements between a tile's first row and `row`, the innermost of dimensions with `strides`."""
+    return sum(map(mul, reversed(row), reversed(strides)))
+
+
+def _by_row(group: list[Position], packed: ir.Value, lanes: int) -> Iterator[tuple[Position, int, ir.Value]]:
+    """(row, first byte of it, bytes) of what lies side by side in memory."""
+    start = 0
+    for row, members in groupby(group, key=lambda position: position[:-1]):
+        columns = [position[-1] for position in members]
+        end = start + len(columns)
+        part = packed if len(columns) == _QUARTERS else _slice(packed, start * lanes, end * lanes)
+        yield row, columns[0] * lanes, part
+        start = end
+
+
+def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
+    return b.shuffle(packed, packed, list(range(start, end)))
+
+
+def _rows_problem(buffer: ir.Value, tile: list[int], layout: Tile, is_unpacked: bool) -> str | None:
+    """Why the bytes of a tile cannot be stored as whole vectors: [4, 16] out of wider rows lie apart."""
+    _, lanes = layout.flat
+    if is_unpacked and tile[-2:] != layout.flat:
+        return f"must get tiles of 4x{lanes}, but got {tile}"
+    if is_unpacked:
+        return None if layout.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
+    if len(tile) < 2 or tile[-1] != lanes or b.shape_of(buffer)[-2:] != tile[-2:]:
+        return f"must have rows of whole vectors of {lanes}, but got {tile} for {buffer.type}"
+    if not b.is_innermost_contiguous(buffer, 2):
+        return f"must have rows that lie side by side, but got {buffer.type}"
+    return None if len(list(np.ndindex(*tile[:-1]))) > 1 else "must get more than one vector"
+
+
+def _is_narrowed(value: ir.Value) -> bool:
+    """Whether bytes are 32-bit integers narrowed, or entries of a table at such indices."""
+    gather = b.defining(value, "vector.gather")
+    if gather is not None:
+        cast = b.looked_through(gather.operands[2], "arith.index_cast", "arith.index_castui")
+        return is_table_read(gather) and b.is_vector_of(cast, _WORD)
+    narrowed = b.defining(_limit(_limit(value, "arith.minui")[0], "arith.maxui")[0], "arith.trunci")
+    return narrowed is not None and b.is_vector_of(narrowed.operands[0], _WORD)
+
+
+def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | MatchFailure:
+    """How the bytes that `op` writes come about."""
+    gather = b.defining(value, "vector.gather")
+    if gather is not None:
+        return _looked_up(op, gather)
+    value, high = _limit(value, "arith.minui")
+    value, low = _limit(value, "arith.maxui")
+    narrowed = b.defining(value, "arith.trunci")
+    assert narrowed is not None, "checked by _is_narrowed"
+    integers = narrowed.operands[0]
+    smallest, largest = interval(integers)
+    if not _never_wraps(narrowed) and (smallest < 0 or largest > _LARGEST_BYTE):
+        return MatchFailure(f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
+    return _Bytes(_unclamped(integers), None, low, high)
+
+
+def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
+    found = look_up(gather)
+    if found is None or isinstance(found, MatchFailure):
+        return found or MatchFailure("table must have 256 bytes")
+    # It is read where bytes are stored, and after the first of them.
+    if not is_unwritten(gather, op) or may_meet(found.table, op.operands[1]):
+        return MatchFailure("table must not be written before it is read")
+    return _Bytes(_unclamped(found.indices), found.table)
+
+
+def _never_wraps(narrowed: ir.Operation) -> bool:
+    """Whether the truncation says that its operand is an unsigned number of the narrow type."""
+    return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
+
+
+def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | int | None]:
+    """The value that an op limits by a scalar, and the scalar; the value itself where it does not."""
+    owner = b.defining(value, name)
+    scalar = _scalar(owner.operands[1]) if owner else None
+    return (value, None) if owner is None or scalar is None else (owner.operands[0], scalar)
+
+
+def _scalar(value: ir.Value) -> ir.Value | int | None:
+    """The one number in every lane of `value`."""
+    spread = b.defining(value, "vector.broadcast")
+    if spread is not None and not isinstance(spread.operands[0].type, ir.VectorType):
+        return spread.operands[0]
+    return b.splat_value(value)
+
+
+def _unclamped(integers: ir.Value) -> ir.Value:
+    """Integers before a clamp to 0..255, which packing repeats."""
+    upper = b.defining(integers, "arith.minsi")
+    lower = b.defining(upper.operands[0], "arith.maxsi") if upper else None
+    if upper is None or lower is None or b.splat_value(upper.operands[1]) != _LARGEST_BYTE:
+        return integers
+    return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
+
+
+@dataclass(frozen=True)
+class _Words:
+    """``(high + rest) >> shift`` of 32-bit integers, limited to bytes later, which words give as well.
+
+    With a rest of 15 bits and a shift by 7 at most, words that saturate before and after the sum are less than zero or
+    255 and more after the shift where the integers are.
+    """
+
+    high: ir.Value
+    rest: ir.Value
+    shift: ir.Value | None
+    known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
+    """What was packed already of a rest or a shift, by where it is."""
+
+    def pack(self, group: list[Position], lanes: int) -> ir.Value:
+        """As `_pack`; what is added and shifted by is the same for all rows, and packed once for them."""
+        high, rest = _halves(self.high, group, lanes), self._packed(self.rest, group, lanes)
+        shifts = (None, None) if self.shift is None else self._packed(self.shift, group, lanes)
+        words: list[ir.Value] = []
+        for own, addend, shift in zip(high, rest, shifts, strict=True):
+            total = ADD_WORDS[lanes].emit(own, addend)
+            words.append(total if shift is None else b.binary("arith.shrsi", total, shift))
+        return PACK_BYTES[lanes].emit(*words)
+
+    def _packed(self, integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
+        source, own = _unspread(integers, group)
+        key = source, tuple(own)
+        if key not in self.known:
+            self.known[key] = _halves(source, own, lanes)
+        return self.known[key]
+
+
+def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
+    """What packed words may be computed from, where the target adds and shifts them: of a sum that never wraps."""
+    shifted = b.defining(integers, "arith.shrsi")
+    total = b.defining(shifted.operands[0] if shifted else integers, "arith.addi")
+    if total is None or lanes not in ADD_WORDS:
+        return None
+    (high, rest), shift = total.operands, shifted.operands[1] if shifted else None
+    if not _is_whole_sum(total):
+        return None
+    is_short = _is_within(rest, 2**15 - 1) and (shift is None or _is_within(shift, _LONGEST_SHIFT))
+    return _Words(high, rest, shift) if is_short else None
+
+
+def _is_whole_sum(total: ir.Operation) -> bool:
+    """Whether 32 bits hold a sum: words saturate where a longer one wraps."""
+    if "overflowFlags" in total.attributes and "nsw" in str(total.attributes["overflowFlags"]):
+        return True
+    (low, high), (least, most) = (interval(operand) for operand in total.operands)
+    return is_held((low + least, high + most), _WORD)
+
+
+def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list[Position]]:
+    """The vectors that a broadcast repeats for all rows, if it does nothing else, and where those of `group` are."""
+    spread = b.defining(integers, "vector.broadcast")
+    source = spread.operands[0] if spread else integers
+    shape = b.shape_of(source) if isinstance(source.type, ir.VectorType) else []
+    if len(shape) < 2 or shape[-1] != b.lanes_of(integers):
+        return integers, group
+    *outer, _ = shape
+    positions = (position[len(position) - len(outer) :] for position in group)
+    return source, [tuple(0 if n == 1 else i for i, n in zip(one, outer, strict=True)) for one in positions]
+
+
+def _is_within(integers: ir.Value, most: int) -> bool:
+    low, high = interval(integers)
+    return low >= 0 and high <= most
+
+
+def _halves(integers: ir.Value, group: list[Position], lanes: int) -> list[ir.Value]:
+    """Two registers of words of four vectors, any word for a vector that is missing."""
+    vectors = [b.extract(integers, position) for position in group]
+    quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
+    return [PACK_WORDS[lanes].emit(*quarters[start : start + 2]) for start in (0, 2)]
+
+
+def _pack(integers: ir.Value, group: list[Position], lanes: int) -> ir.Value:
+    """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
+    return PACK_BYTES[lanes].emit(*_halves(integers, group, lanes))
+
+
+def _ordered(packed: ir.Value, lanes: int) -> ir.Value:
+    """The bytes of one vector after the other."""
+    if lanes not in VPERMD:
+        # One lane of 128 bits is in order.
+        return packed
+    order = np.arange(lanes, dtype=np.int32).reshape(-1, _QUARTERS).T.ravel()
+    ordered = VPERMD[lanes].emit(b.bitcast(b.vector_type(lanes, 32), packed), b.constant(order))
+    return b.bitcast(packed.type, ordered)

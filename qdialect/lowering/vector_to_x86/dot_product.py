@@ -1,0 +1,354 @@
+"""`vector.contract` of bytes and words -> dot products: of equal widths, and of bytes by weights stored as words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qdialect.ir._mlir import arith, ir, vector
+from qdialect.lowering.instructions.dot_products import EmitDot, widened
+from qdialect.lowering.instructions.instruction_set import InstructionSet
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.flat_address import Read, note_of
+from qdialect.lowering.ir.loops import at
+from qdialect.lowering.ir.views import start_of
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.vector_to_x86.integer_products import (
+    BYTES,
+    WIDENED,
+    WORDS,
+    NarrowContraction,
+    Side,
+    factors_of,
+    narrow_contraction,
+)
+from qdialect.lowering.vector_to_x86.prefetch import (
+    FIRST_LEVEL,
+    SECOND_LEVEL,
+    fetch_near,
+    prefetch,
+    tile_axis,
+    tile_size,
+)
+from qdialect.passes.pattern import MatchFailure
+from qdialect.targets.machine import Machine
+
+# `vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
+#
+# The instructions add, in each 32-bit lane, four products of bytes, or two of signed words, to the accumulator,
+# exactly.
+# A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side; one without it has
+# the
+# same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V
+# instructions; and where both factors have the lanes, every lane multiplies factors of its own: with ones for weights
+# it
+# is their sum.
+#
+# The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at
+# work,
+# a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough
+# for
+# what comes from memory; a single row asks for it as fast as it can come, and fetching it ahead would only be more
+# work.
+
+_PAIR = 2
+# Dimensions of the data inside its rows: steps of the loop, and taps of a step.
+_INNER = 2
+# The dimension of the weights that counts a step's vectors, before lanes and taps.
+_VECTOR = 3
+
+
+@dataclass(frozen=True)
+class _Dots:
+    """A contraction along the taps of each lane."""
+
+    found: NarrowContraction
+    lanes: int
+
+
+class DotProduct(InstructionPattern[_Dots]):
+    """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
+
+    name: ClassVar[str] = "dot-product"
+    root: ClassVar[str] = "vector.contract"
+
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._instructions = instructions
+
+    def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
+        if factors_of(op) is WIDENED:
+            return None
+        found = narrow_contraction(op)
+        if found is None or isinstance(found, MatchFailure):
+            return found
+        loops = found.loops
+        lanes = loops.extents[loops.result[-1]]
+        known = sorted(found.factors.dots(self._instructions))
+        if not known:
+            return None
+        if lanes not in known:
+            wanted = " or ".join([", ".join(map(str, known[:-1])), str(known[-1])] if known[1:] else ["4"])
+            return MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
+        reason = _taps_problem(found) or _lanes_problem(found)
+        return MatchFailure(reason) if reason else _Dots(found, lanes)
+
+    def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
+        found, loops = match.found, match.found.loops
+        emit = byte_dots(self._instructions, found)[match.lanes]
+        lane, tap = loops.result[-1], found.data.loops[-1]
+        outer_weights, weights = _load(op, found.weights, match)
+        # Words are loaded twice as often as bytes for as many products, which leaves few loads for anything else.
+        is_loading = found.factors is WORDS and self._instructions.multiplies_words
+        if lane not in found.data.loops:
+            _prefetch_ahead(found, self._instructions.machine, is_loading)
+        outer_data, data = _load(op, found.data, match)
+        result = found.start
+        terms = [loop for loop in loops.reduced if loop != tap]
+        for point in loops.points(loops.result[:-1]):
+            position = at(point, loops.result[:-1])
+            own = b.extract(found.start, position)
+            for term in loops.points(terms):
+                step = {**point, **term}
+                factors = data[at(step, outer_data)], weights[at(step, outer_weights)]
+                own = emit(own, *factors)
+            result = b.insert(own, result, position) if position else own
+        return result
+
+
+def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
+    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
+        return instructions.pair_dots
+    return found.factors.dots(instructions)
+
+
+def _pair_sums_fit(read: Read) -> bool:
+    """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
+    start, last = start_of(read.buffer), b.index_value(read.indices[-1])
+    # A pair begins at an even byte of the argument; what is not known may be odd.
+    if start is None or last is None or note_of(read.buffer, PAIR_SUMS_FIT) is None:
+        return False
+    steps = (start.constant, last, *start.factors.values(), *read.strides[:-1])
+    return all(step % _PAIR == 0 for step in steps)
+
+
+def _taps_problem(found: NarrowContraction) -> str | None:
+    """Why the innermost loop of both factors is no reduction of as many taps side by side as the instruction sums."""
+    data, weights, loops = found.data, found.weights, found.loops
+    if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
+        return "innermost loop of both factors must be one reduction"
+    taps = loops.extents[data.loops[-1]]
+    if taps != found.factors.taps:
+        return f"innermost reduction must have {found.factors.taps} taps, but got {taps}"
+    if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
+        return "taps must lie side by side"
+    return None
+
+
+def _lanes_problem(found: NarrowContraction) -> str | None:
+    """Why the lanes of a factor that has them do not lie side by side, each with its taps."""
+    lane = found.loops.result[-1]
+    with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
+    if not with_lanes:
+        return "one of the factors must have the lanes of the result"
+    for side in with_lanes:
+        if side.loops[-2] != lane:
+            return "lanes must be the loop around the taps"
+        whole = [found.loops.extents[lane], found.factors.taps]
+        if side.read.moving[-2] != found.factors.taps or b.shape_of(side.read.buffer)[-2:] != whole:
+            return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
+    return None
+
+
+def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
+    """The outer loops of a factor, and its taps for all lanes by their indices."""
+    taps = match.found.factors.taps
+    has_lanes = match.found.loops.result[-1] in side.loops
+    outer = side.loops[: -2 if has_lanes else -1]
+    k_groups: dict[tuple[int, ...], ir.Value] = {}
+    with side.read.before(op):
+        source = b.collapse_inner(side.read.buffer, 2) if has_lanes else side.read.buffer
+        fetch = _load_lanes if has_lanes else _broadcast
+        for point in match.found.loops.points(outer):
+            position = at(point, outer)
+            k_groups[position] = fetch(side.read, source, position, match.lanes, taps)
+    return outer, k_groups
+
+
+def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
+    """The taps of all lanes: the whole of the two innermost dimensions, which `flat` has as one."""
+    zero = arith.constant(ir.IndexType.get(), 0)
+    return b.load(lanes * taps, flat, [*read.position([*position, 0, 0])[:-2], zero])
+
+
+def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
+    """The same taps for every lane."""
+    return broadcast_taps(buffer, read.position([*position, 0]), lanes, taps)
+
+
+def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, taps: int) -> ir.Value:
+    """The taps at `indices`, which fill 32 bits, for every lane."""
+    k_group = b.bitcast(b.vector_type(1, 32), b.load(taps, buffer, indices))
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
+    i32 = ir.IntegerType.get_signless(32)
+    word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result
+    return b.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
+
+
+def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
+    """Prefetch what the next tiles read, where there are some; where the loop `is_loading`, the next weights alone."""
+    axis, size = tile_axis(found.data.read, _INNER), found.factors.bits // 8
+    if axis is None:
+        return
+    if is_loading:
+        fetch_near(found.weights.read, size, _VECTOR, machine)
+    else:
+        _fetch_next_tile(found.data.read, axis, found.factors.taps)
+        _fetch_weights(found.weights.read, size, machine)
+
+
+def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
+    """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
+    tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
+    # K groups that are new in the next tile, for each step of a loop that reads one.
+    stride = -(-tile * read.strides[axis] // (steps * taps))
+    indices = list(read.indices)
+    indices[axis] = arith.addi(indices[axis], _index(tile))
+    indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
+    prefetch(read.buffer, indices, FIRST_LEVEL)
+
+
+def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
+    """Prefetch what lies further on in a stream of weights of `size` bytes each that is too long to stay near."""
+    if (
+        len(weights.shape) < _VECTOR
+        or len(weights.indices) == _VECTOR
+        or size * math.prod(b.shape_of(weights.buffer)) < machine.fetched_stream
+    ):
+        return
+    vectors = weights.shape[-_VECTOR]
+    line = size * math.prod(weights.shape[1 - _VECTOR :])
+    indices = list(weights.indices)
+    indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(machine.fetch_distance // (vectors * line)))
+    for vector_index in range(vectors):
+        indices[-_VECTOR] = _index(vector_index)
+        prefetch(weights.buffer, indices, SECOND_LEVEL)
+
+
+def _index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+# `vector.contract` of u8 x s16 -> `vpmaddwd`: bytes of data by weights that are stored as words.
+#
+# A K group is four bytes of data, which are the same in every lane: they are loaded and broadcast, and a mask and a
+# shift
+# make two operands of words of them, of the even bytes and of the odd ones.  The weights lie accordingly, for each K
+# group and vector first the even taps of every lane, then the odd ones.
+
+_TAPS = 4
+
+
+@dataclass(frozen=True)
+class _Widened:
+    """A contraction along pairs of taps of each lane."""
+
+    found: NarrowContraction
+    lanes: int
+
+
+class WidenedDot(InstructionPattern[_Widened]):
+    """A contraction of K groups of four bytes and words, whose weights lie by even and odd taps."""
+
+    name: ClassVar[str] = "widened-dot"
+    root: ClassVar[str] = "vector.contract"
+
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._dots = instructions.word_dots
+
+    def check(self, op: ir.Operation) -> _Widened | MatchFailure | None:
+        if factors_of(op) is not WIDENED:
+            return None
+        found = narrow_contraction(op)
+        if found is None or isinstance(found, MatchFailure):
+            return found
+        lanes = found.loops.extents[found.loops.result[-1]]
+        if lanes not in self._dots:
+            wanted = ", ".join(map(str, sorted(self._dots)))
+            return MatchFailure(f"lanes of the result must be one of {wanted}, but got {lanes}")
+        reason = _data_problem(found) or _weights_problem(found)
+        return MatchFailure(reason) if reason else _Widened(found, lanes)
+
+    def rewrite(self, op: ir.Operation, match: _Widened) -> ir.Value:
+        found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
+        pair, odd = found.data.loops[-2:]
+        data, around, outer = _data(op, match), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
+        sums = {position: b.extract(found.start, position) for position in np.ndindex(*b.shape_of(found.start)[:-1])}
+        others = [loop for loop in (*loops.result[:-1], *loops.reduced) if loop not in (*around, pair)]
+        # Weights are loaded where they are used up: then they take one register at a time.
+        for point in loops.points(around):
+            weights = _weights(op, match, at(point, around))
+            for other in loops.points(others):
+                step = {**point, **other}
+                position = at(step, loops.result[:-1])
+                sums[position] = emit(sums[position], data[at(step, outer)], weights)
+        result = found.start
+        for position, own in sums.items():
+            result = b.insert(own, result, position) if position else own
+        return result
+
+
+def _data_problem(found: NarrowContraction) -> str | None:
+    """Why the innermost loops of the data are not pairs of four taps side by side, the same in every lane."""
+    data, loops = found.data, found.loops
+    if set(data.loops[-2:]) & set(loops.result) or [loops.extents[loop] for loop in data.loops[-2:]] != [_PAIR] * 2:
+        return "innermost loops of the data must be two reductions of two taps"
+    if data.read.moving[-2:] != (_PAIR, 1):
+        return f"taps must lie side by side, but got {data.read.buffer.type}"
+    return "data must be the same in every lane" if loops.result[-1] in data.loops else None
+
+
+def _weights_problem(found: NarrowContraction) -> str | None:
+    """Why the weights are not the even taps of every lane, then the odd ones."""
+    (pair, odd), lane = found.data.loops[-2:], found.loops.result[-1]
+    if found.weights.loops[-3:] != (odd, lane, pair):
+        return "innermost loops of the weights must be odd taps, lanes and pairs"
+    lanes = found.loops.extents[lane]
+    whole = [_PAIR, lanes, _PAIR]
+    is_dense = found.weights.read.moving[-3:] == (_PAIR * lanes, _PAIR, 1)
+    if not is_dense or b.shape_of(found.weights.read.buffer)[-3:] != whole:
+        return f"weights must lie side by side in their buffer, but got {found.weights.read.buffer.type}"
+    return None
+
+
+def _weights(op: ir.Operation, match: _Widened, position: Sequence[int]) -> ir.Value:
+    """The words of all lanes at the indices of the loops around them."""
+    side = match.found.weights
+    with side.read.before(op):
+        flat = b.collapse_inner(side.read.buffer, 2)
+        return b.load(_PAIR * match.lanes, flat, _start(side.read.position([*position, 0, 0])))
+
+
+def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
+    """Indices of a buffer whose two innermost dimensions became one."""
+    return [*indices[:-2], b.index(0)]
+
+
+def _data(op: ir.Operation, match: _Widened) -> dict[tuple[int, ...], ir.Value]:
+    """The even (0) and the odd (1) bytes of each K group as words for every lane, by its indices."""
+    side = match.found.data
+    outer = side.loops[:-2]
+    found: dict[tuple[int, ...], ir.Value] = {}
+    with side.read.before(op):
+        flat = b.collapse_inner(side.read.buffer, 2)
+        for point in match.found.loops.points(outer):
+            position = at(point, outer)
+            indices = _start(side.read.position([*position, 0, 0]))
+            for odd, words in enumerate(widened(broadcast_taps(flat, indices, match.lanes, _TAPS))):
+                found[*position, odd] = words
+    return found

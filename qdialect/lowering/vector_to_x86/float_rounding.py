@@ -1,0 +1,286 @@
+"""Roundings of f32 numbers: with their conversion, and where no instruction rounds or fuses a multiply-add."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+import numpy as np
+
+from qdialect.ir._mlir import arith, ir, math, scf, vector
+from qdialect.lowering.instructions.instruction import Instruction
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import MatchFailure
+
+# Rounding, to even or down, and conversion to integers in one `vcvtps2dq`; of four numbers in `cvtps2dq`.
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """Numbers, and what rounds them."""
+
+    source: ir.Value
+    instruction: Instruction
+
+
+class RoundConvert(InstructionPattern[_Rounded]):
+    """The conversion of float32 numbers, as many as fill vectors, rounded to even or down, to 32-bit integers."""
+
+    name: ClassVar[str] = "round-convert"
+    root: ClassVar[str] = "arith.fptosi"
+
+    def __init__(self, conversions: Mapping[str, Instruction]) -> None:
+        self._conversions = conversions
+
+    def check(self, op: ir.Operation) -> _Rounded | MatchFailure | None:
+        found = next((one for name in self._conversions if (one := b.defining(op.operands[0], name))), None)
+        if found is None or not b.is_vector_of(op.results[0], 32):
+            return None
+        type_ = ir.VectorType(found.operands[0].type)
+        if not isinstance(type_.element_type, ir.F32Type):
+            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        instruction = self._conversions[found.name]
+        count, lanes = instruction.result.count, b.lanes_of(found.operands[0])
+        if lanes % count:
+            return MatchFailure(f"vectors must have {count} lanes, but got {lanes}")
+        return _Rounded(found.operands[0], instruction)
+
+    def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:
+        type_, count = ir.VectorType(op.results[0].type), match.instruction.result.count
+        shape = list(type_.shape)
+        if shape == [count]:
+            return match.instruction.emit(match.source)
+        by_vector = shape if shape[-1] == count else [*shape[:-1], shape[-1] // count, count]
+        source = vector.shape_cast(ir.VectorType.get(by_vector, ir.F32Type.get()), match.source)
+        result = b.splat(ir.VectorType.get(by_vector, type_.element_type), 0)
+        for position in np.ndindex(*by_vector[:-1]):
+            result = b.insert(match.instruction.emit(b.extract(source, position)), result, position)
+        return vector.shape_cast(type_, result)
+
+
+# Vectors of f32 numbers rounded where no instruction does that, as on CPUs before SSE4.1.
+#
+# LLVM calls a function of the C library for each number there.  From 2^23 on every number is an integer.  A smaller
+# one,
+# x, is converted to an integer and back, which is t, x without its fraction: exact, as 24 bits hold it.  Then
+#
+#   to zero   t
+#   down      t, less 1 where t > x
+#   up        t, plus 1 where t < x
+#   to even   |x| + 2^23 - 2^23, as the sum has no bit for a fraction and is rounded to even
+#
+# and the sign of x, which also a zero keeps.
+
+_INTEGERS = 2.0**23
+"""The least number from which on all are integers."""
+_Float = arith.CmpFPredicate
+
+
+class _VectorRounding(InstructionPattern[ir.VectorType]):
+    """One way of rounding vectors of f32 numbers."""
+
+    def check(self, op: ir.Operation) -> ir.VectorType | MatchFailure | None:
+        type_ = op.results[0].type
+        if not isinstance(type_, ir.VectorType):
+            return None
+        if not isinstance(type_.element_type, ir.F32Type):
+            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
+        return type_
+
+    def rewrite(self, op: ir.Operation, match: ir.VectorType) -> ir.Value:
+        source = op.operands[0]
+        has_fraction = arith.cmpf(_Float.OLT, math.absf(source), _splat(match, _INTEGERS))
+        # What 32 bits do not hold must not be converted.
+        small = arith.select(has_fraction, source, _splat(match, 0.0))
+        return arith.select(has_fraction, math.copysign(self.rounded(small, match), source), source)
+
+    @abstractmethod
+    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+        """Numbers less than 2^23, rounded; the sign of a zero does not matter."""
+
+
+class RoundEven(_VectorRounding):
+    """To even."""
+
+    name: ClassVar[str] = "vector-round-even"
+    root: ClassVar[str] = "math.roundeven"
+
+    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+        integers = _splat(type_, _INTEGERS)
+        return arith.subf(arith.addf(math.absf(small), integers), integers)
+
+
+class RoundDown(_VectorRounding):
+    """Down."""
+
+    name: ClassVar[str] = "vector-round-down"
+    root: ClassVar[str] = "math.floor"
+
+    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+        whole = _without_fraction(small, type_)
+        return arith.subf(whole, _one_where(_Float.OGT, whole, small, type_))
+
+
+class RoundUp(_VectorRounding):
+    """Up."""
+
+    name: ClassVar[str] = "vector-round-up"
+    root: ClassVar[str] = "math.ceil"
+
+    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+        whole = _without_fraction(small, type_)
+        return arith.addf(whole, _one_where(_Float.OLT, whole, small, type_))
+
+
+class RoundToZero(_VectorRounding):
+    """To zero."""
+
+    name: ClassVar[str] = "vector-round-to-zero"
+    root: ClassVar[str] = "math.trunc"
+
+    def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
+        return _without_fraction(small, type_)
+
+
+def _without_fraction(small: ir.Value, type_: ir.VectorType) -> ir.Value:
+    integers = ir.VectorType.get(type_.shape, ir.IntegerType.get_signless(32))
+    return arith.sitofp(type_, arith.fptosi(integers, small))
+
+
+def _one_where(how: arith.CmpFPredicate, left: ir.Value, right: ir.Value, type_: ir.VectorType) -> ir.Value:
+    return arith.select(arith.cmpf(how, left, right), _splat(type_, 1.0), _splat(type_, 0.0))
+
+
+def _splat(type_: ir.VectorType, value: float) -> ir.Value:
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, value)))
+
+
+# Fused multiply-adds where no instruction computes them: in float64, with a sum that is rounded to odd.
+#
+# The product p = a * b of float32 numbers is exact in float64, the sum s = p + c is not.  Rounding s to float32 would
+# be
+# a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is
+# rounded
+# to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as float64 has
+# more
+# than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum), and tells where
+# the
+# odd neighbour is:
+#
+#   e is 0                    s itself
+#   s and e of one sign       |s| was rounded down: s with its last bit set
+#   s and e of two signs      |s| was rounded up: the number below |s|, with its last bit set
+#
+# The bits of the number below |s| are those of s, as an integer, less 1.
+#
+# Of a vector, only where a sum s may be a tie all of them are rounded to odd: 2^-29 of all sums are one.
+
+_SIGN = 63
+
+
+@dataclass(frozen=True)
+class _Types:
+    """What a result consists of in float32, and what it is computed in."""
+
+    result: ir.Type
+    wide: ir.Type
+    bits: ir.Type
+
+
+class ExactMultiplyAdd(InstructionPattern[_Types]):
+    """A fused multiply-add of f32 numbers or vectors of them."""
+
+    name: ClassVar[str] = "exact-multiply-add"
+    root: ClassVar[str] = "math.fma"
+
+    def check(self, op: ir.Operation) -> _Types | MatchFailure | None:
+        type_ = op.results[0].type
+        element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+        if not isinstance(element, ir.F32Type):
+            return MatchFailure(f"numbers must be f32, but got {element}")
+        return _Types(type_, _of(type_, ir.F64Type.get()), _of(type_, ir.IntegerType.get_signless(64)))
+
+    def rewrite(self, op: ir.Operation, match: _Types) -> ir.Value:
+        if not isinstance(match.result, ir.VectorType) or match.result.rank == 0:
+            return _exact(op, match)
+        total = _sum(op, match)[-1]
+        choice = scf.IfOp(_any(_may_be_tie(total)), [match.result], has_else=True)
+        with ir.InsertionPoint(choice.then_block):
+            scf.YieldOp([_exact(op, match)])
+        with ir.InsertionPoint(choice.else_block):
+            scf.YieldOp([arith.truncf(match.result, total)])
+        return choice.results[0]
+
+
+def _sum(op: ir.Operation, types: _Types) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The product, what is added and their sum, in float64."""
+    a, b, c = (arith.extf(types.wide, value) for value in op.operands)
+    product = arith.mulf(a, b)
+    return product, c, arith.addf(product, c)
+
+
+def _exact(op: ir.Operation, types: _Types) -> ir.Value:
+    """The result, whatever its sum is."""
+    product, addend, total = _sum(op, types)
+    return arith.truncf(types.result, _rounded_to_odd(total, _lost(product, addend, total), types))
+
+
+def _may_be_tie(total: ir.Value) -> ir.Value:
+    """The 32-bit words of numbers, replaced by -1 where a number may lie halfway between two float32 numbers.
+
+    The low word of such a number ends in a 1 and 28 zeros.  That holds from 2^-126 on; below, the exponent in the high
+    word, 1023 - 126 = 897 there, is smaller.  Zero, whose high word is 0, is no tie.
+    """
+    shape = b.shape_of(total)
+    type_ = ir.VectorType.get([*shape[:-1], 2 * shape[-1]], ir.IntegerType.get_signless(32))
+    words = b.bitcast(type_, total)
+    mask, first, count = (_pairs(type_, *pair) for pair in ((2**29 - 1, 2**31 - 1), (2**28, 1), (1, (897 << 20) - 1)))
+    distance = arith.subi(arith.andi(words, mask), first)
+    return arith.extsi(type_, arith.cmpi(arith.CmpIPredicate.ult, distance, count))
+
+
+def _pairs(type_: ir.VectorType, low: int, high: int) -> ir.Value:
+    """Words `low` and `high` in turn."""
+    words = np.resize(np.array([low, high], np.int32), list(type_.shape))
+    return arith.constant(type_, ir.DenseElementsAttr.get(words, type=type_))
+
+
+def _any(words: ir.Value) -> ir.Value:
+    """Whether a word is not 0."""
+    outer = b.shape_of(words)[:-1]
+    rows = [vector.extract(words, [], list(at)) for at in np.ndindex(*outer)] if outer else [words]
+    row = reduce(arith.ori, rows)
+    found = vector.reduction(ir.IntegerType.get_signless(32), vector.CombiningKind.OR, row)
+    return arith.cmpi(arith.CmpIPredicate.ne, found, _constant(found.type, 0))
+
+
+def _lost(first: ir.Value, second: ir.Value, total: ir.Value) -> ir.Value:
+    """What the sum of two numbers has lost."""
+    of_second = arith.subf(total, first)
+    of_first = arith.subf(total, of_second)
+    return arith.addf(arith.subf(first, of_first), arith.subf(second, of_second))
+
+
+def _rounded_to_odd(total: ir.Value, lost: ir.Value, types: _Types) -> ir.Value:
+    """A sum that was rounded to even, rounded to odd; one that is not finite stays, as NaN is not unequal to zero."""
+    bits, lost_bits = (arith.bitcast(types.bits, value) for value in (total, lost))
+    is_inexact = arith.extsi(types.bits, arith.cmpf(arith.CmpFPredicate.ONE, lost, _constant(types.wide, 0)))
+    is_up = arith.shrsi(arith.xori(bits, lost_bits), _constant(types.bits, _SIGN))
+    # What holds is -1.
+    down = arith.addi(bits, arith.andi(is_up, is_inexact))
+    return arith.bitcast(types.wide, arith.ori(down, arith.shrui(is_inexact, _constant(types.bits, _SIGN))))
+
+
+def _of(type_: ir.Type, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+def _constant(type_: ir.Type, value: int) -> ir.Value:
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    is_float = isinstance(element, ir.FloatType)
+    number = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number) if type_ != element else number)

@@ -1,0 +1,159 @@
+"""vector -> x86: which patterns run for a target, in their order, and what is done between and after them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qdialect.ir._mlir import ir, structured_transform, vector_transform
+from qdialect.lowering.instructions.instruction import portable_emission
+from qdialect.lowering.instructions.instruction_set import instruction_set_of
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.effects import READ, change_problem
+from qdialect.lowering.ir.functions import ops_named
+from qdialect.lowering.ir.loops import LOOP, inside
+from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, load_kernel_dialects
+from qdialect.lowering.vector_to_x86.amx.tile_chain import contract_in_tiles
+from qdialect.lowering.vector_to_x86.byte_store import ByteStore
+from qdialect.lowering.vector_to_x86.byte_tables import BytePlaneTable, ByteTable
+from qdialect.lowering.vector_to_x86.dot_product import DotProduct, WidenedDot
+from qdialect.lowering.vector_to_x86.float_rounding import (
+    ExactMultiplyAdd,
+    RoundConvert,
+    RoundDown,
+    RoundEven,
+    RoundToZero,
+    RoundUp,
+)
+from qdialect.lowering.vector_to_x86.float_scaling import ConstantDivision, RowDivision, ScaleBound, ScaleExponent
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern, apply_instructions
+from qdialect.lowering.vector_to_x86.integer_products import HighWord, UnitContraction
+from qdialect.lowering.vector_to_x86.interleaved_dot import InterleavedDot
+from qdialect.lowering.vector_to_x86.number_tables import NumberTable, RegisterTable
+from qdialect.lowering.vector_to_x86.transpositions import (
+    PixelWrite,
+    StridedRead,
+    TransposedGather,
+    TransposedSquare,
+    TransposePair,
+)
+from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile, flatten_lanes
+from qdialect.targets import Target
+
+# vector -> x86: contractions, tables and packed stores become instructions of the target.
+
+
+def to_x86(module: ir.Module, target: Target) -> None:
+    """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
+    load_kernel_dialects(module)
+    with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
+        contract_in_tiles(module, target)
+        apply_instructions(module, _contractions(target))
+        # What stores and converts vectors looks for those that fill registers.
+        if instructions := instruction_set_of(target):
+            flatten_lanes(module, Tile(instructions.vector_bytes))
+        apply_instructions(module, _conversions(target))
+        apply_instructions(module, _functions(target))
+        hoist_invariant_reads(module)
+        lower_gathers(module)
+
+
+def lower_gathers(module: ir.Module) -> None:
+    """Take every `vector.gather` that is left apart into loads, in place; needs a current context and location."""
+    # A schedule looks at every op.
+    if ops_named(module, "vector.gather"):
+        apply_schedule(module.operation, _gathers_to_loads, "qnn-to-x86")
+
+
+def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
+    """The patterns for `target`."""
+    return [*_contractions(target), *_conversions(target), *_functions(target)]
+
+
+def _gathers_to_loads(module: ir.Value) -> None:
+    """Write that gathers of several dimensions become rows."""
+    functions = structured_transform.MatchOp.match_op_names(module, ["func.func"]).result
+    apply_patterns(functions, vector_transform.ApplyLowerGatherPatternsOp)
+
+
+def _contractions(target: Target) -> list[InstructionPattern[Any]]:
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return [UnitContraction()]
+    dots = [DotProduct(instructions), WidenedDot(instructions), InterleavedDot(instructions)]
+    return [UnitContraction(), *dots, TransposedGather(), TransposePair()]
+
+
+def _conversions(target: Target) -> list[InstructionPattern[Any]]:
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return []
+    conversions = instructions.rounding_conversions
+    rounding = [RoundConvert(conversions)] if conversions else []
+    masks = instructions.masks_scaling
+    scaling = [*([ScaleBound()] if masks else []), ScaleExponent(masks)] if instructions.scales_by_exponents else []
+    rows = [RowDivision(not instructions.divides_slowly)] if instructions.divides_slowly_in_place else []
+    divisions = [*rows, *([ConstantDivision()] if instructions.divides_slowly else [])]
+    tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
+    numbers = [RegisterTable(instructions.permuted_lanes)] if instructions.permuted_lanes else []
+    long_tables = [NumberTable()] if instructions.permutes_pairs else []
+    words = [HighWord(), *rounding, *scaling, *divisions]
+    bytes_ = [StridedRead(), PixelWrite(), BytePlaneTable()] if instructions.has_byte_permutes else []
+    return [*words, ByteStore(instructions), *tables, *numbers, *long_tables, *bytes_]
+
+
+def _functions(target: Target) -> list[InstructionPattern[Any]]:
+    """What stands for instructions that the target lacks."""
+    instructions = instruction_set_of(target)
+    has_roundings = instructions is None or instructions.has_roundings
+    roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
+    multiply_add = [] if "fma" in target.code_features else [ExactMultiplyAdd()]
+    squares = [TransposedSquare(instructions.lanes)] if instructions else []
+    return [*multiply_add, *roundings, *squares]
+
+
+# Numbers that an innermost loop reads again in every iteration, and never writes -> numbers that are read before it.
+#
+# LLVM does not know that buffers lie apart: it would read such a number again after every write, and compute again
+# what
+# depends on it alone.
+
+_TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
+"""Which may not be computed where the loop has no iteration."""
+
+
+def hoist_invariant_reads(module: ir.Module) -> None:
+    """Move reads of one number, and what depends on those alone, before the innermost loops that repeat them."""
+    reads = [read for read in ops_named(module, READ) if _is_number(read)]
+    parents = [read.parent.operation for read in reads if read.parent is not None]
+    for loop in dict.fromkeys(parent for parent in parents if parent.name == LOOP):
+        if not any(op.name == LOOP for op in inside(loop)):
+            _hoist(loop)
+
+
+def _hoist(loop: ir.Operation) -> None:
+    body = loop.regions[0].blocks[0]
+    moved: set[ir.Operation] = set()
+    for op in [one.operation for one in body.operations][:-1]:
+        if _is_invariant_read(op, loop) or (_is_computed(op) and _depends_on(op, moved, body)):
+            op.move_before(loop)
+            moved.add(op)
+
+
+def _is_invariant_read(op: ir.Operation, loop: ir.Operation) -> bool:
+    return op.name == READ and _is_number(op) and change_problem(op, loop, "number") is None
+
+
+def _is_number(read: ir.Operation) -> bool:
+    return all(extent == 1 for extent in b.shape_of(read.results[0]))
+
+
+def _is_computed(op: ir.Operation) -> bool:
+    return op.name == "vector.broadcast" or (op.name.startswith("arith.") and op.name not in _TRAPS)
+
+
+def _depends_on(op: ir.Operation, moved: set[ir.Operation], body: ir.Block) -> bool:
+    """Whether `op` uses what was `moved`, and nothing else that the loop computes."""
+    owners = [value.owner for value in op.operands]
+    found = [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
+    is_inside = any(owner == body for owner in owners) or any(owner.block == body for owner in found)
+    return not is_inside and any(owner in moved for owner in found)

@@ -1,0 +1,166 @@
+"""Prefetches: loads whose values nobody waits for, of what dot products and matrix tiles multiply next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from qdialect.ir._mlir import arith, ir
+from qdialect.lowering.instructions.tiles import TileMemory
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.flat_address import Read
+from qdialect.lowering.ir.loops import bounds
+from qdialect.targets.machine import Machine
+
+# Prefetches: loads whose values nobody waits for.
+
+FIRST_LEVEL, SECOND_LEVEL = 3, 2
+"""Localities of `memref.prefetch`: the cache that the line is fetched to."""
+LINE = 64
+"""Bytes of a cache line."""
+FEW_STEPS = 32
+"""Of a loop that is at its end before anything arrives."""
+
+
+def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
+    """Prefetch the cache line with the element at `indices` of a memref, before the current insertion point."""
+    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), level)
+    attributes = {"isWrite": ir.BoolAttr.get(False), "localityHint": hint, "isDataCache": ir.BoolAttr.get(True)}
+    ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
+
+
+def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
+    """Prefetch the step of a loop over weights that lies some lines further on, from the second level to the first.
+
+    A step reads the `inner` dimensions of the weights, of `size` bytes each; the outermost of these counts its vectors.
+    Weights of which half of the first level holds all stay there.
+    """
+    buffer, distance = b.shape_of(weights.buffer), machine.near_fetch_distance
+    is_short = size * math.prod(buffer) <= machine.l1_bytes // 2
+    if not distance or is_short or len(weights.shape) < inner or len(weights.indices) == inner:
+        return
+    vectors, line = weights.shape[-inner], size * math.prod(weights.shape[1 - inner :])
+    indices = list(weights.indices)
+    steps = -(-distance // (vectors * line))
+    indices[-inner - 1] = arith.addi(indices[-inner - 1], b.index(steps))
+    for vector in range(0, vectors, max(1, LINE // line)):
+        indices[-inner] = b.index(vector)
+        prefetch(weights.buffer, indices, FIRST_LEVEL)
+
+
+def tile_axis(data: Read, inner: int) -> int | None:
+    """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few.
+
+    The `inner` dimensions of the data are within its rows: steps of the loop, and taps of a step.
+    """
+    shape = b.shape_of(data.buffer)
+    if len(data.shape) <= inner or shape[-inner] < FEW_STEPS:
+        return None
+    in_loop = isinstance(data.indices[-inner].owner, ir.Block)
+    outer = len(data.indices) - len(data.shape)
+    axis = next((outer + i for i, size in enumerate(data.shape[:-inner]) if size > 1), None)
+    if axis is None or not in_loop:
+        return None
+    return axis if shape[axis] > tile_size(data, axis) else None
+
+
+def tile_size(data: Read, axis: int) -> int:
+    """Rows that a read takes along `axis` of its buffer."""
+    return data.shape[axis - len(data.indices) + len(data.shape)]
+
+
+# Prefetches of the weights that matrix tiles multiply.
+#
+# A tile is 16 rows, which the next step of the loop over K groups finds right behind those of this step: they are
+# fetched
+# to the first level, as products take less time than the second one needs to answer.
+#
+#     for column of channels:             weights[column]
+#       for block of pixels:
+#         for step:                       tile at weights[column, step]
+#
+# Weights that one block of pixels reads all come from behind the second level, which answers after some 256 cycles:
+# four
+# steps of four products.
+#
+# Where blocks of pixels follow each other like this, a column's weights stay near, and nothing is fetched to the first
+# level. But the next column's weights come from afar all at once. So each of n blocks fetches its part of them to the
+# second level, one n-th of the rows of every tile.
+#
+# Where columns follow each other inside of a block of pixels, each block reads all weights again. All but the first
+# find
+# them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the
+# places
+# of loads that wait.
+
+_MANY_BLOCKS = 16
+"""Of pixels, which read the same weights."""
+_FAR_STEPS = 4
+"""From the step that fetches weights from behind the second level to the one that loads them."""
+
+
+def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
+    """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
+
+    `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
+    """
+    loop, all_blocks = _pixel_loop(op, memory.indices), _blocks(op, memory.indices)
+    first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
+    if loop is not None and blocks > 1 and (first, step) == (0, 1):
+        _fetch_next_column(memory, rows, _index_of(loop), blocks)
+    elif loop is not None or not stay or all_blocks < _MANY_BLOCKS:
+        steps = _FAR_STEPS if all_blocks == 1 else 1
+        for row in range(steps * rows, (steps + 1) * rows):
+            _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
+
+
+def meets_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
+    """Whether `op` multiplies a block of pixels by one column of the weights at `indices` after the other."""
+    return _pixel_loop(op, indices) is None
+
+
+def _fetch_next_column(memory: TileMemory, rows: int, block: ir.Value, blocks: int) -> None:
+    """Prefetch the part of the next column's tile that falls to the `block` with this number."""
+    part, (column, *others) = -(-rows // blocks), memory.indices
+    start = arith.muli(block, b.index(part))
+    following = [arith.addi(column, b.index(1)), *others]
+    for row in range(part):
+        _fetch_row(memory, following, arith.addi(start, b.index(row)), SECOND_LEVEL)
+
+
+def _fetch_row(memory: TileMemory, indices: Sequence[ir.Value], row: ir.Value, level: int) -> None:
+    moved = list(indices)
+    moved[memory.row_axis] = arith.addi(moved[memory.row_axis], row)
+    prefetch(memory.buffer, moved, level)
+
+
+def _pixel_loop(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Operation | None:
+    """The innermost loop around `op`, inside of that over the first of `indices`, whose own index is none of them."""
+    found, loop = None, _loop_around(op)
+    while loop is not None and _index_of(loop) != indices[0]:
+        if found is None and _index_of(loop) not in indices:
+            found = loop
+        loop = _loop_around(loop)
+    return found if loop is not None else None
+
+
+def _blocks(op: ir.Operation, indices: Sequence[ir.Value]) -> int:
+    """How many iterations of the loops around `op` read the same weights; where that is not known, one."""
+    found, loop = 1, _loop_around(op)
+    while loop is not None:
+        extent = bounds(loop)
+        found *= extent[2] if extent and _index_of(loop) not in indices else 1
+        loop = _loop_around(loop)
+    return found
+
+
+def _loop_around(op: ir.Operation) -> ir.Operation | None:
+    """The innermost `scf.for` around `op`."""
+    parent = op.parent
+    while parent is not None and parent.name != "scf.for":
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+def _index_of(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]

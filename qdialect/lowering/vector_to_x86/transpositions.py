@@ -1,0 +1,318 @@
+"""Transposed and strided vectors -> permutes: transpositions, gathers by them, strided reads, writes of planes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect.ir._mlir import arith, ir, vector
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.flat_address import Read, buffer_problem, flat_address, integer_read, transfer_problem
+from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import MatchFailure
+
+# Two transpositions -> one, or none where the second takes the first back.
+#
+# With r = transpose(v, p), dimension k of r is dimension p(k) of v; dimension k of transpose(r, q) is dimension
+# p(q(k)).
+
+
+@dataclass(frozen=True)
+class Transposition:
+    """Of a vector, with the dimension of the vector that each dimension of the result is."""
+
+    source: ir.Value
+    order: list[int]
+
+
+class TransposePair(InstructionPattern[Transposition]):
+    """A transposition of a transposition."""
+
+    name: ClassVar[str] = "transpose-pair"
+    root: ClassVar[str] = "vector.transpose"
+
+    def check(self, op: ir.Operation) -> Transposition | None:
+        first = b.defining(op.operands[0], "vector.transpose")
+        if first is None:
+            return None
+        inner = b.order_of(first)
+        return Transposition(first.operands[0], [inner[axis] for axis in b.order_of(op)])
+
+    def rewrite(self, op: ir.Operation, match: Transposition) -> ir.Value:
+        if match.order == sorted(match.order):
+            return match.source
+        return vector.transpose(op.results[0].type, match.source, match.order)
+
+
+# `vector.gather` by transposed indices -> the transposed gather: vectorization leaves the order of loops there.
+#
+# Element by element a gather knows no order, so that
+#
+#   gather(transpose(i)) = transpose(gather(i)).
+#
+# What looks tables up wants the integers that indices were cast from, and finds them behind the cast then.  Where the
+# result is transposed back, both transpositions are gone (`transpose_pair`).
+
+
+class TransposedGather(InstructionPattern[Transposition]):
+    """A gather of every lane by transposed indices."""
+
+    name: ClassVar[str] = "transposed-gather"
+    root: ClassVar[str] = "vector.gather"
+
+    def check(self, op: ir.Operation) -> Transposition | MatchFailure | None:
+        _, _, indices, mask, _ = op.operands
+        transposition = b.defining(indices, "vector.transpose")
+        if transposition is None:
+            return None
+        if not b.is_all_true(mask):
+            return MatchFailure("mask must be true in every lane")
+        return Transposition(transposition.operands[0], b.order_of(transposition))
+
+    def rewrite(self, op: ir.Operation, match: Transposition) -> ir.Value:
+        table, base, _, _, _ = op.operands
+        result, shape = ir.VectorType(op.results[0].type), b.shape_of(match.source)
+        own = ir.VectorType.get(shape, result.element_type)
+        mask = b.splat(ir.VectorType.get(shape, ir.IntegerType.get_signless(1)), 1)
+        # No lane takes what stands for those that are masked.
+        masked = ir.DenseElementsAttr.get_splat(own, _zero(result.element_type))
+        operands = [table, base, match.source, mask, arith.constant(own, masked)]
+        gathered = ir.Operation.create("vector.gather", results=[own], operands=operands).result
+        return vector.transpose(result, gathered, match.order)
+
+
+def _zero(type_: ir.Type) -> ir.Attribute:
+    return ir.FloatAttr.get(type_, 0.0) if isinstance(type_, ir.F32Type) else ir.IntegerAttr.get(type_, 0)
+
+
+# `vector.transpose` of rows of 32-bit numbers -> shuffles of two vectors, each one instruction.
+#
+# Rows of 4 P numbers, of P parts of 128 bits, are a square of 4 P rows; fewer rows, or shorter ones, are filled up
+# with
+# poison.  Numbers are unpacked twice within parts: of rows 4 g to 4 g + 3 vector 4 g + j has in its part l the numbers
+# of
+# column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
+# parts
+# of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
+#
+# Lane by lane, LLVM finds instructions for the lanes of each result by themselves, two to three times as many, and
+# keeps
+# most of their indices in memory.
+
+_BITS, _PART = 32, 4
+_FEWEST = 4
+"""Rows, and numbers of a row, from which on a square is worth its shuffles."""
+
+
+@dataclass(frozen=True)
+class Square:
+    """So many rows of so many numbers each, in a square of `size`."""
+
+    rows: int
+    columns: int
+    size: int
+
+
+class TransposedSquare(InstructionPattern[Square]):
+    """A transposition that exchanges the only two dimensions of a vector that are not 1."""
+
+    name: ClassVar[str] = "transposed-square"
+    root: ClassVar[str] = "vector.transpose"
+
+    def __init__(self, lanes: int) -> None:
+        """`lanes` are those of 32 bits of the widest vector."""
+        self._lanes = lanes
+
+    def check(self, op: ir.Operation) -> Square | MatchFailure | None:
+        shape, bits = b.shape_of(op.operands[0]), ir.VectorType(op.operands[0].type).element_type
+        moved = [axis for axis in b.order_of(op) if shape[axis] != 1]
+        if moved == sorted(moved) or not (isinstance(bits, ir.F32Type) or b.is_integer(bits, _BITS)):
+            return None
+        if len(moved) != 2:
+            return MatchFailure(f"all dimensions but two must be 1, but got {list(shape)}")
+        columns, rows = (shape[axis] for axis in moved)
+        if not (_FEWEST <= rows <= self._lanes and _FEWEST <= columns <= self._lanes):
+            return MatchFailure(f"a square must have {_FEWEST} to {self._lanes} rows, but got {rows} of {columns}")
+        size = next(size for size in (4, 8, 16) if size >= max(rows, columns))
+        return Square(rows, columns, size)
+
+    def rewrite(self, op: ir.Operation, match: Square) -> ir.Value:
+        element = ir.VectorType(op.results[0].type).element_type
+        source = vector.shape_cast(ir.VectorType.get([match.rows, match.columns], element), op.operands[0])
+        rows = [_widened(b.extract(source, [row]), match.size) for row in range(match.rows)]
+        rows += [_poison(rows[0].type)] * (match.size - match.rows)
+        value = _poison(ir.VectorType.get([match.columns, match.rows], element))
+        for column, own in enumerate(_transposed(rows)[: match.columns]):
+            value = b.insert(_widened(own, match.rows), value, [column])
+        return vector.shape_cast(op.results[0].type, value)
+
+
+def _poison(type_: ir.Type) -> ir.Value:
+    return b.emit("ub.poison", type_)
+
+
+def _widened(row: ir.Value, lanes: int) -> ir.Value:
+    """The first `lanes` numbers of a row; those beyond its end are any."""
+    known = b.lanes_of(row)
+    return row if known == lanes else b.shuffle(row, row, [lane if lane < known else -1 for lane in range(lanes)])
+
+
+def _transposed(rows: list[ir.Value]) -> list[ir.Value]:
+    """The columns of a square."""
+    size = len(rows)
+    fours: list[ir.Value] = []
+    for row in range(0, size, _PART):
+        low, high = (_unpacked(rows[i], rows[i + 1], 1) for i in (row, row + 2))
+        fours += [vector for half in (0, 1) for vector in _unpacked(low[half], high[half], 2)]
+    columns = [_transposed_parts(fours[j::_PART]) for j in range(_PART)]
+    return [own[part] for part in range(size // _PART) for own in columns]
+
+
+def _unpacked(first: ir.Value, second: ir.Value, width: int) -> tuple[ir.Value, ir.Value]:
+    """`width` numbers of each in turn: from the first half of each part of 128 bits, and from the second."""
+    size = b.lanes_of(first)
+    found: list[ir.Value] = []
+    for half in range(0, _PART, _PART // 2):
+        starts = [part + half + i for part in range(0, size, _PART) for i in range(0, _PART // 2, width)]
+        lanes = [source + start + i for start in starts for source in (0, size) for i in range(width)]
+        found.append(b.shuffle(first, second, lanes))
+    return found[0], found[1]
+
+
+def _transposed_parts(vectors: list[ir.Value]) -> list[ir.Value]:
+    """P vectors of P parts: vector l of the result has part l of each, for P of 1, 2 or 4."""
+    if len(vectors) == 1:
+        return vectors
+    # Of neighbours the even parts, and the odd ones; then those of vectors further apart.
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    even, odd = ([_parts(*pair, first) for pair in pairs] for first in (0, _PART))
+    if len(vectors) == 2:
+        return [even[0], odd[0]]
+    return [_parts(half[0], half[1], first) for first in (0, _PART) for half in (even, odd)]
+
+
+def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
+    """Every other part of two vectors, from the one at `start` on."""
+    lanes = [part + i for part in range(start, 2 * b.lanes_of(first), 2 * _PART) for i in range(_PART)]
+    return b.shuffle(first, second, lanes)
+
+
+# Bytes that lie apart in two vectors -> two loads and a permute.
+#
+# A `vector.transfer_read` of n bytes that are s apart spans (n - 1) s + 1 bytes.  Where these are at most two vectors,
+# the first and the last one of them hold all, and nothing beside them is read; LLVM would load byte by byte.
+
+_SIZES = (64, 32, 16, 8)
+"""Bytes of a load."""
+
+
+class StridedRead(InstructionPattern[Read]):
+    """A read of one row of bytes that are a constant distance apart."""
+
+    name: ClassVar[str] = "strided-read"
+    root: ClassVar[str] = "vector.transfer_read"
+
+    def check(self, op: ir.Operation) -> Read | MatchFailure | None:
+        if not b.is_vector_of(op.results[0], 8) or not _is_row_apart(op):
+            return None
+        read = integer_read(op.results[0], "bytes", 8)
+        if isinstance(read, MatchFailure):
+            return read
+        if min(read.strides) < 0:
+            return MatchFailure(f"bytes must lie at strides that are not negative, but got {list(read.strides)}")
+        span = _span(read)
+        if not _SIZES[-1] <= span <= 2 * _SIZES[0]:
+            return MatchFailure(f"bytes must span {_SIZES[-1]} to {2 * _SIZES[0]}, but got {span}")
+        return read
+
+    def rewrite(self, op: ir.Operation, match: Read) -> ir.Value:
+        span, step = _span(match), match.strides[-1]
+        size = next(size for size in _SIZES if size <= span)
+        first, last = match.flat(), match.flat().further(span - size)
+        order = [i * step if i * step < size else size + i * step - (span - size) for i in range(match.shape[-1])]
+        bytes_ = vector.shuffle(first.load(size), last.load(size), order)
+        return vector.shape_cast(op.results[0].type, bytes_)
+
+
+def _is_row_apart(op: ir.Operation) -> bool:
+    """Whether a transfer reads one row, of bytes that do not lie side by side."""
+    type_, (*outer, count) = op.operands[0].type, b.shape_of(op.results[0]) or (1,)
+    strides = static_strides(type_) if isinstance(type_, ir.MemRefType) else None
+    return bool(strides) and strides[-1] not in (0, 1) and count > 1 and all(size == 1 for size in outer)
+
+
+def _span(read: Read) -> int:
+    return (read.shape[-1] - 1) * read.strides[-1] + 1
+
+
+# Planes of bytes that are written as pixels -> permutes of two vectors.
+#
+# n pixels of r bytes are n r bytes side by side: byte r i + j is that of plane j at pixel i.  A vector of 64 of them
+# takes r - 1 permutes, each of which adds the bytes of one plane; LLVM would go byte by byte.
+
+_VECTOR = 64
+_PLANES = range(2, 5)
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """Planes, [..., r, n], as `n` pixels of `r` bytes, from `indices` of `buffer` on."""
+
+    planes: ir.Value
+    buffer: ir.Value
+    indices: list[ir.Value]
+
+
+class PixelWrite(InstructionPattern[_Pixels]):
+    """A write of bytes whose two innermost dimensions were exchanged, where pixels are contiguous."""
+
+    name: ClassVar[str] = "pixel-write"
+    root: ClassVar[str] = "vector.transfer_write"
+
+    def check(self, op: ir.Operation) -> _Pixels | MatchFailure | None:
+        value, buffer, *indices = op.operands
+        transposition = b.defining(value, "vector.transpose")
+        if transposition is None or not b.is_vector_of(value, 8) or len(b.shape_of(value)) < 2:
+            return None
+        *outer, pixels, planes = b.shape_of(value)
+        if planes not in _PLANES:
+            return None
+        problem = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        if problem:
+            return MatchFailure(f"bytes {problem}")
+        *first, last, other = b.order_of(transposition)
+        if [*first, other, last] != [*range(len(outer) + 2)]:
+            return MatchFailure("innermost dimensions alone must be exchanged")
+        if any(size > 1 for size in outer) or pixels > _VECTOR:
+            return MatchFailure(f"pixels must be one row of at most {_VECTOR}, but got {[*outer, pixels]}")
+        strides = static_strides(ir.MemRefType(buffer.type)) or ()
+        if strides[-2:] != (planes, 1) or min(strides) < 0:
+            return MatchFailure(f"pixels must be contiguous, but got strides {list(strides)}")
+        return _Pixels(transposition.operands[0], buffer, list(indices))
+
+    def rewrite(self, op: ir.Operation, match: _Pixels) -> None:
+        *outer, planes, pixels = b.shape_of(match.planes)
+        rows = [_widened_to(b.extract(match.planes, [*[0] * len(outer), plane])) for plane in range(planes)]
+        start, size = flat_address(match.buffer, match.indices), planes * pixels
+        for first in range(0, size, _VECTOR):
+            bytes_ = rows[0]
+            for plane, row in enumerate(rows[1:], start=1):
+                bytes_ = b.shuffle(bytes_, row, [_lane(plane, planes, first + at) for at in range(_VECTOR)])
+            count = min(_VECTOR, size - first)
+            whole = bytes_ if count == _VECTOR else b.shuffle(bytes_, bytes_, range(count))
+            start.further(first).store(whole)
+
+
+def _lane(plane: int, planes: int, position: int) -> int:
+    """Where the byte at `position` of the pixels comes from: bytes put together so far, or the row of `plane`."""
+    pixel, own = divmod(position, planes)
+    if own == plane:
+        return _VECTOR + pixel % _VECTOR
+    return position % _VECTOR if plane > 1 else pixel % _VECTOR
+
+
+def _widened_to(row: ir.Value) -> ir.Value:
+    """A vector whose first lanes are those of `row`."""
+    lanes = b.shape_of(row)[0]
+    return row if lanes == _VECTOR else b.shuffle(row, row, [at % lanes for at in range(_VECTOR)])

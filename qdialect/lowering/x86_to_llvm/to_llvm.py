@@ -1,0 +1,418 @@
+"""x86 -> llvm: the rest of the way with upstream's conversions, and what these lack patterns for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from operator import mul
+from typing import ClassVar
+
+import numpy as np
+
+from qdialect.ir._mlir import (
+    ir,
+    loop_transform,
+    memref_transform,
+    rewrite,
+    structured_transform,
+    transform,
+    vector_transform,
+)
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir import phase_pass
+from qdialect.lowering.ir.flat_address import FlatAddress, flat_address, transfer_problem
+from qdialect.lowering.ir.functions import function_of, ops_named
+from qdialect.lowering.ir.loops import constant
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.phase_pass import PhasePass
+from qdialect.lowering.ir.strides import static_strides
+from qdialect.lowering.ir.upstream import apply_patterns, apply_schedule, grouped, load_kernel_dialects, run_passes
+from qdialect.lowering.x86_to_llvm.openmp import add_entry, outline
+from qdialect.passes.registry import register
+from qdialect.support.late_imports import UNINTERRUPTED
+
+# x86 -> llvm: the rest of the way with upstream's conversions.
+
+_TO_LLVM = "convert-to-llvm{filter-dialects=arith,cf,index,math,memref,ub,vector}"
+# Function by function: the ops of one stay in the cache from pass to pass, and functions are apart for several threads.
+_CONTROL_FLOW = ("convert-scf-to-cf", "lower-affine")
+_OF_FUNCTIONS = (
+    # In one pass: each looks at every op there is.
+    _TO_LLVM,
+    # What is dead goes before the next function is converted: half of all ops, which would lie in memory together.
+    "canonicalize{max-iterations=1 region-simplify=disabled}",
+    "cse",
+)
+_OF_LLVM_FUNCTIONS = (
+    "reconcile-unrealized-casts",
+    # A third look at every op finds nothing, and blocks are as they should be.
+    "canonicalize{max-iterations=2 region-simplify=disabled}",
+    "cse",
+)
+_GLOBAL = "memref.global"
+# What is left of them only `convert-vector-to-llvm` knows; `convert-to-llvm` converts the other vector ops.
+_OF_VECTOR_PASS = (
+    *("vector.insert_strided_slice", "vector.extract_strided_slice", "vector.fma", "vector.outerproduct"),
+    *("vector.contract", "vector.mask", "vector.transpose", "vector.interleave", "vector.deinterleave", "vector.scan"),
+)
+_OF_ONE_DIMENSION = ("vector.bitcast", "vector.gather", "vector.maskedload", "vector.expandload", "vector.step")
+_INNER_REDUCTION = 1
+_MULTI_REDUCTIONS = (
+    vector_transform.ApplyReorderMultiReductionPatternsOp,
+    vector_transform.ApplyMultiReductionFlatteningPatternsOp,
+    vector_transform.ApplyMultiReductionUnrollingPatternsOp,
+)
+
+
+def to_llvm(module: ir.Module) -> None:
+    """Lower everything that is left to the LLVM dialect, in place.
+
+    Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
+    """
+    load_kernel_dialects(module)
+    team = outline(module)
+    unroll_loops(module, "qnn-to-llvm")
+    with module.context, ir.Location.unknown():
+        for function in dict.fromkeys(map(function_of, unroll_transfers(module))):
+            apply_schedule(function, _transfers, "qnn-to-llvm")
+        with grouped(module) as group:
+            apply_schedule(group, _expansion, "qnn-to-llvm")
+        shuffle_slices(module)
+        drop_neutral_starts(module)
+        _declare_allocation(module)
+        run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
+        _keep_kernels_apart(module)
+    if team:
+        add_entry(module, team)
+
+
+def _transfers(function: ir.Value) -> None:
+    """Write that transfers of several dimensions become transfers of their rows.
+
+    Not in a group: from the last op to the first, upstream's pattern inserts rows before there is what they belong to.
+    """
+    apply_patterns(function, partial(vector_transform.ApplyTransferToScfPatternsOp, full_unroll=True))
+
+
+def _expansion(module: ir.Value) -> None:
+    """Write that ops of many vectors and views become ops of one vector and index arithmetic."""
+    # All at once, and once for all functions: each application looks at every op, and gathers its patterns anew.
+    apply_patterns(
+        module,
+        # A reduction of float numbers stays one chain, in their order.
+        *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
+        memref_transform.ApplyExpandStridedMetadataPatternsOp,
+        vector_transform.ApplyLowerBitCastPatternsOp,
+        vector_transform.ApplyLowerBroadcastPatternsOp,
+        partial(vector_transform.ApplyLowerContractionPatternsOp, lowering_strategy=0),
+        vector_transform.ApplyLowerMasksPatternsOp,
+        vector_transform.ApplyLowerShapeCastPatternsOp,
+        vector_transform.ApplyLowerInterleavePatternsOp,
+        vector_transform.ApplyLowerTransposePatternsOp,
+        partial(vector_transform.ApplyLowerTransferPatternsOp, max_transfer_rank=1),
+        vector_transform.ApplyMaterializeMasksPatternsOp,
+        partial(vector_transform.ApplyLowerStepPatternsOp, index_bitwidth=64),
+        vector_transform.ApplyUnrollFromElementsPatternsOp,
+        vector_transform.ApplyUnrollToElementsPatternsOp,
+    )
+
+
+def _passes(module: ir.Module) -> list[str]:
+    has_globals = any(op.operation.name == _GLOBAL for op in module.body.operations)
+    # It looks at every op once more, and kernels have none of these.
+    is_needed = ops_named(module, *_OF_VECTOR_PASS) or any(map(_is_nested, ops_named(module, *_OF_ONE_DIMENSION)))
+    of_vectors = ["convert-vector-to-llvm"] if is_needed else []
+    return [
+        f"func.func({','.join((*_CONTROL_FLOW, *of_vectors, *_OF_FUNCTIONS))})",
+        # Constants that belong to the module: it looks into every function for them.
+        *([_TO_LLVM] if has_globals else []),
+        "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
+        f"llvm.func({','.join(_OF_LLVM_FUNCTIONS)})",
+    ]
+
+
+def _declare_allocation(module: ir.Module) -> None:
+    """Declare what memory is allocated with, where it is: functions are converted side by side, and none may add it."""
+    if not ops_named(module, "memref.alloc", "memref.dealloc"):
+        return
+    known = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
+    for name, type_ in (("malloc", "(i64) -> !llvm.ptr"), ("free", "(!llvm.ptr)")):
+        if name not in known:
+            ir.InsertionPoint.at_block_begin(module.body).insert(ir.Operation.parse(f"llvm.func @{name}{type_}"))
+
+
+def _is_nested(op: ir.Operation) -> bool:
+    """Whether the result of `op` has several dimensions."""
+    type_ = op.results[0].type
+    return isinstance(type_, ir.VectorType) and type_.rank > 1
+
+
+def _keep_kernels_apart(module: ir.Module) -> None:
+    """Say of each kernel that `main` alone calls it, and that it is never copied into it.
+
+    Of a function that others may call, the execution engine writes and compiles a caller of its own. Of a note on a
+    parameter that LLVM does not know it writes a warning with all of the function's text.
+    """
+    linkage = ir.Attribute.parse("#llvm.linkage<internal>")
+    for op in module.body.operations:
+        is_kernel = op.operation.name == "llvm.func" and len(op.regions[0].blocks)
+        if is_kernel and "sym_visibility" in op.attributes:
+            op.attributes["no_inline"] = ir.UnitAttr.get()
+            op.attributes["linkage"] = linkage
+            if "arg_attrs" in op.attributes:
+                del op.attributes["arg_attrs"]
+
+
+# `qnn-to-llvm`: the rest of the way, to the LLVM dialect alone.
+
+
+@register
+@dataclass(frozen=True)
+class ToLlvmPass(PhasePass):
+    """Convert all remaining ops to the LLVM dialect; functions take bare pointers, as functions in C do."""
+
+    name: ClassVar[str] = "qnn-to-llvm"
+    starts: ClassVar[tuple[Phase, ...]] = (Phase.X86,)
+    end: ClassVar[Phase] = Phase.LLVM
+
+    def lower(self, module: ir.Module) -> None:
+        phase_pass.check_products(module)
+        to_llvm(module)
+        phase_pass.check_llvm(module)
+
+
+# Reads and writes of vectors of several dimensions -> loads and stores of their rows.
+#
+# Upstream's pattern does the same. It needs a driver that looks at all ops several times, and leaves each row its own
+# address, of all indices and strides. Here a row is a constant distance away from the first one.
+
+READ, WRITE = "vector.transfer_read", "vector.transfer_write"
+_EXTRACT = "vector.extract"
+
+_Row = tuple[tuple[int, ...], int]
+
+
+def unroll_transfers(module: ir.Module) -> list[ir.Operation]:
+    """Replace transfers of several dimensions, in place; those that are left, which are not of contiguous rows.
+
+    A transfer of one such row stays, and is not among them.
+    """
+    left: list[ir.Operation] = []
+    pointers: dict[ir.Value, ir.Value] = {}
+    for op in ops_named(module, READ, WRITE):
+        vector = ir.VectorType((op.results[0] if op.name == READ else op.operands[0]).type)
+        buffer = op.operands[0 if op.name == READ else 1]
+        if vector.rank == 0 or not _has_rows(op, buffer):
+            left.append(op)
+            continue
+        if vector.rank == 1:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            if op.name == READ:
+                _read(op, vector, flat_address(buffer, list(op.operands)[1:-1], pointers))
+            else:
+                _write(op, vector, flat_address(buffer, list(op.operands)[2:], pointers))
+        op.erase()
+    return left
+
+
+def _has_rows(op: ir.Operation, buffer: ir.Value) -> bool:
+    """Whether the rows are all there, each side by side in memory."""
+    if not isinstance(buffer.type, ir.MemRefType) or buffer.type.memory_space is not None:
+        return False
+    element = buffer.type.element_type
+    if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width % 8:
+        return False
+    strides = static_strides(buffer.type)
+    if strides is None or strides[-1] != 1 or min(strides) < 0:
+        return False
+    return transfer_problem(op, buffer, others=2) is None
+
+
+def _rows(buffer: ir.Value, vector: ir.VectorType) -> Sequence[_Row]:
+    strides = static_strides(ir.MemRefType(buffer.type)) or ()
+    return _placed(tuple(vector.shape)[:-1], strides[-vector.rank : -1])
+
+
+@cache
+def _placed(extents: tuple[int, ...], strides: tuple[int, ...]) -> Sequence[_Row]:
+    """The position of each row in a vector, and how far it is from the first one."""
+    return [(position, sum(map(mul, position, strides))) for position in np.ndindex(extents)]
+
+
+def _read(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None:
+    lanes, read = vector.shape[-1], op.results[0]
+    rows = {position: address.further(distance).load(lanes) for position, distance in _rows(op.operands[0], vector)}
+    for user in {use.owner.operation for use in read.uses}:
+        row = rows.get(_position(user)) if user.name == _EXTRACT else None
+        if row is not None:
+            user.results[0].replace_all_uses_with(row)
+            user.erase()
+    if any(True for _ in read.uses):
+        whole = b.emit("ub.poison", vector)
+        for position, row in rows.items():
+            whole = b.insert(row, whole, position)
+        read.replace_all_uses_with(whole)
+
+
+def _position(extract: ir.Operation) -> tuple[int, ...]:
+    return tuple(ir.DenseI64ArrayAttr(extract.attributes["static_position"]))
+
+
+def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> None:
+    for position, distance in _rows(op.operands[1], vector):
+        address.further(distance).store(b.extract(op.operands[0], position))
+
+
+# Slices of vectors -> shuffles: what upstream's conversion to the LLVM dialect has no pattern for.
+#
+# A slice of n elements is put into a vector of m from element s on by two shuffles: the first makes the slice as long
+# as
+# the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
+
+_INSERT_SLICE, _EXTRACT_SLICE = "vector.insert_strided_slice", "vector.extract_strided_slice"
+
+
+def shuffle_slices(module: ir.Module) -> None:
+    """Replace slices of vectors of one dimension, in place."""
+    patterns = rewrite.RewritePatternSet(module.context)
+    patterns.add(_INSERT_SLICE, _insert)
+    patterns.add(_EXTRACT_SLICE, _extract)
+    rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
+
+
+def _insert(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
+    """Replace one op; truthy where it is left alone, as the bindings want it."""
+    source, target = op.operation.operands
+    start = _start(op, source, target)
+    if start is None:
+        return True
+    count, whole = (ir.VectorType(value.type).shape[0] for value in (source, target))
+    with rewriter.ip, op.location:
+        longer = _shuffle(source, source, [i if i < count else 0 for i in range(whole)])
+        order = [i - start if start <= i < start + count else whole + i for i in range(whole)]
+        rewriter.replace_op(op, [_shuffle(longer, target, order)])
+    return False
+
+
+def _extract(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
+    """The same for a slice that is taken."""
+    source, result = op.operation.operands[0], op.operation.results[0]
+    start = _start(op, source, result)
+    if start is None:
+        return True
+    with rewriter.ip, op.location:
+        rewriter.replace_op(op, [_shuffle(source, source, range(start, start + ir.VectorType(result.type).shape[0]))])
+    return False
+
+
+def _start(op: ir.OpView, *vectors: ir.Value) -> int | None:
+    """The first element of the slice; None where it is of several dimensions, or of elements apart."""
+    if any(ir.VectorType(vector.type).rank != 1 for vector in vectors):
+        return None
+    offsets, strides = (ir.ArrayAttr(op.attributes[name]) for name in ("offsets", "strides"))
+    return ir.IntegerAttr(offsets[0]).value if ir.IntegerAttr(strides[0]).value == 1 else None
+
+
+def _shuffle(left: ir.Value, right: ir.Value, order: Sequence[int]) -> ir.Value:
+    result = ir.VectorType.get([len(order)], ir.VectorType(left.type).element_type)
+    attributes = {"mask": ir.DenseI64ArrayAttr.get(list(order))}
+    return ir.Operation.create("vector.shuffle", [result], [left, right], attributes).result
+
+
+# Reductions of integers that start from what changes nothing -> reductions without a start.
+#
+# Upstream converts a start to a scalar operation of its own, which for a minimum is a comparison and a jump.
+
+_REDUCTION = "vector.reduction"
+_NEUTRAL: Mapping[str, int] = {"add": 0, "or": 0, "xor": 0, "maxui": 0, "and": -1, "minui": -1}
+"""By the kind of reduction, as signed numbers of any width."""
+
+
+def drop_neutral_starts(module: ir.Module) -> None:
+    """Rewrite such reductions, in place."""
+    patterns = rewrite.RewritePatternSet(module.context)
+    patterns.add(_REDUCTION, _drop)
+    with UNINTERRUPTED:
+        rewrite.walk_and_apply_patterns(module.operation, patterns.freeze())
+
+
+def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
+    """Replace one op; truthy where it is left alone, as the bindings want it."""
+    operation = op.operation
+    neutral = _NEUTRAL.get(str(operation.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">"))
+    if len(operation.operands) == 1 or neutral is None or _constant(operation.operands[1]) != neutral:
+        return True
+    with rewriter.ip, operation.location:
+        attributes = {"kind": operation.attributes["kind"]}
+        results = [result.type for result in operation.results]
+        rewriter.replace_op(op, [ir.Operation.create(_REDUCTION, results, [operation.operands[0]], attributes).result])
+    return False
+
+
+def _constant(value: ir.Value) -> int | None:
+    """A constant integer, signed; None for what is no constant, or no integer."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    number = value.owner.attributes["value"]
+    return number.value if isinstance(number, ir.IntegerAttr) else None
+
+
+# Short innermost loops are unrolled, so that counting and branching cost little beside what they do.
+#
+# LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
+# loops that are vector code already.
+
+_LOOP = "scf.for"
+_FACTOR = "qnn.unroll"
+# Ops of an unrolled body, and the copies that it has at most.
+_MAX_OPS = 32
+_MAX_COPIES = 16
+
+
+def unroll_loops(module: ir.Module, name: str) -> None:
+    """Unroll the innermost loops of few ops, in place, for the pass `name`.
+
+    A loop of T iterations with B ops in its body becomes one with F copies of the body, where F is the largest divisor
+    of T with F * B <= 32 and F <= 16: no iteration is left over.
+    """
+    load_kernel_dialects(module)
+    with module.context, ir.Location.unknown():
+        factors = set(_tag(loop for loop in ops_named(module, _LOOP) if _is_short(loop)))
+        if factors:
+            apply_schedule(module.operation, lambda target: _unroll(target, sorted(factors)), name)
+
+
+def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
+    """Say on each loop how often its body is to be written; the factors."""
+    for loop in loops:
+        factor = _factor(loop)
+        if factor > 1:
+            loop.attributes[_FACTOR] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)
+            yield factor
+
+
+def _is_short(loop: ir.Operation) -> bool:
+    """Whether the body is so short that two copies may be written, and has no op with a region."""
+    ops = loop.regions[0].blocks[0].operations
+    return 2 * len(ops) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
+
+
+def _factor(loop: ir.Operation) -> int:
+    """How often the body is to be written."""
+    first, last, step = (constant(operand) for operand in list(loop.operands)[:3])
+    if first is None or last is None or step is None:
+        return 1
+    trips = -(-(last - first) // step)
+    most = min(_MAX_COPIES, _MAX_OPS // len(loop.regions[0].blocks[0].operations))
+    return next((factor for factor in range(most, 1, -1) if trips % factor == 0), 1) if trips > 0 else 1
+
+
+def _unroll(module: ir.Value, factors: Iterable[int]) -> None:
+    """Write that each tagged loop is unrolled by its factor."""
+    for factor in factors:
+        tag = ir.DictAttr.get({_FACTOR: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), factor)})
+        # The name is compared first: all attributes of an op are collected to look for one.
+        loops = structured_transform.MatchOp(transform.AnyOpType.get(), module, ops=[_LOOP], op_attrs=tag).result
+        loop_transform.LoopUnrollOp(loops, factor=factor)

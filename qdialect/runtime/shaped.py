@@ -1,0 +1,268 @@
+"""A network whose inputs leave extents open: compiled for each shape that it is called with."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from numpy.typing import NDArray
+
+from qdialect.runtime.base import Bound, Executable, check_count
+from qdialect.runtime.call_arrays import as_array
+from qdialect.runtime.memory import CallLock
+from qdialect.support.diagnostics import InputError
+
+if TYPE_CHECKING:
+    from qdialect.frontends.model_files import OpenShapes
+
+
+Array = NDArray[Any]
+Compile = Callable[[Mapping[str, int]], Executable]
+"""Compiles for extents by their names or as ``INPUT:AXIS``."""
+
+Ranges = Mapping[str, tuple[int, int]]
+"""The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
+
+
+class ShapedExecutable(Executable):
+    """The network of one shape, which compiles itself for others when it is called with them.
+
+    What it tells of itself, such as `inputs`, is that of the first shape. Threads may share it.
+    """
+
+    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
+        """`first` is for the extents that are taken where nobody says others; `ranges` bound some of them."""
+        self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
+        self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
+        self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
+        self.tuning = first.tuning
+        self._first = first
+        self._declared = declared
+        self._compile = compile_
+        self._first_shapes = tuple(port.shape for port in first.inputs)
+        self._ranges = ranges
+        self._others: KeptShapes[Executable] = KeptShapes()
+
+    def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
+        inputs = self._inputs_of(arrays)
+        return self._of(inputs).results(inputs)
+
+    def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        arrays = self._inputs_of(inputs)
+        self._of(arrays).run(arrays, outputs)
+
+    def bind(self, inputs: Sequence[object], outputs: Sequence[object]) -> Bound:
+        arrays = self._inputs_of(inputs)
+        return self._of(arrays).bind(arrays, outputs)
+
+    def library(self, name: str) -> bytes:
+        return self._first.library(name)
+
+    @property
+    def workspaces(self) -> int:
+        return self._first.workspaces
+
+    def for_shape(self, extents: Mapping[str, int]) -> Executable:
+        known = {port.name: port.shape for port in self.inputs}
+        shared = self._shared(extents)
+        shapes: dict[str, tuple[int, ...]] = {}
+        used: set[str] = set()
+        for name, declared in self._declared.items():
+            keys = [_keys(name, axis, extent) for axis, extent in enumerate(declared)]
+            found = [next((key for key in options if key in extents), None) for options in keys]
+            used.update(key for key in found if key is not None)
+            own = zip(keys, found, known[name], strict=True)
+            shapes[name] = tuple(_extent(options, key, extent, extents, shared) for options, key, extent in own)
+        unused = sorted(extents.keys() - used)
+        if unused:
+            raise InputError(f"extents must be open extents of inputs, but got {', '.join(unused)}")
+        return self._for([shapes[port.name] for port in self.inputs])
+
+    def keep(self, shapes: Shapes, executable: Executable) -> None:
+        """Know `executable` as the network for inputs of `shapes`."""
+        self._others.of(shapes, lambda: executable)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        others = dict(self._others.items())
+        return _unpickled, (self._first, self._declared, others, self._ranges)
+
+    def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
+        """What is said of an extent of one input, by its name: it holds for all inputs that have it."""
+        keys = [
+            _keys(name, axis, extent)
+            for name, declared in self._declared.items()
+            for axis, extent in enumerate(declared)
+        ]
+        return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
+
+    def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
+        check_count("input", len(given), len(self.inputs))
+        return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
+
+    def _of(self, arrays: Sequence[Array]) -> Executable:
+        """The network for arrays of these shapes."""
+        # Of a batch of any size the executable takes all.
+        pairs = zip(self.inputs, arrays, strict=True)
+        shapes = tuple(_known(port.shape, array.shape) for port, array in pairs)
+        return self._first if shapes == self._first_shapes else self._for(shapes)
+
+    def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The network for these shapes of inputs; the first where they do not fit, which says so when it is called."""
+        key = tuple(shapes)
+        extents = self._extents(key)
+        if extents is None or key == self._first_shapes:
+            return self._first
+        self._check_ranges(key)
+        return self._others.of(key, lambda: self._compile(extents))
+
+    def _check_ranges(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Raise `InputError` for an extent that is outside of its range."""
+        for port, shape in zip(self.inputs, shapes, strict=True):
+            for axis, (extent, declared) in enumerate(zip(shape, self._declared[port.name], strict=True)):
+                for key in _keys(port.name, axis, declared):
+                    low, high = self._ranges.get(key, (extent, extent))
+                    if not low <= extent <= high:
+                        raise InputError(f"extent '{key}' must be from {low} to {high}, but got {extent}")
+
+    def _extents(self, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, int] | None:
+        """The open extents that arrays of `shapes` have; None where another extent differs.
+
+        Raises `InputError` where an extent that inputs share differs between them.
+        """
+        found: dict[str, int] = {}
+        for port, shape in zip(self.inputs, shapes, strict=True):
+            declared = self._declared[port.name]
+            if len(shape) != len(declared):
+                return None
+            for axis, (extent, wanted) in enumerate(zip(shape, declared, strict=True)):
+                key = _keys(port.name, axis, wanted)[-1] if isinstance(wanted, str) else ""
+                if not key and extent != wanted:
+                    return None
+                if key and found.setdefault(key, extent) != extent:
+                    raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
+        return found
+
+
+class BatchShapedExecutable(ShapedExecutable):
+    """A network that may compute something else for each batch: which code is for a batch is found when it comes.
+
+    What it tells of itself is that of `first`, but for extents that are not known before a call.
+    """
+
+    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, check: Callable[[], None]) -> None:
+        """`check` raises where it cannot be saved, as a file compiles nothing."""
+        super().__init__(first, declared, compile_, {})
+        self.inputs = tuple(replace(port, shape=_open(port.shape, declared[port.name])) for port in first.inputs)
+        if first.inputs != self.inputs:
+            self.outputs = tuple(replace(port, shape=(-1,) * len(port.shape)) for port in first.outputs)
+        self._check = check
+
+    def library(self, name: str) -> bytes:
+        self._check()
+        return super().library(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Executable.__reduce__(self)
+
+    def _of(self, arrays: Sequence[Array]) -> Executable:
+        return self._for([array.shape for array in arrays])
+
+
+def _known(shape: Sequence[int], found: tuple[int, ...]) -> tuple[int, ...]:
+    """`found`, but -1 where `shape` is that."""
+    if -1 not in shape or len(found) != len(shape):
+        return found
+    return tuple(-1 if own == -1 else extent for own, extent in zip(shape, found, strict=True))
+
+
+def _open(shape: Sequence[int], declared: Sequence[int | str]) -> tuple[int, ...]:
+    """`shape` with -1 for extents that are open."""
+    return tuple(-1 if isinstance(extent, str) else own for own, extent in zip(shape, declared, strict=True))
+
+
+def _unpickled(
+    first: Executable, declared: OpenShapes, others: Mapping[Shapes, Executable], ranges: Ranges
+) -> ShapedExecutable:
+    """The network of the shapes that were compiled when it was pickled: the model's file may be elsewhere."""
+
+    def refuse(extents: Mapping[str, int]) -> Executable:
+        asked = ", ".join(f"{name}={extent}" for name, extent in extents.items())
+        raise InputError(f"network must be compiled for {asked} before it is pickled: a copy compiles nothing")
+
+    found = ShapedExecutable(first, declared, refuse, ranges)
+    for shapes, executable in others.items():
+        found.keep(shapes, executable)
+    return found
+
+
+def _extent(
+    options: Sequence[str], key: str | None, extent: int, extents: Mapping[str, int], shared: Mapping[str, int]
+) -> int:
+    """What is said of an extent by `key`, or of another of the same name; `extent` where nothing is."""
+    if key is not None:
+        return extents[key]
+    return shared.get(options[-1], extent) if options else extent
+
+
+def _keys(name: str, axis: int, extent: int | str) -> tuple[str, ...]:
+    """What an open extent can be called: where it is and, where it has one, its own name; the latter comes last."""
+    location = f"{name}:{axis}"
+    if isinstance(extent, int):
+        return ()
+    return (location, extent) if extent else (location,)
+
+
+# What was compiled for shapes of inputs: a bounded number, each compiled by one thread while the others go on.
+
+T = TypeVar("T")
+Shapes = tuple[tuple[int, ...], ...]
+
+KEPT = 8
+"""So many shapes are kept; the one that was not used for the longest time goes."""
+
+
+class KeptShapes(Generic[T]):
+    """Compiled networks by the shapes of their inputs.
+
+    Two threads that want a shape compile it once. A thread that wants a known one waits for nobody, a signal handler
+    may call what it interrupts, and a forked process has all that was compiled before.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Shapes, T] = OrderedDict()
+        self._making: dict[Shapes, CallLock] = {}
+        self._lock = CallLock()
+
+    def of(self, shapes: Shapes, make: Callable[[], T]) -> T:
+        """What is known for `shapes`, else what `make` gives; what that raises is raised, and nothing is kept."""
+        found = self._find(shapes)
+        if found is not None:
+            return found
+        with self._lock.lock:
+            making = self._making.setdefault(shapes, CallLock())
+        try:
+            with making.lock:
+                return self._find(shapes) or self._keep(shapes, make())
+        finally:
+            with self._lock.lock:
+                self._making.pop(shapes, None)
+
+    def items(self) -> Sequence[tuple[Shapes, T]]:
+        """All that is known, what was used last at the end."""
+        with self._lock.lock:
+            return tuple(self._known.items())
+
+    def _find(self, shapes: Shapes) -> T | None:
+        with self._lock.lock:
+            if shapes in self._known:
+                self._known.move_to_end(shapes)
+            return self._known.get(shapes)
+
+    def _keep(self, shapes: Shapes, made: T) -> T:
+        with self._lock.lock:
+            self._known[shapes] = made
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return made

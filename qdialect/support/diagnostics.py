@@ -1,0 +1,135 @@
+"""Error types and the grammar of messages.
+
+Grammar, in MLIR's voice: ``'qnn.op' op <what> must be <expected>, but got <actual>``; lower-case, no final period, both
+numbers.  Whatever reaches a user is a `QDialectError`; a traceback means a bug in qdialect.
+
+Messages quote names, and a name is anything that a stranger's file says: `printable` makes every one of them harmless
+to the terminal that shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with an escape for each character that is not seen or that changes how others are shown.
+
+    These are control characters, line ends, marks of the direction of writing and lone surrogates::
+
+        >>> printable("a\x1b[2J\u202eb")
+        'a\\x1b[2J\\u202eb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class Severity(Enum):
+    """How bad a diagnostic is; the values are MLIR's own words."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    REMARK = "remark"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message with its location; its text is `printable`.
+
+    `file`, `line` and `column` are empty or zero where the location is unknown; `notes` hang below the message.
+    """
+
+    severity: Severity
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    notes: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def location(self) -> str:
+        """``file:line:column: ``, empty where it is unknown."""
+        return f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+
+    def __str__(self) -> str:
+        own = f"{self.location}{self.severity.value}: {printable(self.message)}"
+        return "\n".join([own, *map(str, self.notes)])
+
+
+class QDialectError(Exception):
+    """Base of every error a user can cause; `diagnostics` holds what to print."""
+
+    tells_all: ClassVar[bool] = False
+    """Whether ``str()``, which is all that a traceback shows, has the location and, on lines of their own, the notes
+    with theirs."""
+
+    def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        self.message = printable(message)
+        """What is wrong, on one line, without location and notes."""
+        self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
+        told = diagnostics if self.tells_all else ()
+        location = next((one.location for one in told if one.message == message), "")
+        notes = [f"  {note.location}{printable(note.message)}" for one in told for note in one.notes]
+        super().__init__("\n".join([f"{location}{self.message}", *notes]))
+
+    def render(self) -> str:
+        """The text a command prints on stderr: every diagnostic on lines of its own."""
+        return "\n".join(map(str, self.diagnostics))
+
+
+class ParseError(QDialectError):
+    """The text is not MLIR, or its ops break a constraint."""
+
+    tells_all = True
+
+
+class VerificationError(QDialectError):
+    """A module built or rewritten in memory breaks a constraint."""
+
+
+class PassError(QDialectError):
+    """A pass could not do its work; the message starts with the pass name."""
+
+
+class PipelineError(QDialectError):
+    """A pipeline text or a pass option is malformed."""
+
+
+class ImportModelError(QDialectError):
+    """A model file is damaged or uses what the front end does not support."""
+
+    tells_all = True
+
+
+class UnusedBatchError(ImportModelError):
+    """A size of the batch was given, and no input of the model leaves its first extent open."""
+
+
+class CompileError(QDialectError):
+    """A module cannot be lowered; the unsupported ops are notes."""
+
+    tells_all = True
+
+
+NOT_COMPILED = (ImportModelError, CompileError, PassError, VerificationError)
+"""What may be raised on the way from a model file to machine code, at whatever stage."""
+
+
+class RegistrationError(QDialectError):
+    """Two definitions claim one name: two handlers of an op, say."""
+
+
+class InputError(QDialectError):
+    """A compiled model was called with arrays it does not take."""
+
+
+class LoadError(QDialectError):
+    """A file is not a compiled network that this machine can load."""
+
+
+class ExternalCallError(QDialectError):
+    """A function of another library that a compiled network calls has failed."""
+
+    tells_all = True

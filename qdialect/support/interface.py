@@ -1,0 +1,116 @@
+"""What a compiled network is to whoever calls it, and how that is written down as constant data for callers in C."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+# What a compiled network is to whoever calls it: its inputs and outputs, and the kernel calls that it makes.
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a network; scale and zero point where it is quantized."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel whose code can be written in several ways, all with the same results."""
+
+    kernel: str
+    """What it computes, in the terms that its speed depends on: kernels of one text are tuned as one."""
+    own: str
+    """What the cost model chose."""
+    candidates: tuple[str, ...]
+    """The variants that the model finds best beside that, the best first."""
+    variant: str = ""
+    """The one of `candidates` that this code is; empty for what the model chose."""
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A call as it is reported: what it computes, by which kernel, and the names of the model's nodes."""
+
+    label: str
+    kernel: int
+    names: tuple[str, ...]
+    macs: int = 0
+    """Products that it sums up, those with padding included."""
+    bytes_moved: int = 0
+    """Size of what it reads and of what it writes, constants included."""
+    tunable: Tunable | None = None
+    """How its kernel can be written, where the network was lowered to be tuned."""
+
+
+# Constant data that describes something to callers in C: structures with offsets from their own start.
+#
+# It holds no addresses, so that a loader has nothing to relocate and processes share its pages.
+
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32")
+"""NumPy's names of the element types, in the order of their numbers, which start at 1."""
+
+HAS_SCALE, HAS_ZERO_POINT = 1, 2
+"""Bits of `quantization` of a tensor."""
+
+TENSOR = struct.Struct("<Qdq6I")
+"""Size, scale, zero point, quantization, dtype, rank, shape, name, batch: `qdialect_tensor` of the C interface."""
+
+_EXTENT = struct.Struct("<q")
+
+
+class Tail:
+    """What stands behind the structures: arrays and texts, by their offsets."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self.content = bytearray()
+
+    def add(self, data: bytes, alignment: int = 1) -> int:
+        """The offset of `data` from the start of the record."""
+        self.content.extend(bytes(-(self._start + len(self.content)) % alignment))
+        self.content.extend(data)
+        return self._start + len(self.content) - len(data)
+
+    def text(self, text: str) -> int:
+        """The offset of `text` as UTF-8 that ends with a zero byte."""
+        # A name is anything: one that is not Unicode, or has a zero, must not break a caller that reads it.
+        return self.add(text.encode(errors="backslashreplace").replace(b"\0", b"\\x00") + b"\0")
+
+
+def tensor(port: Port, tail: Tail, factor: int = 0) -> bytes:
+    """An input or output as a structure; its shape and name stand in `tail`.
+
+    With a batch, `factor` elements of the first dimension belong to an entry, and the size is that of an entry.
+    """
+    shape = tail.add(struct.pack(f"<{len(port.shape)}q", *port.shape), alignment=8)
+    quantization = HAS_SCALE * (port.scale is not None) | HAS_ZERO_POINT * (port.zero_point is not None)
+    size = math.prod((factor, *port.shape[1:]) if factor else port.shape) * port.dtype.itemsize
+    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), factor)
+    return TENSOR.pack(size, port.scale or 0.0, port.zero_point or 0, *numbers)
+
+
+def port_at(record: bytes, offset: int) -> Port:
+    """The input or output whose structure stands at `offset`; raises `struct.error` and `ValueError` for damage."""
+    _, scale, zero_point, quantization, dtype, rank, shape, name, _ = TENSOR.unpack_from(record, offset)
+    extents = tuple(int(_EXTENT.unpack_from(record, shape + 8 * axis)[0]) for axis in range(rank))
+    return Port(
+        text_at(record, name),
+        extents,
+        np.dtype(DTYPES[int(dtype) - 1]),
+        scale if quantization & HAS_SCALE else None,
+        zero_point if quantization & HAS_ZERO_POINT else None,
+    )
+
+
+def text_at(record: bytes, offset: int) -> str:
+    """The text that `Tail.text` put at `offset`; raises `ValueError` where it has no end."""
+    return record[offset : record.index(b"\0", offset)].decode(errors="replace")

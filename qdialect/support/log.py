@@ -1,0 +1,72 @@
+"""What is done beside what was asked for, a line each: the logger ``qdialect`` of the standard library.
+
+Programs configure it as any other. Without that warnings alone are seen, on stderr; the environment variable
+``QDIALECT_LOG`` names the level from which on lines are printed there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+from qdialect.support.diagnostics import InputError, printable
+
+LOG = logging.getLogger("qdialect")
+VARIABLE = "QDIALECT_LOG"
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "off": logging.CRITICAL + 1,
+}
+
+
+_QUANTIZERS = {
+    ".onnx": "quantize_static of onnxruntime.quantization quantizes it",
+    ".pt2": "torchao's prepare_pt2e and convert_pt2e quantize the model before torch.export.save",
+    ".tflite": "the converter quantizes it with optimizations and a representative_dataset, or ai-edge-quantizer does",
+}
+
+
+class _Handler(logging.Handler):
+    """Prints lines on what is stderr now, if there is one that takes them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            print(
+                f"qdialect: {record.levelname.lower()}: {printable(record.getMessage())}", file=sys.stderr, flush=True
+            )
+        except Exception:
+            self.handleError(record)
+
+
+@cache
+def configure(default: str = "") -> None:
+    """Print lines as `VARIABLE` says or, where it is not set, `default`; raises `InputError` for what is no level.
+
+    A program that has handlers for the logger keeps them alone.
+    """
+    level = os.environ.get(VARIABLE, "") or default
+    if not level:
+        return
+    if level not in _LEVELS:
+        raise InputError(f"{VARIABLE} must be one of {', '.join(map(repr, _LEVELS))}, but got {level!r}")
+    LOG.setLevel(_LEVELS[level])
+    if not LOG.handlers:
+        LOG.addHandler(_Handler())
+
+
+@cache
+def once(level: int, message: str) -> None:
+    """Say `message`, unless it was said before."""
+    LOG.log(level, "%s", message)
+
+
+def tell_float32(path: Path) -> None:
+    """Say of a model file that nothing of it is quantized, and how that is done."""
+    how = _QUANTIZERS.get(path.suffix, "quantize the model before it is written")
+    once(logging.WARNING, f"'{path.name}' has no quantized node and runs in float32: {how}")
