@@ -9,17 +9,10 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-<<<<<<< HEAD
-from qdialect.frontends.model_files import ImportOptions, read_model
-from together import can_be_joined, results_together
-
-from qdialect import QDialectError
-=======
 from together import can_be_joined, results_together
 
 from qdialect import QDialectError
 from qdialect.frontends.model_files import ImportOptions, read_model
->>>>>>> tst
 from qdialect.ir._mlir import ir
 from qdialect.runtime import compile_module
 from tools.evidence import tables
