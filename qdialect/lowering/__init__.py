@@ -1,13 +1,12 @@
-"""qnn -> linalg -> vector -> x86 -> llvm: how a network becomes machine code; one lowering step a file.
+"""qnn -> linalg -> vector -> x86 -> llvm: lowers a network to machine code, one folder per step.
 
-`qnn_to_linalg`, `to_vector`, `to_x86`, `to_threads` and `to_llvm` are the steps, and `passes` has them as passes.  What
-they consist of has a package of its own:
-
-  handlers, stages     what each op and each stage of a fused op becomes
-  kernels, text        kernels of the linalg level, and how they are written
-  rows                 kernels of several ops, block by block of rows
-  operands, memory     weights as kernels read them; where tensors live
-  requantization       requantization and addition in integers
-  tiling               how contractions are cut for a target
-  x86, threads         instructions of a target; the division among threads
+qnn_to_linalg        conversions of ops and stages to kernels of `linalg` ops
+linalg_to_vector     tiles and vectorizes micro-kernels
+vector_to_x86        rewrites vector code with a target's instructions
+threads              divides kernels among threads
+x86_to_llvm          lowers to the LLVM dialect
+pipeline             runs the steps
+cost                 register tiles and loop orders for a target
+instructions         the instructions of targets, and their portable forms
+ir                   queries on IR that several steps share: effects, views, loops, addresses
 """

@@ -46,7 +46,7 @@ class Rewriter:
     def __init__(self, driver: rewrite.PatternRewriter) -> None:
         self.driver = driver
         """MLIR's own, which erases an op at once."""
-        self._doomed: list[ir.Operation] = []
+        self._pending_erase: list[ir.Operation] = []
         self._successors: list[ir.Value] = []
 
     @contextmanager
@@ -67,15 +67,15 @@ class Rewriter:
 
     def erase(self, op: ir.OpView) -> None:
         """Erase `op`, wherever it is; only ops that are erased by the same rewrite may use its results."""
-        self._doomed.append(op.operation)
+        self._pending_erase.append(op.operation)
 
     def flush(self) -> None:
         """Erase what is due; raises `PassError`, and erases nothing, where an op that stays uses a result of it."""
-        for operation in self._doomed:
-            _check_users(operation, self._doomed)
+        for operation in self._pending_erase:
+            _check_users(operation, self._pending_erase)
         # The operations of a region go with the one that has it.
-        pending = [one for one in dict.fromkeys(self._doomed) if not _is_inside(one.parent, self._doomed)]
-        self._doomed = []
+        pending = [one for one in dict.fromkeys(self._pending_erase) if not _is_inside(one.parent, self._pending_erase)]
+        self._pending_erase = []
         locations: list[ir.Location] = []
         while pending:
             # Users before what they use.

@@ -1,4 +1,4 @@
-"""Evaluates element-wise functions beside sums, products and 8-bit tables: of two tensors, of ranges, of 16-bit numbers."""
+"""Evaluates element-wise functions other than sums, products and 8-bit tables: binary ones, ranges, 16-bit tables."""
 
 from __future__ import annotations
 

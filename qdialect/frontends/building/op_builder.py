@@ -262,8 +262,7 @@ def reduced(
 # Sums of f32 values in blocks: a row becomes partial sums side by side, and these are added last.
 #
 # The error of a sum grows with the number of terms that are added one after another: n for a row, and n / b + b in
-# blocks
-# (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2).  Partial sums are vectors, too.
+# blocks (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2).  Partial sums are vectors, too.
 
 _LANES = 16
 _FEW = 32

@@ -192,8 +192,7 @@ def from_image(shape: Shape) -> Finish:
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
 # channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
-# gives
-# all remainders beside each other, and they are interleaved.
+# gives all remainders beside each other, and they are interleaved.
 
 _Entry = TypeVar("_Entry")
 

@@ -1,1 +1,1 @@
-"""What IR of the phases `vector` and `x86` says: what ops do to memory, what values are views of, and loops."""
+"""Queries on IR of the phases `vector` and `x86`: effects of ops on memory, views, and loops."""

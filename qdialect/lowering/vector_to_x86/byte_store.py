@@ -83,7 +83,7 @@ class ByteStore(InstructionPattern[_Store]):
 
     name: ClassVar[str] = "byte-store"
     roots: ClassVar[tuple[str, ...]] = ("vector.transfer_write",)
-    # It knows more than the gather that it contains, so it is tried first.
+    # Its match contains a gather: it is tried before the pattern of gathers.
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:

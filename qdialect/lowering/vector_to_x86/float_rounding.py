@@ -65,8 +65,7 @@ class RoundConvert(InstructionPattern[_Rounded]):
 # Vectors of f32 numbers rounded where no instruction does that, as on CPUs before SSE4.1.
 #
 # LLVM calls a function of the C library for each number there.  From 2^23 on every number is an integer.  A smaller
-# one,
-# x, is converted to an integer and back, which is t, x without its fraction: exact, as 24 bits hold it.  Then
+# one, x, is converted to an integer and back, which is t, x without its fraction: exact, as 24 bits hold it.  Then
 #
 #   to zero   t
 #   down      t, less 1 where t > x
@@ -162,14 +161,10 @@ def _splat(type_: ir.VectorType, value: float) -> ir.Value:
 # Fused multiply-adds where no instruction computes them: in float64, with a sum that is rounded to odd.
 #
 # The product p = a * b of float32 numbers is exact in float64, the sum s = p + c is not.  Rounding s to float32 would
-# be
-# a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is
-# rounded
-# to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as float64 has
-# more
-# than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum), and tells where
-# the
-# odd neighbour is:
+# be a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is
+# rounded to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as
+# float64 has more than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum),
+# and tells where the odd neighbour is:
 #
 #   e is 0                    s itself
 #   s and e of one sign       |s| was rounded down: s with its last bit set

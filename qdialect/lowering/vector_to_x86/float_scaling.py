@@ -122,20 +122,16 @@ def _fit(numbers: ir.Value) -> ir.Value:
 # Divisions of a row of float32 numbers by one number -> products with its reciprocal, where the divider is slow.
 #
 # With y = 1 / b, rounded, three fused operations have the bits of a / b (Markstein, "Computation of elementary
-# functions
-# on the IBM RISC System/6000 processor", 1990):
+# functions on the IBM RISC System/6000 processor", 1990):
 #
 #     q = a y        r = b q - a        a / b = q - r y
 #
 # Let a and b be in [1, 2), u the last place of a / b.  |y - 1/b| is at most 2^-25, so that q is within 3/2 u of a / b,
 # and q - r y before it is rounded within |a / b - q| |b y - 1|, at most 3/2 u b 2^-25, and a fraction 2^-24 of u more
-# where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples
-# of
-# 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and
-# at
+# where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples of
+# 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and at
 # most 5 where m is that near.  There q is one of the numbers beside m, because |a y - m| < u, so r is exact, |a / b -
-# q|
-# is at most u / 2 + |a / b - m|, and the error times b
+# q| is at most u / 2 + |a / b - m|, and the error times b
 #
 #     (2^-25 + j 2^-48 / b) b^2 2^-25 = b^2 2^-50 + j b 2^-73 < j 2^-48        for b <= 2 - 2^-23
 #
@@ -163,7 +159,7 @@ class RowDivision(InstructionPattern[_Row]):
     roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
 
     def __init__(self, in_place_alone: bool = False) -> None:
-        """`in_place_alone` says whether rows are left to the divider that are not written where they were read."""
+        """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
         self._in_place_alone = in_place_alone
 
     def check(self, op: ir.Operation) -> _Row | MatchFailure | None:
@@ -265,7 +261,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
 
     def __init__(self, masks: bool = True) -> None:
-        """`masks` says whether lanes whose product rounds to zero are left out."""
+        """With `masks`, lanes whose product rounds to zero are masked out."""
         self._scale = _masked if masks else _scaled
 
     def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
@@ -329,7 +325,7 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
     return b.intrinsic(SCALE, type_, value, exponents, splat(type_, 0.0), mask, rounding)
 
 
-# No lower bound of a number from which only a product in one `vscalefps` is computed.
+# Removes the lower clamp of a value that only a product in one `vscalefps` uses: masked lanes do not need it.
 #
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)

@@ -123,8 +123,7 @@ def _extension(value: ir.Value) -> tuple[str, int] | None:
 # `vector.contract` of i32 that reduces one term -> multiply and add, element by element.
 #
 # A depthwise tap is such a contraction: its reduction loops are tiled to one iteration, so every element of the tile
-# gets
-# one product.  Upstream's lowering would take it apart into scalars.
+# gets one product.  Upstream's lowering would take it apart into scalars.
 
 
 class UnitContraction(InstructionPattern[Contraction]):
@@ -151,10 +150,10 @@ class UnitContraction(InstructionPattern[Contraction]):
 
 # 32 bits out of a 32 x 32 product -> `vpmuldq` or `vpmuludq` on even and odd lanes.
 #
-# A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.
-# Widening whole vectors would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes
-# after a shift by 32, and the two halves of the result are blended: the even products' bits shifted down, the odd
-# products' bits shifted up, or, where it is the upper word that is kept, left where they are.
+# A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.  Widening whole vectors
+# would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes after a shift by 32, and
+# the two halves of the result are blended: the even products' bits shifted down, the odd products' bits shifted up, or,
+# where it is the upper word that is kept, left where they are.
 
 _WORD = 32
 

@@ -26,7 +26,7 @@ class Lookup:
 
     table: ir.Value
     indices: ir.Value
-    """Integers whose low bits say which entry."""
+    """Integers whose low bits select the entry."""
 
 
 def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
@@ -125,9 +125,8 @@ def _wrapped(indices: ir.Value) -> ir.Value | None:
 # `vector.gather` from a table of 256 numbers of 32 bits -> `vpermi2d`.
 #
 # A gather loads lane by lane.  One permute looks up 32 entries in two registers by the low five bits of each index;
-# eight
-# of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are scarce
-# the sixteen parts of the table are loaded again, which is still a load for each lane at most.
+# eight of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are
+# scarce the sixteen parts of the table are loaded again, which is still a load for each lane at most.
 
 BYTE_ENTRIES = 256
 _NUMBER_BITS, _BYTE = 32, 8

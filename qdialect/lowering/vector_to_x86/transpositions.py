@@ -88,17 +88,13 @@ def _zero(type_: ir.Type) -> ir.Attribute:
 
 # `vector.transpose` of rows of 32-bit numbers -> shuffles of two vectors, each one instruction.
 #
-# Rows of 4 P numbers, of P parts of 128 bits, are a square of 4 P rows; fewer rows, or shorter ones, are filled up
-# with
+# Rows of 4 P numbers, of P parts of 128 bits, are a square of 4 P rows; fewer rows, or shorter ones, are filled up with
 # poison.  Numbers are unpacked twice within parts: of rows 4 g to 4 g + 3 vector 4 g + j has in its part l the numbers
-# of
-# column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
-# parts
-# of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
+# of column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
+# parts of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
 #
 # Lane by lane, LLVM finds instructions for the lanes of each result by themselves, two to three times as many, and
-# keeps
-# most of their indices in memory.
+# keeps most of their indices in memory.
 
 _BITS, _PART = 32, 4
 _FEWEST = 4

@@ -260,8 +260,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Sh
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are
-# one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")

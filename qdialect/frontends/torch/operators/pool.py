@@ -157,8 +157,7 @@ def _divided(extent: int, count: int) -> Positions:
 # Means of windows and over dimensions.
 #
 # PyTorch averages in float32.  A sum of integers is exact and its quantized values are PyTorch's, but for means that
-# lie
-# halfway between two quantized values: there the float32 sum, which rounds at every term, decides.
+# lie halfway between two quantized values: there the float32 sum, which rounds at every term, decides.
 
 
 @dataclass(frozen=True, eq=False)
