@@ -95,12 +95,14 @@ def _as_network(function: str) -> str:
     signature = _SIGNATURE.search(function)
     if signature is None:
         raise ValueError(f"example must be a function, but got: {function}")
-    constants = "".join(
-        f'  %{name} = "qnn.constant"() {{value = dense<{1.0 if type_.endswith("f32>") else 1}> : {type_}}} : () -> {type_}\n'
-        for name, type_ in _WEIGHTS.findall(signature["arguments"])
-    )
+    constants = "".join(_ones(name, type_) for name, type_ in _WEIGHTS.findall(signature["arguments"]))
     head = signature[0].replace(signature["arguments"], _WEIGHTS.sub("", signature["arguments"]))
     return f"{re.sub('@[a-z_0-9]+', '@main', head, count=1)}{constants}{function[signature.end() :]}"
+
+
+def _ones(name: str, type_: str) -> str:
+    value = f"{{value = dense<{'1.0' if type_.endswith('f32>') else '1'}> : {type_}}}"
+    return f'  %{name} = "qnn.constant"() {value} : () -> {type_}\n'
 
 
 def _names_used(folder: Path) -> set[str]:
