@@ -1,1 +1,1 @@
-"""Builds the ops of an imported model: checks of what is read, open extents, single ops, slices and windows."""
+"""Builds checked `qnn` ops for every front end: shapes, windows, slices and extents."""

@@ -1,1 +1,1 @@
-"""linalg -> vector: kernels become loops over vectors of the sizes that their tiles have."""
+"""linalg -> vector: micro-kernels are tiled, fused and vectorized by transform schedules."""

@@ -1,1 +1,1 @@
-"""x86 -> llvm: the dialect that LLVM compiles, with calls of an OpenMP runtime, and how the code is compiled."""
+"""x86 -> llvm: upstream's conversions, calls of the OpenMP runtime, and attributes of the functions."""

@@ -1,1 +1,1 @@
-"""Programs that PyTorch holds in memory: read as graphs of its operators, without operators that write in place."""
+"""PyTorch programs in memory: read from exports and from Dynamo, functionalized, and with their constants folded."""

@@ -1,1 +1,1 @@
-"""Contractions in the matrix tiles of AMX, and epilogues that are computed between their products."""
+"""vector -> x86 with matrix tiles: chains of contractions become products of AMX tiles."""
