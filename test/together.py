@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import product
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ class _Batch:
     """What the variants of a test leave to be compiled, and how they failed."""
 
     variant: str = ""
+    asked: int = 0
     cases: list[_Case] = field(default_factory=list[_Case])
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -75,6 +77,15 @@ def check_compiled(
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
     batch.cases.append(_Case(batch.variant, _callers(), bytecode.getvalue(), target, rounds, wanted))
+
+
+def is_chosen() -> bool:
+    """By chance, but always the same, of half of the questions in a test of `variants_together`; of all in another."""
+    batch = _batch.get()
+    if batch is None:
+        return True
+    batch.asked += 1
+    return bool(crc32(f"{batch.variant} {batch.asked}".encode()) & 1)
 
 
 def variants_together(test: Test) -> Test:

@@ -1,12 +1,10 @@
-"""qnn -> linalg -> vector -> x86 -> llvm: lowers a network to machine code, one folder per step.
+"""qnn -> linalg -> vector -> x86 -> llvm: how a network becomes machine code, in a folder for each step.
 
-qnn_to_linalg        conversions of ops and stages to kernels of `linalg` ops
-linalg_to_vector     tiles and vectorizes micro-kernels
-vector_to_x86        rewrites vector code with a target's instructions
-threads              divides kernels among threads
-x86_to_llvm          lowers to the LLVM dialect
-pipeline             runs the steps
-cost                 register tiles and loop orders for a target
-instructions         the instructions of targets, and their portable forms
-ir                   queries on IR that several steps share: effects, views, loops, addresses
+  qnn_to_linalg     ops become kernels, written as text, and calls of them over planned memory
+  linalg_to_vector  micro-kernels are tiled and vectorized
+  threads           calls and their loops are divided among threads
+  vector_to_x86     vector ops become instructions of the target
+  x86_to_llvm       the rest becomes the LLVM dialect
+
+All use `ir` (walks, views, effects), `instructions` and `cost` (tile sizes); `pipeline` puts the steps in order.
 """

@@ -9,11 +9,11 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from qdialect._mlir import ir
-from qdialect.model_files import ImportOptions, read_model
 from together import can_be_joined, results_together
 
 from qdialect import QDialectError
+from qdialect.frontends.model_files import ImportOptions, read_model
+from qdialect.ir._mlir import ir
 from qdialect.runtime import compile_module
 from tools.evidence import tables
 from tools.evidence.case import Case, InvalidCaseError, Key, Source, Variant, measure, outcome_of

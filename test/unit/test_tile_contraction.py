@@ -22,8 +22,8 @@ from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.ir.strides import Axis
 from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.pipeline.phases import lower
-from qdialect.lowering.qnn_to_linalg.contractions import contraction, tile_contraction
-from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import SumOfProducts
+from qdialect.lowering.qnn_to_linalg.contractions import emission, tile_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import AlignedData, aligned_data
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
@@ -59,11 +59,11 @@ def test_the_portable_form_has_the_bits_of_the_reference() -> None:
 def test_small_planes_have_the_bits_of_the_reference(
     shape: tuple[int, ...], are_far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def blocks(op: SumOfProducts, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+    def blocks(op: Contraction, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
         del op, strategy
         return tile_blocks(pixels, are_far=are_far)
 
-    monkeypatch.setattr(contraction, "pixel_blocks", blocks)
+    monkeypatch.setattr(emission, "pixel_blocks", blocks)
     drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
     assert_same_bits(drawn, shape)
 

@@ -1,1 +1,1 @@
-"""Queries on IR of the phases `vector` and `x86`: effects of ops on memory, views, and loops."""
+"""Reads and builds IR of the phases `vector` and `x86`: effects on memory, views of buffers, loops, small builders."""

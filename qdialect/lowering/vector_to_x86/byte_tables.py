@@ -112,7 +112,7 @@ class ByteTable(InstructionPattern[Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
     name: ClassVar[str] = "byte-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -120,7 +120,7 @@ class ByteTable(InstructionPattern[Lookup]):
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         return look_up(op)
 
-    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         shape = list(type_.shape)
         table, indices = table_of(match.table, self._instructions), _as_bytes(match.indices)
@@ -226,7 +226,7 @@ class BytePlaneTable(InstructionPattern[_Match]):
     """
 
     name: ClassVar[str] = "byte-plane-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
     benefit: ClassVar[int] = 2
 
     def check(self, op: ir.Operation) -> _Match | MatchFailure | None:
@@ -242,7 +242,7 @@ class BytePlaneTable(InstructionPattern[_Match]):
             return MatchFailure(f"must look up {wanted}, but got {'x'.join(map(str, shape))}")
         return _Match(found, _outermost(op, found.table))
 
-    def rewrite(self, op: ir.Operation, match: _Match) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Match) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         with ir.InsertionPoint(match.place):
             planes = _planes(match.lookup.table)

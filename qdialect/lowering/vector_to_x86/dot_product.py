@@ -68,7 +68,7 @@ class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -90,7 +90,7 @@ class DotProduct(InstructionPattern[_Dots]):
         reason = _taps_problem(found) or _lanes_problem(found)
         return MatchFailure(reason) if reason else _Dots(found, lanes)
 
-    def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
         emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
@@ -259,7 +259,7 @@ class WidenedDot(InstructionPattern[_Widened]):
     """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     name: ClassVar[str] = "widened-dot"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
@@ -277,7 +277,7 @@ class WidenedDot(InstructionPattern[_Widened]):
         reason = _data_problem(found) or _weights_problem(found)
         return MatchFailure(reason) if reason else _Widened(found, lanes)
 
-    def rewrite(self, op: ir.Operation, match: _Widened) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Widened) -> ir.Value:
         found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
         pair, odd = found.data.loops[-2:]
         data, around, outer = _data(op, match), found.weights.loops[:-2], (*found.data.loops[:-2], odd)

@@ -69,7 +69,7 @@ class ConstantDivision(InstructionPattern[ShortReciprocal]):
     """[..., 16 n] float32 numbers divided by one constant with an odd part of few bits, such as 6 or 49."""
 
     name: ClassVar[str] = "constant-division"
-    root: ClassVar[str] = "arith.divf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
 
     def check(self, op: ir.Operation) -> ShortReciprocal | MatchFailure | None:
         divisor = _splat_of(op.operands[1])
@@ -85,7 +85,7 @@ class ConstantDivision(InstructionPattern[ShortReciprocal]):
             f"must have a divisor from 2^-20 to 2^20 of 2 to 19 bits, but got {divisor:g}"
         )
 
-    def rewrite(self, op: ir.Operation, match: ShortReciprocal) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ShortReciprocal) -> ir.Value:
         numbers, divisor = op.operands
         type_ = ir.VectorType(numbers.type)
         choice = scf.IfOp(_fit(numbers), [type_], has_else=True)
@@ -156,7 +156,7 @@ class RowDivision(InstructionPattern[_Row]):
     """[..., 16 n] float32 numbers divided by one that the innermost loop does not change."""
 
     name: ClassVar[str] = "row-division"
-    root: ClassVar[str] = "arith.divf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
 
     def __init__(self, in_place_alone: bool = False) -> None:
         """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
@@ -180,7 +180,7 @@ class RowDivision(InstructionPattern[_Row]):
         problem = change_problem(read, loop, "divisor")
         return MatchFailure(problem) if problem else _Row(loop, read, broadcast)
 
-    def rewrite(self, op: ir.Operation, match: _Row) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Row) -> ir.Value:
         numbers = op.operands[0]
         type_ = ir.VectorType(numbers.type)
         with ir.InsertionPoint(match.loop):
@@ -258,7 +258,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     """
 
     name: ClassVar[str] = "scale-exponent"
-    root: ClassVar[str] = "arith.mulf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
 
     def __init__(self, masks: bool = True) -> None:
         """With `masks`, lanes whose product rounds to zero are masked out."""
@@ -277,7 +277,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
             return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}")
         return _Scaled(first.operands[0], biased)
 
-    def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Scaled) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         exponents = arith.subf(match.biased, splat(type_, ROUNDER + 2 * EXPONENT_BIAS))
         *outer, lanes = list(type_.shape)
@@ -341,14 +341,14 @@ class ScaleBound(InstructionPattern[ir.Value]):
     """The bounded number, all of whose uses end in products that `ScaleExponent` rewrites: the number itself."""
 
     name: ClassVar[str] = "scale-bound"
-    root: ClassVar[str] = "arith.select"
+    roots: ClassVar[tuple[str, ...]] = ("arith.select",)
 
     def check(self, op: ir.Operation) -> ir.Value | MatchFailure | None:
         if SCALE_BOUND not in op.attributes:
             return None
         return _escape(op) or op.operands[2]
 
-    def rewrite(self, op: ir.Operation, match: ir.Value) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ir.Value) -> ir.Value:
         return match
 
 

@@ -50,7 +50,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     """A contraction along taps of tiles of a vector's bytes, whose data lies lane by lane, whose weights tap by tap."""
 
     name: ClassVar[str] = "interleaved-dot"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:
@@ -72,7 +72,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         reason = _data_problem(found, tile) or _weights_problem(found, taps, tile)
         return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
-    def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
         dots = byte_dots(self._instructions, match.found)
         return _Dots(op, match, self._tile, dots[self._instructions.lanes]).emit()
 
