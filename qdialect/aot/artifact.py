@@ -1,4 +1,4 @@
-"""A network compiled ahead of time: one module with all versions of it, and what can be written into files."""
+"""A network compiled ahead of time: one module with all versions of it, and the files that can be written."""
 
 from __future__ import annotations
 

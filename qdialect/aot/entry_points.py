@@ -1,4 +1,4 @@
-"""The public functions of a file, and what they call, as text of the LLVM dialect.
+"""The public functions of a file, and their callees, as text of the LLVM dialect.
 
 Symbols with a dot are internal: C has none.
 """

@@ -1,4 +1,4 @@
-"""What a benchmark found, and its JSON form."""
+"""The results of a benchmark, and their JSON form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``qdialect-run`` measures and compares: all that needs MLIR when a network was compiled before."""
+"""Measurements and comparisons of ``qdialect-run``, which need MLIR even if a network was compiled before."""
 
 from __future__ import annotations
 

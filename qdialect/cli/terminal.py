@@ -1,4 +1,4 @@
-"""What all commands share: reading and writing whole files, tables, and how they end."""
+"""Helpers of all commands: reading and writing whole files, tables, and exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The epilogue of a fused op: its stages as one attribute, their order, and what values mean between them."""
+"""The epilogue of a fused op: its stages as one attribute, their order, and the quantization of values between them."""
 
 from __future__ import annotations
 

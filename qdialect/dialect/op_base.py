@@ -1,4 +1,4 @@
-"""Is the base of every `qnn` op: typed fields, a verifier that cannot crash, shared checks, one builder."""
+"""The base of every `qnn` op: typed fields, a verifier that cannot crash, shared checks, one builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `qdialect.compile` does: a model of any kind becomes an executable."""
+"""The implementation of `qdialect.compile`: a model of any kind becomes an executable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of which the framework that they were made with runs a part: what cannot be compiled, and nothing more."""
+"""Fallback: the model's framework runs the parts of a model that cannot be compiled, and nothing more."""
 
 from __future__ import annotations
 

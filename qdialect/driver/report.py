@@ -1,4 +1,4 @@
-"""What becomes of each node of a network: its ops, the kernel that computes it, or what blocks it."""
+"""Reports for each node of a network its ops and kernel, or the reason why it cannot be compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frameworks that run what is not compiled: each an optional package, loaded when it is needed.
+"""The frameworks that run uncompiled parts: each an optional package, loaded when it is needed.
 
 Each runs its own operators alone: no delegate and no library of custom operators is ever loaded."""
 

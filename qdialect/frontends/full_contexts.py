@@ -1,4 +1,4 @@
-"""What users get: modules in contexts with every dialect loaded, where they may build whatever MLIR has.
+"""Modules for users: in contexts with every dialect loaded, so that users may build any op of MLIR.
 
 The functions of these names in `context` and `model_files` load no more than a graph needs.
 """

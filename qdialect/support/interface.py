@@ -1,4 +1,4 @@
-"""What a compiled network is to whoever calls it, and how that is written down as constant data for callers in C."""
+"""The interface of a compiled network for its callers, and its encoding as constant data for callers in C."""
 
 from __future__ import annotations
 

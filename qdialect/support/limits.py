@@ -1,4 +1,4 @@
-"""What this machine, and the container around this process, allow."""
+"""The resource limits of this machine, and of the container around this process."""
 
 from __future__ import annotations
 

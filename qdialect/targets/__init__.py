@@ -1,4 +1,4 @@
-"""What code is compiled for: a CPU by LLVM's name, its features, and the kind of code that these allow.
+"""Targets of compilation: a CPU by LLVM's name, its features, and the kind of code that these allow.
 
 A target is named as LLVM's tools name it: a CPU, then features that it has more or less, as in ``haswell``,
 ``x86-64-v3`` or ``haswell,+avxvnni,-fma``.  Its kind is the first of these whose features it has:

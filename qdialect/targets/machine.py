@@ -1,4 +1,4 @@
-"""What the core of a CPU does in a cycle and holds: its units, its pipes and the levels of its memory."""
+"""Models of CPU cores: their units, pipes and cache levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op of phase `x86` asks of a core whose pipes are known, and kernels without what LLVM computes once."""
+"""The pipes that an op of phase `x86` occupies on a core model, and kernels after CSE and hoisting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every stage of an epilogue is: a name and attributes, with constraints, between two kinds of values.
+"""The base of the stages of an epilogue: a name and attributes, with constraints, between two kinds of values.
 
 A stage is a frozen dataclass, registered under its name::
 

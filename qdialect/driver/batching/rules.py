@@ -1,4 +1,4 @@
-"""Where the batch of a result is: a rule for each op, one family a file. An op without one is refused."""
+"""The position of the batch in a result: a rule for each op, one family a file. An op without one is refused."""
 
 from __future__ import annotations
 

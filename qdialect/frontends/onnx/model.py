@@ -1,4 +1,4 @@
-"""What the importer needs of an .onnx file, as checked Python values."""
+"""The parts of an .onnx file that the importer needs, as checked Python values."""
 
 from __future__ import annotations
 

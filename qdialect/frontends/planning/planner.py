@@ -1,4 +1,4 @@
-"""Plans a whole graph: what every name of it stands for, and every unsupported op in one error."""
+"""Plans a whole graph: the meaning of every name, and every unsupported op in one error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name of a graph stands for while the import is planned; nothing is built yet.
+"""The meanings of a graph's names while the import is planned; nothing is built yet.
 
 A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed:
 it waits for the quantization that asks for its quantized values, and then the QDQ group becomes one integer op.

@@ -1,4 +1,4 @@
-"""What an instruction is: how it is asked for, what it needs, and what it computes.
+"""The definition of an instruction: its intrinsic, the features that it needs, and its meaning.
 
 The meaning is a NumPy function on lanes, and once more plain vector ops, which every machine can execute: where code
 is emitted portably, a strategy runs on a machine that lacks its instructions, with the same bits.

@@ -1,4 +1,4 @@
-"""What the patterns of the x86 step emit on each kind of target."""
+"""The instructions that the patterns of the x86 step emit on each kind of target."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Factors:
         return 32 // self.bits
 
     def dots(self, instructions: InstructionSet) -> Mapping[int, EmitDot]:
-        """What adds such products to accumulators, by 32-bit lanes."""
+        """The instructions that add such products to accumulators, by number of 32-bit lanes."""
         if self.bits != BYTES.bits:
             return instructions.word_dots
         return instructions.byte_dots if self.data == BYTES.data else instructions.signed_dots

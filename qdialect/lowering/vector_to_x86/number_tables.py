@@ -38,9 +38,9 @@ def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
 def lookup_of(
     gather: ir.Operation, integers: Callable[[ir.Value], ir.Value | None], wanted: str
 ) -> Lookup | MatchFailure:
-    """What `gather` looks up in a buffer, from its first entry on.
+    """The lookup of `gather` in a buffer, from its first entry on.
 
-    `integers` finds the integers of the lookup in what indices were cast from, or None where they are none of `wanted`.
+    `integers` finds the integers of the lookup behind casts of the indices, or None if they are not as `wanted`.
     """
     table, base, indices, mask, _ = gather.operands
     type_, start = ir.MemRefType(table.type), constant(base)
@@ -126,7 +126,7 @@ def _wrapped(indices: ir.Value) -> ir.Value | None:
 #
 # A gather loads lane by lane.  One permute looks up 32 entries in two registers by the low five bits of each index;
 # eight of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are
-# scarce the sixteen parts of the table are loaded again, which is still a load for each lane at most.
+# scarce the sixteen parts of the table are reloaded, which is still at most one load per lane.
 
 BYTE_ENTRIES = 256
 _NUMBER_BITS, _BYTE = 32, 8

@@ -1,4 +1,4 @@
-"""What reductions and products of matrices compute in float32.
+"""Reductions and products of matrices in float32.
 
 Every operation is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of
 the last place, not bit for bit.

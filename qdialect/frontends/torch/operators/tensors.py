@@ -1,4 +1,4 @@
-"""Holds what is PyTorch's own among the tensors of a plan: quantized ones, by scales known or found at run time."""
+"""The kinds of planned tensors that only PyTorch has: quantized ones, by scales known or found at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what PyTorch holds in memory: exported programs and graphs that Dynamo captured.
+"""Reads PyTorch programs in memory: exported programs and graphs that Dynamo captured.
 
 Classes of the package `torch` are taken as they come, untyped.
 """

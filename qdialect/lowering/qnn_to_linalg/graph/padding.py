@@ -1,4 +1,4 @@
-"""What ops read around their data; phases of transposed convolutions; tensors in the middle of padded ones."""
+"""Padding that ops read around their data; phases of transposed convolutions; tensors inside padded ones."""
 
 from __future__ import annotations
 
