@@ -65,7 +65,7 @@ def compile_model(
         warnings.warn(told, FallbackWarning, stacklevel=3)
 
     def compiled_for(dims: Mapping[str, int]) -> Executable:
-        told_again(path, dims)
+        log_extents(path, dims)
         with using_jobs(jobs):
             # The extents of the batch are among them.
             return compile_(replace(importing, batch=1, dims=dims))
@@ -75,7 +75,7 @@ def compile_model(
     return ShapedExecutable(executable, shapes, compiled_for, options.ranges) if is_open else executable
 
 
-def told_again(path: Path, dims: Mapping[str, int]) -> None:
+def log_extents(path: Path, dims: Mapping[str, int]) -> None:
     """Log the extents that a model is compiled for, other than the first."""
     LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
 

@@ -52,7 +52,7 @@ def _compiled(path: Path, options: CompileOptions) -> Executable:
     if found:
         return found.executable
     with LATE_IMPORTS:
-        from qdialect.driver.compile_model import compile_shape, told_again
+        from qdialect.driver.compile_model import compile_shape, log_extents
 
-    told_again(path, options.importing.dims)
+    log_extents(path, options.importing.dims)
     return compile_shape(path, options, open_store())

@@ -126,19 +126,19 @@ def summary(executable: Executable) -> str:
     names = [name for region in left for name in region.reasons]
     nodes = len({name for region in executable.regions for name in region.nodes})
     counts = [sum(region.products for region in regions) for regions in (left, executable.regions)]
-    return _told(left[0].runner, names, nodes, *counts)
+    return _summary_of(left[0].runner, names, nodes, *counts)
 
 
 def captured_summary(division: Division, left: Collection[int]) -> str:
     """The same of a graph in whose place compiled regions were put; `left` are the nodes that are not in them."""
     names = [division.nodes[index].title for index in sorted(left)]
     products = sum(division.nodes[index].products for index in left)
-    return _told(
+    return _summary_of(
         division.framework, names, len(division.nodes), products, sum(node.products for node in division.nodes)
     )
 
 
-def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: int) -> str:
+def _summary_of(runner: str, names: Sequence[str], nodes: int, products: int, total: int) -> str:
     shown = ", ".join(names[:_SHOWN_NODES]) + (f" and {len(names) - _SHOWN_NODES} more" if names[_SHOWN_NODES:] else "")
     share = f" and {100 * products / total:.3g} % of the multiply-accumulates" if total else ""
     return f"{runner} runs {len(names)} of {nodes} nodes{share}: {shown}"

@@ -31,7 +31,7 @@ class _Axis:
     before: int
     after: int
 
-    def meets_image(self, tap: int) -> bool:
+    def reads_image(self, tap: int) -> bool:
         """Whether any output multiplies `tap` by an element of the image.
 
         Output o reads position ``o * stride + tap * dilation - before``.  The first o whose position is no longer
@@ -46,7 +46,7 @@ class _Axis:
 
         Without its first tap a kernel begins one dilation later, so that the padding is that much less.
         """
-        met = [tap for tap in range(self.taps) if self.meets_image(tap)]
+        met = [tap for tap in range(self.taps) if self.reads_image(tap)]
         if not met:
             return 0, 0
         return min(met[0], self.before // self.dilation), min(self.taps - 1 - met[-1], self.after // self.dilation)

@@ -23,7 +23,7 @@ def elements(run: Run) -> list[int]:
 def test_runs_meet_where_they_have_an_element_in_common(one: Run, other: Run) -> None:
     common = set(elements(one)) & set(elements(other))
     assert one.count_in_common(other) == len(common)
-    assert one.meets(other) == bool(common)
+    assert one.overlaps(other) == bool(common)
 
 
 @given(RUNS)

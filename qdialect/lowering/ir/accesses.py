@@ -55,7 +55,7 @@ class Run:
             span = stride * (extent - 1) + span
         return True
 
-    def meets(self, other: Run) -> bool:
+    def overlaps(self, other: Run) -> bool:
         """Whether both have an element."""
         return self.count_in_common(other) > 0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.loops import bounds, constant, inside
-from qdialect.lowering.ir.views import buffer_of, may_meet
+from qdialect.lowering.ir.views import buffer_of, may_alias
 
 # The effects of an op itself, without those of the ops in its regions.
 #
@@ -127,7 +127,7 @@ def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | N
         effects = effects_of(op)
         if not effects.is_known:
             return f"must not be in a loop with '{op.name}', which may write where the {what} is read"
-        if any(may_meet(op.operands[number], memory) for number in effects.writes):
+        if any(may_alias(op.operands[number], memory) for number in effects.writes):
             return f"must not be in a loop that writes where the {what} is read"
     is_read = _is_sure(read) or bool((found := bounds(loop)) and found[2])
     return None if is_read else f"must be in a loop that has an iteration, or have a {what} at a place that there is"
@@ -141,7 +141,7 @@ def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
         is_made_here = not isinstance(owner, ir.Block) and owner.operation == op
         if is_made_here or not effects.is_known:
             return False
-        if any(may_meet(op.operands[number], memory) for number in effects.writes):
+        if any(may_alias(op.operands[number], memory) for number in effects.writes):
             return False
     return True
 

@@ -265,7 +265,7 @@ def argument_attribute(buffer: ir.Value, name: str) -> ir.Attribute | None:
     return attributes[name]
 
 
-def elements_behind(view: ir.Value) -> int | None:
+def elements_after(view: ir.Value) -> int | None:
     """Elements of the flat buffer after the last one of a `memref.reinterpret_cast`; None if unknown."""
     owner = b.defining(view, "memref.reinterpret_cast")
     if owner is None or not isinstance(owner.operands[0].type, ir.MemRefType):

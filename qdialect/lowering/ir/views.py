@@ -80,7 +80,7 @@ def buffer_of(value: ir.Value) -> Buffer | None:
     return found if owner.name in ALLOCATIONS else None
 
 
-def may_meet(one: ir.Value, other: ir.Value) -> bool:
+def may_alias(one: ir.Value, other: ir.Value) -> bool:
     """Whether two memrefs or pointers may alias; arguments of a function do not."""
     first, second = buffer_of(one), buffer_of(other)
     return first is None or second is None or first == second

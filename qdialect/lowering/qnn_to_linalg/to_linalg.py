@@ -58,7 +58,7 @@ _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS), may_be_empty=True)
 
 
 def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, threads: int = 1) -> None:
-    """Lower the one function of a `qnn` module in place; what its `main` then takes stands on the module.
+    """Lower the one function of a `qnn` module in place; the module's attributes then describe the arguments of `main`.
 
     With `clocked`, `main` reads the cycle counter around each call. Memory is planned for as many `threads` as the
     network will be divided among. Raises `CompileError` with a note for each op

@@ -120,7 +120,7 @@ def parts_are_order_free(kernel: KernelFunction, partitions: Sequence[Partition]
     touched: dict[int, list[_Touched]] = {}
     for access in kernel.shared:
         touched.setdefault(access.argument, []).extend(_touched(kernel, access, partitions))
-    return not any(_meet(found) for found in touched.values())
+    return not any(_overlap(found) for found in touched.values())
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _touched(kernel: KernelFunction, access: Access, partitions: Sequence[Partit
     ]
 
 
-def _meet(found: Sequence[_Touched]) -> bool:
+def _overlap(found: Sequence[_Touched]) -> bool:
     """Whether a part accesses elements that another one writes."""
     part, first, last = (np.array([getattr(one, name) for one in found]) for name in ("part", "first", "last"))
     is_write = np.array([one.is_write for one in found])

@@ -349,7 +349,7 @@ def is_order_free(found: Sequence[Access]) -> bool:
 def _conflict(one: Access, other: Access) -> bool:
     if one.argument != other.argument:
         return False
-    return one.run is None or other.run is None or one.run.meets(other.run)
+    return one.run is None or other.run is None or one.run.overlaps(other.run)
 
 
 # Groups the ops at the top of a kernel that pass data in scratch memory (liveness analysis).

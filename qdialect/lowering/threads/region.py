@@ -298,8 +298,8 @@ def _overlapping(
     one, other = _flat(before), _flat(after)
     rows, columns = _table(one)[:, :, None], _table(other)[:, None, :]
     thread, block, is_write, start, end = range(5)
-    meets = (rows[start] < columns[end]) & (columns[start] < rows[end]) & (rows[block] == columns[block])
-    found = meets & (rows[thread] != columns[thread]) & ((rows[is_write] | columns[is_write]) == 1)
+    overlaps = (rows[start] < columns[end]) & (columns[start] < rows[end]) & (rows[block] == columns[block])
+    found = overlaps & (rows[thread] != columns[thread]) & ((rows[is_write] | columns[is_write]) == 1)
     return [(one[i][1], other[j][1]) for i, j in np.argwhere(found)]
 
 

@@ -31,7 +31,7 @@ class Touch:
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of both matters."""
-        return (self.is_write or other.is_write) and self.block == other.block and self.bytes.meets(other.bytes)
+        return (self.is_write or other.is_write) and self.block == other.block and self.bytes.overlaps(other.bytes)
 
 
 @dataclass(frozen=True)

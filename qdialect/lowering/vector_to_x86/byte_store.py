@@ -30,7 +30,7 @@ from qdialect.lowering.instructions.lanes import ADD_WORDS, PACK_BYTES, PACK_WOR
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.flat_address import buffer_problem, flat_address, is_unwritten, transfer_problem
 from qdialect.lowering.ir.strides import static_strides
-from qdialect.lowering.ir.views import may_meet
+from qdialect.lowering.ir.views import may_alias
 from qdialect.lowering.vector_to_x86.byte_tables import is_table_read, look_up, table_of
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.vector_to_x86.unpacked_lanes import Tile
@@ -191,7 +191,7 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
     if found is None or isinstance(found, MatchFailure):
         return found or MatchFailure("table must have 256 bytes")
     # It is read where bytes are stored, and after the first of them.
-    if not is_unwritten(gather, op) or may_meet(found.table, op.operands[1]):
+    if not is_unwritten(gather, op) or may_alias(found.table, op.operands[1]):
         return MatchFailure("table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
 

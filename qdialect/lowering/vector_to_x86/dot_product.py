@@ -28,10 +28,10 @@ from qdialect.lowering.vector_to_x86.integer_products import (
     narrow_contraction,
 )
 from qdialect.lowering.vector_to_x86.prefetch import (
-    FIRST_LEVEL,
-    SECOND_LEVEL,
-    fetch_near,
+    L1,
+    L2,
     prefetch,
+    prefetch_to_l1,
     tile_axis,
     tile_size,
 )
@@ -199,7 +199,7 @@ def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool
     if axis is None:
         return
     if is_loading:
-        fetch_near(found.weights.read, size, _VECTOR, machine)
+        prefetch_to_l1(found.weights.read, size, _VECTOR, machine)
     else:
         _fetch_next_tile(found.data.read, axis, found.factors.taps)
         _fetch_weights(found.weights.read, size, machine)
@@ -213,7 +213,7 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
     indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
-    prefetch(read.buffer, indices, FIRST_LEVEL)
+    prefetch(read.buffer, indices, L1)
 
 
 def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
@@ -230,7 +230,7 @@ def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
     indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(machine.fetch_distance // (vectors * line)))
     for vector_index in range(vectors):
         indices[-_VECTOR] = _index(vector_index)
-        prefetch(weights.buffer, indices, SECOND_LEVEL)
+        prefetch(weights.buffer, indices, L2)
 
 
 def _index(value: int) -> ir.Value:

@@ -19,7 +19,7 @@ from qdialect.ir._mlir import ir, vector
 from qdialect.lowering.instructions.dot_products import EmitDot
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import elements_behind
+from qdialect.lowering.ir.flat_address import elements_after
 from qdialect.lowering.ir.loops import Contraction, at
 from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.vector_to_x86.dot_product import byte_dots
@@ -115,7 +115,7 @@ def _weights_problem(found: NarrowContraction, taps: tuple[int, ...], tile: Tile
 
 def _holds_last_k_group(buffer: ir.Value, taps: int) -> bool:
     """Whether there is memory for four taps of the last lane that a view of K groups shows."""
-    rest = elements_behind(buffer)
+    rest = elements_after(buffer)
     return rest is not None and rest >= _TAPS - taps
 
 

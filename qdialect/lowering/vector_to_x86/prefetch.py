@@ -14,7 +14,7 @@ from qdialect.targets.machine import Machine
 
 # Prefetches for dot products.
 
-FIRST_LEVEL, SECOND_LEVEL = 3, 2
+L1, L2 = 3, 2
 """Localities of `memref.prefetch`: the line is fetched to L1, or to L2."""
 LINE = 64
 """Bytes of a cache line."""
@@ -29,7 +29,7 @@ def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
     ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
 
 
-def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
+def prefetch_to_l1(weights: Read, size: int, inner: int, machine: Machine) -> None:
     """Prefetch weights from L2 into L1, some lines ahead of the step of the loop that reads them.
 
     A step reads the `inner` dimensions of the weights, of `size` bytes each; the outermost of these counts its vectors.
@@ -45,7 +45,7 @@ def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
     indices[-inner - 1] = arith.addi(indices[-inner - 1], b.index(steps))
     for vector in range(0, vectors, max(1, LINE // line)):
         indices[-inner] = b.index(vector)
-        prefetch(weights.buffer, indices, FIRST_LEVEL)
+        prefetch(weights.buffer, indices, L1)
 
 
 def tile_axis(data: Read, inner: int) -> int | None:
@@ -94,7 +94,7 @@ _FAR_STEPS = 4
 """Prefetch distance in steps, for weights from L3 or memory."""
 
 
-def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
+def prefetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
     """Prefetch the weights after the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
 
     `stay` tells whether all weights of the kernel stay in L2, together with all other data that passes through it.
@@ -106,10 +106,10 @@ def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -
     elif loop is not None or not stay or all_blocks < _MANY_BLOCKS:
         steps = _FAR_STEPS if all_blocks == 1 else 1
         for row in range(steps * rows, (steps + 1) * rows):
-            _fetch_row(memory, memory.indices, b.index(row), FIRST_LEVEL)
+            _fetch_row(memory, memory.indices, b.index(row), L1)
 
 
-def meets_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
+def has_inner_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
     """Whether the columns of the weights at `indices` are the inner loop: a block of pixels meets all of them."""
     return _pixel_loop(op, indices) is None
 
@@ -120,7 +120,7 @@ def _fetch_next_column(memory: TileMemory, rows: int, block: ir.Value, blocks: i
     start = arith.muli(block, b.index(part))
     following = [arith.addi(column, b.index(1)), *others]
     for row in range(part):
-        _fetch_row(memory, following, arith.addi(start, b.index(row)), SECOND_LEVEL)
+        _fetch_row(memory, following, arith.addi(start, b.index(row)), L2)
 
 
 def _fetch_row(memory: TileMemory, indices: Sequence[ir.Value], row: ir.Value, level: int) -> None:

@@ -51,7 +51,7 @@ _TAKEN = (MAIN, TASK, "task", WAIT, *SYMBOLS)
 
 
 def external_function(function: ir.Operation) -> ExternalFunction:
-    """What the library is told that computes `function`, which was outlined for a target.
+    """The record for the library that implements the extern `function`.
 
     Raises `CompileError` where the function does more than compute its one result by `qnn` ops.
     """
@@ -166,7 +166,7 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 #
 # The working memory begins with a few words that all of these kernels use, so that they run one after the other however
 # many threads there are: the status of the first call that failed, 0 before; the number of the last call; then the
-# addresses of the arrays. After a failure no other external function is called, and what is computed is of no use.
+# addresses of the arrays. After a failure no other external function is called, and the results are garbage.
 
 
 def emit_clear(program: Program) -> None:
@@ -231,7 +231,7 @@ def _call(lowering: GraphLowering, call: ir.OpView) -> None:
 
 
 def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
-    """Where the elements of `value` lie as in a user's array: where they are stored, or a copy."""
+    """The slot of `value` in the layout of a user's array: its own, or a copy."""
     slot = lowering.slot(value)
     if _is_dense(slot, value.type):
         return slot

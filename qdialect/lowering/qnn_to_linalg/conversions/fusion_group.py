@@ -33,7 +33,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, si
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
-# Half of what differences of integers that float32 holds may reach.
+# Half of the largest difference of integers that float32 can represent.
 _NARROW = 2**23
 # Of a power of two whose reciprocal is a normal number.
 _LARGEST_EXPONENT = 126
@@ -147,7 +147,7 @@ _LOOKED_UP, _YMM = ("math.tanh", "math.erf"), 8
 _BYTES = ("i8", "ui8")
 
 Held = dict[ir.Value, Value]
-"""What has been computed of an element."""
+"""The values of one element computed so far."""
 Read = Callable[[Body, Held, Sequence[Value]], Value]
 EmitNode = Callable[[Body, Held, Sequence[Value]], Value]
 
@@ -186,7 +186,7 @@ lowers_each(MEMBERS, lower_fusion_group, takes_arrays=True)
 
 @dataclass
 class _FusionGroup:
-    """What the kernel of `root` reads."""
+    """The inputs of the kernel of `root`."""
 
     lowering: GraphLowering
     root: ir.Operation
@@ -205,7 +205,7 @@ class _FusionGroup:
                 self._lookups[op] = InterpolatedTable.of(view).declare(kernel, f"table{i}")
 
     def node(self, op: ir.Operation) -> EmitNode:
-        """What computes an element of a member."""
+        """The function that computes an element of a member."""
         view = op.opview
         if isinstance(view, DequantizeOp):
             arrays, emit = dequantization(view)
@@ -284,7 +284,7 @@ def _byte(body: Body, bit: Value) -> Value:
 
 
 _LOADED: dict[str, Callable[[Body, Value], Value]] = {"i1": _bit, "i8": flipped}
-"""By element type: what upstream ops see of a stored value, where that is another."""
+"""By element type: the type in which upstream ops see a stored value, if it differs."""
 _STORED: dict[str, Callable[[Body, Value], Value]] = {"i1": _byte, "i8": flipped}
 """By element type: how a result of upstream ops is stored, where that is another."""
 

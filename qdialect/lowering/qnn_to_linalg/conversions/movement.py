@@ -190,7 +190,7 @@ def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp)
 
 # Concatenation: each input is written into its slice of the result, through a table where its quantized values change.
 #
-# `tensor.concat` is the same on elements that stay what they are.
+# `tensor.concat` does the same without changing elements.
 
 
 @lowers(ConcatOp)
@@ -306,7 +306,7 @@ def _gather(lowering: GraphLowering, op: GatherOp) -> None:
     emit_gather(lowering.program, shape, source, target, op.axis, op.indices, op.operation.name)
 
 
-# Gathers and scatters by indices that are known at run time alone: a copy of a row for each index.
+# Gathers and scatters by indices that are known only at run time: a copy of a row for each index.
 
 
 @lowers(DynamicGatherOp)

@@ -20,7 +20,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
-# Both ends of the range of a tensor in one pass, where they are only asked for scale and zero point.
+# Both ends of the range of a tensor in one pass, if they are used only for the scale and zero point.
 #
 # As integers, the bits of positive floats are in their order, and those of negative ones are less than 0. So the
 # largest of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x
@@ -119,7 +119,7 @@ def _zero_point(lowering: GraphLowering, op: RangeZeroPointOp) -> None:
 
 
 def _map(lowering: GraphLowering, op: AnyRange, formula: Callable[[Body, Value, Value], Value]) -> None:
-    # A NaN in the tensor makes both ends 0, even where it shows at one of them alone.
+    # A NaN in the tensor makes both ends 0, even if only one of them is NaN.
     drops_nan = are_ends(op.minimum, op.maximum)
 
     def emit(body: Body, values: Sequence[Value]) -> Value:

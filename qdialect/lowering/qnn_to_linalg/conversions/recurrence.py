@@ -144,7 +144,7 @@ class TimeStep:
     rows_after: MapOperand
 
     def gates(self, first: int = 0) -> MapOperand:
-        """What the sequence gives to the gates from column `first` on."""
+        """The sequence's part of the gates from column `first` on."""
         return columns_from(self.gate_rows, first)
 
     def before(self, first: int = 0) -> MapOperand:
@@ -272,7 +272,7 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 #
 #   sum (q - z) w = sum q w - z sum w
 #
-# z is known in the step alone; the sums of the weights are constants.
+# z is known only in the step; the sums of the weights are constants.
 #
 # Every step reads all weights.  If they do not fit in L1, it holds the tiles that were read last, and a step that began
 # with the first ones would find none of them: every other step reads the tiles from the last to the first.
@@ -308,7 +308,7 @@ def _dynamic_lstm(lowering: GraphLowering, op: DynamicLstmOp) -> None:
 
 
 def _gate(body: Body, values: Sequence[Value], scale: Value, point: Value) -> Value:
-    """What the products of a state and the sequence give to a gate."""
+    """The parts of a gate from the products of a state and from the sequence."""
     total, weight_sum, weight_scale, gate = values
     correction = body.multiply(body.cast("arith.fptosi", point, "i32"), weight_sum)
     total = body.cast("arith.sitofp", body.subtract(total, correction), "f32")
@@ -376,7 +376,7 @@ class _Products:
             tile.emit()
 
     def gate(self, step: TimeStep, index: int) -> list[MapOperand]:
-        """Of one of the gates i, f, g and o: sums, sums of weights, scales, and what the sequence gives."""
+        """Of one of the gates i, f, g and o: sums, sums of weights, scales, and the sequence's part."""
         every = (self._sums, self._weight_sums, self._scales, step.gates())
         return [columns_from(one, index * self._hidden) for one in every]
 

@@ -72,7 +72,7 @@ class Heap:
             with kernel.when(self._is_worse(self._entry(first), found)):
                 self._sink(found, kernel.constant(self.size, "index"))
         with kernel.loop(self.size) as step:
-            # What is worst now comes last of what is left.
+            # The worst entry now comes last among the remaining ones.
             left = kernel.binary("arith.subi", kernel.constant(self.size - 1, "index"), step)
             worst, last = self._entry(first), self._entry(left)
             kernel.put(result.buffer, result.at(kernel, left), self._place(worst, result.buffer.element))

@@ -79,7 +79,7 @@ def transposed_phases(
 
 
 def transposed_pads(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Pads:
-    """What a transposed convolution reads around its data."""
+    """The padding that a transposed convolution reads around its data."""
     rows, columns = transposed_phases(op)
     size = shape_of(op.data.type)
     (top, bottom), (left, right) = border(rows, size[1]), border(columns, size[2])

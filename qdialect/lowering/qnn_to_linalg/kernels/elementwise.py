@@ -23,7 +23,7 @@ Emit = Callable[[Body, Sequence[Value]], Value]
 
 @dataclass(frozen=True)
 class MapOperand:
-    """What a map reads: a stored tensor or a constant array, and how far it moves along each logical dimension.
+    """An operand of a map: a stored tensor or a constant array, and its stride along each logical dimension.
 
     A stride of 0 means that the operand is the same all along that dimension.
     """

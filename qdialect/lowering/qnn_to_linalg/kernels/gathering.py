@@ -1,4 +1,4 @@
-"""Copies of elements at constant indices, and of rows at indices that are known at run time alone."""
+"""Copies of elements at constant indices, and of rows at indices that are known only at run time."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def emit_row_scatter(
     listed: Listed,
     reduce: Reduce | None,
 ) -> None:
-    """Copy from `listed` to `rows`, in the order of the indices, or `reduce` what is there and the copy to one."""
+    """Copy from `listed` to `rows`, in the order of the indices, or `reduce` the copy into the existing values."""
     _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduce=reduce)
 
 
@@ -173,7 +173,7 @@ def _emit(
 
 @contextmanager
 def _nest(kernel: Kernel, axes: Sequence[Axis]) -> Generator[list[Value]]:
-    """Loops around what is written inside the `with`; gives how far each operand of the axes has moved."""
+    """Loops around the code written inside the `with`; gives the offset of each operand of the axes."""
     if not axes:
         yield [kernel.constant(0, "index")] * 2
         return

@@ -33,7 +33,7 @@ class Fold:
     is_ordered: bool = False
     """Whether the result depends on the order, so that there must be one accumulator for all elements."""
     lanes: int = 1
-    """Accumulators along the last reduced axis, side by side: they are joined in order, then joins what is left over.
+    """Adjacent accumulators along the last reduced axis, joined in order, then the remaining elements.
 
     Element i of that axis goes to accumulator i modulo their number; those after the last whole group of so many are
     folded in order by themselves. Vectors never run along kept axes then, and the axis is not joined with others where
@@ -100,7 +100,7 @@ class _Emitter:
         rows = collapse(kept) or [Axis(1, (0,) * len(operands))]
         self.kept = [*rows, *lanes]
         taps = [Axis(size, tuple(r.strides[i] for r in op.inputs)) for i, size in enumerate(op.reduced)]
-        # Which accumulator an element of an ordered fold goes to depends on its index along the last axis alone.
+        # The accumulator of an element of an ordered fold depends only on its index along the last axis.
         is_apart = op.fold.is_ordered and op.fold.lanes > 1
         joined = [*collapse(taps[:-1]), taps[-1]] if is_apart else collapse(taps)
         self.taps = joined or [Axis(1, (0,) * len(op.inputs))]
@@ -209,7 +209,7 @@ class _Emitter:
         self, part: _Part, pairs: Sequence[tuple[Axis, str]], taps: Sequence[tuple[Axis, str]], start: int, index: int
     ) -> Operand:
         offset = part.offsets[index] + start * self.taps[-1].strides[index]
-        # Lanes come last in a view: what a vector reads must lie side by side.
+        # Lanes come last in a view: a vector reads contiguous elements.
         ordered = [*pairs[:-1], *taps, pairs[-1]] if self.is_vertical else [*pairs, *taps]
         # The first operand sets the extents of the reduction loops, even if it does not move along them.
         return self._operand(index, offset, ordered, fixed=taps if index == 0 else ())
@@ -241,7 +241,7 @@ def _split_axis(axis: Axis, size: int, tile: int) -> list[Axis]:
     return [Axis(size // tile, tuple(s * tile for s in axis.strides)), Axis(tile, axis.strides)]
 
 
-# What reductions compute: the folds themselves, and the exact division of a sum.
+# The arithmetic of reductions: the folds, and the exact division of a sum.
 
 _MAX_IN_FLOAT32 = 2**24
 

@@ -131,7 +131,7 @@ class Rounding:
     """From a blend of stored quantized values, with some fraction bits, to a stored value."""
 
     bias: Callable[[int], int]
-    """By the number of fraction bits: what is added to the blend."""
+    """By the number of fraction bits: the rounding term of the blend."""
     emit: Callable[[Body, Value, int], Value]
     """(body, biased blend, fraction bits) -> stored value of the same type."""
 
@@ -204,7 +204,7 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Some pixels of a row of the result, and what computes their quantized values."""
+    """Some pixels of a row of the result, and the function that computes their quantized values."""
 
     row: Value
     """An index of the kernel."""

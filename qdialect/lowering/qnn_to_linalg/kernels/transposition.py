@@ -116,7 +116,7 @@ def _emit_part(
         sizes[axis], tiles[axis] = size, tile
         offsets = [offset + start * stride for offset, stride in zip(offsets, axes[axis].strides, strict=True)]
     loops = tuple(f"d{i}" for i in range(len(axes)))
-    # The source in its own order, so that what a vector reads lies side by side.
+    # The source in its own order, so that vectors read contiguous elements.
     order = [i for i in range(len(axes)) if i != along] + [along]
     view = View(tuple(sizes[i] for i in order), tuple(axes[i].strides[0] for i in order), offsets[0])
     operand = Operand(kernel.read(buffers[0], view), tuple(loops[i] for i in order))

@@ -133,7 +133,7 @@ def _groups(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
     """Buffers none of which live at once, the largest of all in the first group, each in the first that it may join."""
     groups: list[list[int]] = []
     for index in sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size):
-        free = (group for group in groups if not any(_meet(lifetimes[index], lifetimes[i]) for i in group))
+        free = (group for group in groups if not any(_overlap(lifetimes[index], lifetimes[i]) for i in group))
         group = next(free, None)
         if group is None:
             groups.append([index])
@@ -142,7 +142,7 @@ def _groups(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
     return groups
 
 
-def _meet(one: Lifetime, other: Lifetime) -> bool:
+def _overlap(one: Lifetime, other: Lifetime) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 

@@ -83,14 +83,14 @@ class Loops:
 
 @dataclass
 class Walk:
-    """The value that a loop carries from round to round; behind the loop, what the last round left."""
+    """The loop-carried value; after the loop, the result of the last iteration."""
 
     value: Value
 
 
 @dataclass(frozen=True)
 class Tag:
-    """What the vector step must know of an op: its micro-kernel, its role there, and the tile sizes along its loops."""
+    """The attributes of an op for the vector step: its micro-kernel, its role there, and its tile sizes."""
 
     micro_kernel: int
     role: str
@@ -110,7 +110,7 @@ def tensor_type(sizes: Sequence[int], element: str) -> str:
 
 @dataclass
 class _Header:
-    """What the parts of one function share: its arguments, its constants and what its names are numbered by."""
+    """The state that the parts of one function share: its arguments, its constants and its counters of names."""
 
     arguments: dict[str, str] = field(default_factory=dict[str, str])
     constants: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -184,7 +184,7 @@ class KernelText:
 
     @contextmanager
     def loop(self, count: int) -> Generator[Value]:
-        """A loop around what is written inside the `with`; gives its index, 0 to `count` - 1."""
+        """A loop around the code written inside the `with`; gives its index, 0 to `count` - 1."""
         zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
         index = Value(self.fresh(), "index")
         self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
@@ -269,13 +269,13 @@ class KernelText:
 
     @contextmanager
     def when(self, condition: Value) -> Generator[None]:
-        """A branch around what is written inside the `with`, which runs where `condition` holds."""
+        """A branch around the code written inside the `with`, which runs if `condition` holds."""
         self._lines.append(f"scf.if {condition} {{")
         yield
         self._lines.append("}")
 
     def when_zero(self, value: Value) -> AbstractContextManager[None]:
-        """A branch around what is written inside the `with`, which runs where `value` is 0."""
+        """A branch around the code written inside the `with`, which runs if `value` is 0."""
         return self.when(self.compare("eq", value, self.constant(0, value.type)))
 
     def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
@@ -347,7 +347,7 @@ class KernelText:
         )
 
     def touched(self) -> list[tuple[Buffer, int]]:
-        """How many elements of each buffer are read or written; what two views share is counted twice."""
+        """How many elements of each buffer are read or written; elements of two views count twice."""
         return [(buffer, _covered(buffer, views)) for buffer, views in self._header.seen.items()]
 
     def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:

@@ -84,7 +84,7 @@ Actual = BufferSlot | Data | Scalar
 
 @dataclass
 class Call:
-    """A kernel and what it gets.
+    """A kernel and its arguments.
 
     `names` are those of the model's nodes that it computes, `location` is where the op stands.
     """
@@ -99,7 +99,7 @@ class Call:
     tunable: Tunable | None = None
 
     def summary(self) -> KernelCall:
-        """The call without what it gets."""
+        """The call without its arguments."""
         return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved, self.tunable)
 
 
@@ -112,7 +112,7 @@ class Kernel(KernelText):
         self.actuals: list[Actual] = program.whole.actuals if program.whole else []
 
     def slot(self, name: str, slot: BufferSlot) -> Buffer:
-        """A parameter for the buffer of `slot`, or what the kernel that it is a part of has for it."""
+        """A parameter for the buffer of `slot`, or the buffer that the enclosing kernel has for it."""
         known = self.program.known_buffer(slot)
         if known is None:
             return self.parameter(name, slot)
@@ -120,7 +120,7 @@ class Kernel(KernelText):
         return known if known.element == element else self.as_numbers(known, element, length)
 
     def parameter(self, name: str, slot: BufferSlot, *, attribute: str = "") -> Buffer:
-        """A parameter for the buffer of `slot`, with what is known of it."""
+        """A parameter for the buffer of `slot`, with an argument attribute."""
         self.actuals.append(slot)
         return self.buffer(name, slot.storage.element, slot.storage.length, attribute=attribute)
 
@@ -213,7 +213,7 @@ class Program:
         return BufferSlot("arena", len(self._arena) - 1, storage)
 
     def known_buffer(self, slot: BufferSlot) -> Buffer | None:
-        """What a kernel has for `slot` already, where kernels are parts of another."""
+        """The enclosing kernel's buffer for `slot`, if kernels become parts of another."""
         return None
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
@@ -232,7 +232,7 @@ class Program:
         return np.frombuffer(self._constants, dtype=np.uint8)
 
     def kernel_calls(self) -> tuple[KernelCall, ...]:
-        """Its calls, without what they get."""
+        """Its calls, without their arguments."""
         return tuple(call.summary() for call in self.calls)
 
     def kernel_names(self) -> list[str]:
@@ -252,7 +252,7 @@ class Program:
         return self._lifetimes([storage.bytes() for storage in self._arena])
 
     def live_bytes(self) -> int:
-        """Size of the values that live at once, at their maximum: their elements alone, as the model knows them."""
+        """Peak size of the values that are live at once, without padding."""
         return peak(self._lifetimes([storage.live_bytes() for storage in self._arena]))
 
     def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:

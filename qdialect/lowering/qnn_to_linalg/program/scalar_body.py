@@ -81,7 +81,7 @@ class Body:
 
     @property
     def output(self) -> Value:
-        """The element of the output before the generic, which is what a reduction has accumulated."""
+        """The element of the output before the generic: the accumulator of a reduction."""
         assert self._output is not None, "the body was declared with an output"
         return self._output
 

@@ -33,7 +33,7 @@ from qdialect.lowering.ir.loops import Point, at, bounds
 from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.vector_to_x86.amx.delayed_epilogue import TRIPS
 from qdialect.lowering.vector_to_x86.integer_products import NarrowContraction, Side, narrow_contraction
-from qdialect.lowering.vector_to_x86.prefetch import fetch_weights, meets_columns
+from qdialect.lowering.vector_to_x86.prefetch import has_inner_columns, prefetch_weights
 from qdialect.targets.machine import Machine
 
 TAPS = 4
@@ -127,12 +127,12 @@ class Chain:
         stay = size < self.machine.long_stream // 4
 
         def load(register: int, memory: TileMemory) -> None:
-            if passes and meets_columns(op, memory.indices):
+            if passes and has_inner_columns(op, memory.indices):
                 self.registers.load(register, memory, stays=False)
                 return
             self.registers.load(register, memory)
             if is_fetched:
-                fetch_weights(memory, rows, op, stay)
+                prefetch_weights(memory, rows, op, stay)
 
         return load
 
