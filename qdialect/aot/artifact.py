@@ -24,7 +24,7 @@ from qdialect.lowering.x86_to_llvm.openmp import is_divided
 from qdialect.support.diagnostics import CompileError, InputError
 from qdialect.targets import GENERIC, Target
 
-# A network compiled ahead of time: what can be written into files.
+# A network compiled ahead of time, and the files that can be written.
 
 _X86_64 = ("x86_64", "AMD64")
 
@@ -159,7 +159,7 @@ class _Builder:
             if name in renamed:
                 self._add_own(op, renamed, target)
             elif name not in self._declared:
-                # What a runtime or libc has.
+                # Symbols of a runtime or of libc.
                 self._declared.add(name)
                 op.clone()
         constants = self._add_block(f"{prefix}.constants", lowered.constants)
@@ -180,7 +180,7 @@ class _Builder:
         ir.Operation.create(_GLOBAL, attributes=attributes, regions=1)
 
     def add_entry_points(self, text: str) -> None:
-        """Add the functions of `text`; what it only declares is here already."""
+        """Add the functions of `text`; its declarations are defined here already."""
         present = {name for name, _ in symbols(self.module)}
         source = ir.Module.parse(text)
         for name, op in symbols(source):
@@ -202,7 +202,7 @@ class _Builder:
 
     def _add_block(self, name: str, data: NDArray[np.uint8]) -> str:
         """The symbol of the constants `data`, which versions may share."""
-        # Whole lines, at least one: what is empty has an address all the same.
+        # Whole lines, at least one: empty data has an address too.
         block = np.concatenate([data, np.zeros(-data.size % ALIGNMENT if data.size else ALIGNMENT, np.uint8)])
         key = block.tobytes()
         if key not in self._blocks:

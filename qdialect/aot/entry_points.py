@@ -17,7 +17,7 @@ from qdialect.targets import Target
 RUN = "run"
 RUN_THREADS = "run_threads"
 FUNCTIONS = (RUN, RUN_THREADS, "network", "workspace_size", "version", "strerror")
-"""What stands behind the network's name in the public functions."""
+"""The suffixes of the public functions, after the network's name."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +386,7 @@ UNKNOWN = "unknown error"
 
 
 def messages(network: Network) -> tuple[str, ...]:
-    """What each error means for `network`, in the order of their numbers."""
+    """The message of each error for `network`, in the order of their numbers."""
     lacking = f"this CPU can execute none of the versions of '{network.name}': {target_titles(network.versions)}"
     return (
         "no error",

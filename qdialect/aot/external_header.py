@@ -123,7 +123,7 @@ static inline const qdialect_attribute *qdialect_attribute_of(const qdialect_ext
 
 
 def shared_text() -> str:
-    """What is declared for every function; it needs `qdialect_tensor`."""
+    """The declarations of every function; they need `qdialect_tensor`."""
     return _SHARED.format(
         version=EXTERNAL_ABI_VERSION,
         sources=",\n".join(f"  QDIALECT_SOURCE_{source.name} = {source.value}" for source in Source),

@@ -13,7 +13,7 @@ from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import KernelCall, Port
 
 ALIGNMENT = 64
-"""Bytes: what the address of a workspace is a multiple of."""
+"""Alignment of a workspace in bytes."""
 
 LONGEST_NAME = 200
 """Characters; C compilers and linkers take more, and file names do not."""
@@ -32,7 +32,7 @@ class Version:
 
     target: str
     features: tuple[str, ...]
-    """What a CPU must have, by LLVM's names."""
+    """The features that a CPU must have, by LLVM's names."""
     workspace_bytes: int
     constants_bytes: int
     calls: tuple[KernelCall, ...]
@@ -53,7 +53,7 @@ class Network:
     """A network as a file has it: one interface, and a version for each kind of CPU."""
 
     name: str
-    """What the C functions begin with."""
+    """The prefix of the C functions."""
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     threads: int

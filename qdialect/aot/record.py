@@ -26,7 +26,7 @@ ABI_VERSION = 2
 # magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
 _NETWORK = struct.Struct("<8s10IQ")
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, struct.error)
-"""What reading a damaged record may raise."""
+"""The exceptions that reading a damaged record may raise."""
 
 
 def written(network: Network) -> bytes:

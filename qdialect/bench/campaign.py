@@ -25,7 +25,7 @@ _HOPELESS = 1.25
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure and how long."""
+    """The workloads and engines to measure, and for how long."""
 
     engines: Sequence[str]
     threads: int
@@ -45,7 +45,7 @@ def cores_for(threads: int) -> list[int]:
 
 
 class Campaign:
-    """The processes of some engines on some cores; what dies is started again for the next workload."""
+    """The processes of some engines on some cores; one that dies is restarted for the next workload."""
 
     def __init__(self, plan: Plan, progress: Progress) -> None:
         self._plan = plan
@@ -151,7 +151,7 @@ class _Run:
     hopeless: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def running(self) -> list[Rounds]:
-        """What the next round measures."""
+        """The entries that the next round measures."""
         return [e for e in self.entries if "error" not in e.agreement and (e.engine, e.variant) not in self.hopeless]
 
     def drop_engine(self, engine: str, error: str) -> None:

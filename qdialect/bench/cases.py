@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import QDialectError
 
-# What is measured, as files: models in the forms that engines read, their inputs, and the right outputs.
+# Benchmark cases as files: models in the formats that engines read, their inputs, and the expected outputs.
 
 Array = NDArray[Any]
 
@@ -43,7 +43,7 @@ class Case:
     kind: str
     """``layer``, ``chain``, ``network``, ``model``, ``function`` or ``call``."""
     text: str
-    """What it is, in a few words."""
+    """A short description."""
     macs: int
     """Multiply-accumulates of a call; 0 where they are not counted."""
     bytes_moved: int
@@ -94,7 +94,7 @@ def _numbered(path: str, prefix: str) -> list[Array]:
         return [archive[f"{prefix}{i}"] for i in range(count)]
 
 
-# What an engine is to the benchmark.
+# The interface of an engine.
 
 
 class EngineError(QDialectError):
@@ -109,7 +109,7 @@ class Session(Protocol):
         ...
 
     def outputs(self) -> Sequence[Array]:
-        """What the last call computed, laid out as the form's right answer."""
+        """The results of the last call, in the layout of the expected outputs."""
         ...
 
 

@@ -21,7 +21,7 @@ from qdialect.support.options import ImportOptions
 
 @dataclass(frozen=True)
 class CoreShare:
-    """Of one network on one core; what is not known of the core is 0."""
+    """Of one network on one core; unknown figures are 0."""
 
     name: str
     seconds: float
@@ -29,7 +29,7 @@ class CoreShare:
     of_peak: float
     """Their rate of products as a share of the bare dot products'."""
     of_bound: float
-    """What their instructions need at least on the busiest port, as a share of their time."""
+    """The least time of their instructions on the busiest port, as a share of their time."""
     median_error: float
     """Of the predictions of the cost model, as a share of the time of a call."""
     weighted_error: float

@@ -106,19 +106,19 @@ LAYERS: Mapping[str, Layer] = {
     "W1r": replace(_W1, channels=256, width=1, window=(4, 1)),
     "W2r": replace(_W2, channels=256, width=1, window=(2, 1)),
 }
-"""What is measured by default."""
+"""The workloads that are measured by default."""
 
 VARIATIONS: Mapping[str, Layer] = {
     # The batch that the layers were first described with.
     "W1_N128": replace(_W1, batch=128),
     "W2_N128": replace(_W2, batch=128),
     "W3_N128": replace(_W3, batch=128),
-    # Without the activation: what it costs.
+    # Without the activation, to measure its cost.
     "W1_noact": replace(_W1, activation="none"),
     "W2_noact": replace(_W2, activation="none"),
     "W5_noact": replace(_W5, activation="none"),
 }
-"""What is measured when it is named."""
+"""The workloads that are measured only when named."""
 
 CHAINS: Mapping[str, tuple[str, int]] = {"W4x8": ("W4", 8), "W6x32": ("W6", 32)}
 """Networks of equal layers, each reading the one before: the layer, and how many."""

@@ -47,7 +47,7 @@ CALL_SECONDS = 2e-6
 COMPILED = "mobilenet_v1_025"
 COMPILE_SECONDS = 3.0
 COMPILE_BYTES = 1 << 30
-"""What compiling that network for the first time may take."""
+"""Limits for compiling that network for the first time."""
 
 ARENA = 1.1
 """Working memory over what lives at once, at most."""

@@ -41,7 +41,7 @@ _FBGEMM: Mapping[str, str] = {
 
 
 def environment(target: str) -> Mapping[str, str]:
-    """What is set for a worker at the level of `target`; raises `CompileError` for a name that is not known."""
+    """The environment of a worker at the level of `target`; raises `CompileError` for a name that is not known."""
     settings = {TARGET: target}
     if target == HOST:
         return settings

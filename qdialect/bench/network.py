@@ -34,7 +34,7 @@ class QuantizedTensor:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a contraction multiplies with and adds: int8 [outputs, ...], float32 [outputs], int32 [outputs]."""
+    """Weights, scales and bias of a contraction: int8 [outputs, ...], float32 [outputs], int32 [outputs]."""
 
     values: NDArray[np.int8]
     scales: NDArray[np.float32]
@@ -141,12 +141,12 @@ class Network:
 
     @property
     def input(self) -> QuantizedTensor:
-        """What the caller gives."""
+        """The network's input."""
         return self.nodes[0].source
 
     @property
     def output(self) -> QuantizedTensor:
-        """What the caller gets."""
+        """The network's output."""
         return self.nodes[-1].result
 
     @property
@@ -166,7 +166,7 @@ class Network:
         return math.prod(self.input.shape) + self.weight_bytes + math.prod(self.output.shape)
 
 
-# What a `Network` computes, in NumPy: exact sums, then one rounding half to even for every tensor that is stored.
+# The results of a `Network` in NumPy: exact sums, then one rounding half to even for every tensor that is stored.
 
 Array = NDArray[Any]
 F32Values = NDArray[np.float64]

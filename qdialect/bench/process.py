@@ -110,7 +110,7 @@ _FORMS = ("qdq", "onnx", "tflite")
 
 
 def measured_apart(module: str, case: Case) -> Fields:
-    """What ``python -m MODULE MODEL BATCH`` prints of the network; raises `EngineError` where that fails."""
+    """The output of ``python -m MODULE MODEL BATCH``; raises `EngineError` if that fails."""
     form = next(case.forms[name] for name in _FORMS if name in case.forms)
     first = form.inputs()[0]
     batch = first.shape[0] if first.ndim else 1

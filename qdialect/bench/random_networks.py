@@ -49,7 +49,7 @@ _MOBILE_DIVISOR = 4
 _STAGES_18 = ((64, 1, 2), (128, 2, 2), (256, 2, 2), (512, 2, 2))
 _STAGES_50 = ((64, 1, 3), (128, 2, 4), (256, 2, 6), (512, 2, 3))
 _EXPANSION = 4
-# What a stride of two takes on an even extent, so that its window starts at the image's edge.
+# The padding of a stride of two on an even extent, so that its window starts at the image's edge.
 _AFTER = (0, 0, 1, 1)
 
 
@@ -143,7 +143,7 @@ class Drawing:
 
 
 def _f32(sums: NDArray[np.float64], source: QuantizedTensor, weights: Weights) -> NDArray[np.float64]:
-    """What sums of products of quantized values stand for; channels are axis 1."""
+    """The f32 values of sums of products of quantized values; channels are axis 1."""
     return sums * weights.bias_scales(source).reshape(1, -1, *[1] * (sums.ndim - 2))
 
 
@@ -191,7 +191,7 @@ RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], QuantizedTenso
     "resnet18": ("ResNet-18, random weights", 8, lambda drawing: _resnet(drawing, _basic_block, _STAGES_18)),
     "resnet50": ("ResNet-50, random weights", 9, lambda drawing: _resnet(drawing, _bottleneck, _STAGES_50)),
 }
-"""What each is, its seed, and how it is drawn up to the mean over the image."""
+"""By name: a description, the seed, and the function that draws it up to the mean over the image."""
 
 
 def draw_network(name: str) -> tuple[Network, NDArray[np.uint8], Array]:

@@ -82,11 +82,11 @@ class Results:
     settings: Mapping[str, str]
     measurements: tuple[Measurement, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What the machine can do: bytes a second that it reads from each level of memory."""
+    """The machine's bandwidth: bytes a second that it reads from each level of memory."""
     footprints: tuple[Footprint, ...] = ()
-    """Of networks, what compiling and running them takes."""
+    """Of networks, the time and memory of compiling and running them."""
     core_shares: tuple[CoreShare, ...] = ()
-    """Of networks, what they get of one core, and how well that is predicted."""
+    """Of networks, the share of one core's peak, and the error of its prediction."""
     loop: str = "vpdpbusd"
     """The bare instructions whose rate is the peak."""
 

@@ -23,7 +23,7 @@ from qdialect.bench.throughput import loop_title
 from qdialect.support.diagnostics import InputError, QDialectError
 from qdialect.targets import resolve
 
-# What this machine is.
+# The description of this machine.
 
 
 def describe_machine() -> dict[str, str]:
@@ -76,13 +76,13 @@ def _caches(folder: Path) -> dict[str, str]:
 
 # A whole run: workloads on engines and thread counts, and what else a report tells.
 
-# What has layers enough to be divided among threads, and a footprint worth telling.
+# Workloads with enough layers to be divided among threads, and with a footprint worth reporting.
 _NETWORKS = ("network", "transformer", "model")
 
 
 @dataclass
 class Selection:
-    """What to measure: all names are known, all that is left out has a reason."""
+    """The plan: all names are known, and everything left out has a reason."""
 
     sources: list[Source]
     engines: list[str]

@@ -63,7 +63,7 @@ def _prepare(name: str, path: Path, folder: Path) -> Case:
     outputs = recorded[1] if recorded else interpreter.run(module, inputs)
     form = Form(str(path), save(folder / f"{name}.npz", inputs, outputs))
     macs = multiply_accumulates(module)
-    # What is read and written once at least; the weights are the constants.
+    # The bytes that are read and written at least once; the weights are the constants.
     weights = _constant_bytes(module)
     moved = sum(array.nbytes for array in (*inputs, *outputs)) + weights
     return Case(
@@ -108,7 +108,7 @@ def _main(module: ir.Module) -> ir.Block:
     return module.body.operations[0].operation.regions[0].blocks[0]
 
 
-# The smallest model there is for each engine: what a call costs by itself.
+# The smallest possible model for each engine, to measure the cost of a call itself.
 
 SMALLEST_CALL = "call"
 

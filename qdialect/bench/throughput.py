@@ -64,7 +64,7 @@ def _macs(kind: str, op: ir.Operation) -> int:
 
 @dataclass(frozen=True)
 class Speed:
-    """What a measurement found."""
+    """The result of a measurement."""
 
     seconds: float
     """Median of one call."""
@@ -137,7 +137,7 @@ class Dots(Enum):
 
 
 def loop_title(target: Target, dots: Dots = Dots.FASTEST) -> str | None:
-    """What the bare loop of `target` consists of; None where there is none that this CPU has."""
+    """The instruction of the bare loop of `target`; None if this CPU has none."""
     loop = _loop_of(target, dots)
     return loop.title if loop and target.kind.features <= targets.host_features() else None
 
@@ -267,7 +267,7 @@ class BareLoop(ABC):
 
     @abstractmethod
     def memory(self) -> NDArray[np.uint8]:
-        """What the function reads and writes."""
+        """The memory that the function reads and writes."""
 
     @abstractmethod
     def module(self) -> str:

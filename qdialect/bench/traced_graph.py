@@ -224,7 +224,7 @@ class TracedGraph:
 
 
 def arrays(tensors: Sequence[Float | Quantized]) -> list[Array]:
-    """What a caller gives or gets for `tensors`."""
+    """The inputs or outputs of a call for `tensors`."""
     return [one.values if isinstance(one, Quantized) else one.values.astype(np.float32) for one in tensors]
 
 

@@ -81,7 +81,7 @@ _WARM_UP_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Times:
-    """What a round of timed calls found, in seconds a call."""
+    """The result of a round of timed calls, in seconds a call."""
 
     median: float
     minimum: float
@@ -128,7 +128,7 @@ def _sample(call: Callable[[], None], batch: int) -> float:
 
 # The process of one engine: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``.
 #
-# Reads one JSON object a line on stdin and answers each with one on stdout; what an engine prints goes to stderr.
+# Reads one JSON object a line on stdin and answers each with one on stdout; prints of an engine go to stderr.
 # Requests: ``{"do": "load", "case": ...}`` tells what became of each variant,
 # ``{"do": "measure", "variant": ..., "seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's
 # rate, ``{"do": "bandwidth"}`` the rates of reading memory; ``{"do": "drop"}`` forgets the case.

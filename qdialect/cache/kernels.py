@@ -44,7 +44,7 @@ class Kernel:
 
     @property
     def symbol(self) -> str:
-        """What it is called in object files."""
+        """Its symbol in object files."""
         return f"{_KIND}_{self.key[:32]}"
 
 
@@ -181,7 +181,7 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
 
 
 def _references(function: ir.Operation) -> list[str]:
-    """What a function of the LLVM dialect calls or reads, by name."""
+    """The symbols that a function of the LLVM dialect references."""
     found: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

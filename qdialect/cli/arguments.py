@@ -72,7 +72,7 @@ def _thread_count(text: str) -> int:
 
 
 class TargetArguments(Protocol):
-    """What the options set."""
+    """The values of the options."""
 
     target: str
     mattr: str | None

@@ -34,7 +34,7 @@ from qdialect.targets import TARGETS, Target
 
 PROGRAM = "qdialect-compile"
 _HEADERS = (".h", ".hpp")
-# What a header can include: a name in quotes, on one line.
+# A name that a header can include: in quotes, on one line.
 _INCLUDED = re.compile(r'[^"\\\x00-\x1f\x7f]+')
 _EXAMPLES = """\
 The library exports NAME_run and what else the header declares; it needs libc and, with --threads, an OpenMP runtime.

@@ -24,7 +24,7 @@ _UNKNOWN = 0
 
 @dataclass(frozen=True)
 class Expectation:
-    """One comment: what must be said, at which line, and where the comment stands."""
+    """One comment: the expected message, its line, and the line of the comment."""
 
     severity: Severity
     pattern: re.Pattern[str]
@@ -39,7 +39,7 @@ class Expectation:
 
 
 def problems(text: str, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """What differs between the comments of `text` and the `diagnostics` that it caused, in the order of lines.
+    """The differences between the comments of `text` and the `diagnostics` that it caused, in the order of lines.
 
     Every diagnostic and every note of one must have a comment of its own, and every comment a diagnostic.
     """

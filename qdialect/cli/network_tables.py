@@ -40,7 +40,7 @@ def _reasons(regions: Sequence[Region]) -> Iterator[str]:
             yield f"  {printable(title)}: {printable(reason)}"
 
 
-# What was measured of the variants of kernels, as a table: a row for each kernel.
+# The measurements of the variants of kernels as a table: a row for each kernel.
 
 _HEADER = ("kernel", "model's choice", "us", "tried", "chosen", "won")
 _NUMBERS = (2, 5)

@@ -72,7 +72,7 @@ def read_npy(name: str) -> Array:
 def _read(file: BinaryIO) -> Array:
     content = bytearray(file.read(_MAX_START))
     header, start = _header(bytes(content))
-    # What a header claims is asked for chunk by chunk: no more is taken than there is.
+    # The header's size is read chunk by chunk: no more memory is used than the file has bytes.
     while len(content) - start <= header.size and (chunk := file.read(_CHUNK)):
         content += chunk
     found = len(content) - start

@@ -25,7 +25,7 @@ _STDIN = "<stdin>"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one module: its print or bytecode, None where it failed, and everything said about it."""
+    """The outcome of one module: its text or bytecode, None if it failed, and its diagnostics."""
 
     content: str | bytes | None
     diagnostics: tuple[Diagnostic, ...]
@@ -62,7 +62,7 @@ def _joined(contents: Sequence[str | bytes]) -> str | bytes:
 
 
 def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
-    """What is to be written of each module, and whether all is well; what is wrong is on stderr."""
+    """The output of each module, and whether all succeeded; errors are on stderr."""
     source = terminal.read_input(arguments.input)
     name = _STDIN if arguments.input == "-" else arguments.input
     marker = arguments.split_marker
@@ -106,7 +106,7 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
 
 
 def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | bytes, bool]:
-    """What is to be written of a module, and whether all is well."""
+    """The output of a module, and whether it succeeded."""
     if arguments.compare_phases:
         # Most uses of this command run nothing.
         from qdialect.cli.opt_compare import comparison

@@ -105,7 +105,7 @@ def _count(text: str) -> int:
 PROGRAM = "qdialect-opt"
 PHASES = ("qnn", "fused", "linalg", "vector", "x86", "llvm")
 
-# What a flag means that may stand without its value.
+# The implied values of flags without a value.
 _BARE = {"--split-input-file": MARKER, "--verify-each": "true"}
 _ONE_DASH = re.compile(r"-[A-Za-z][\w-]")
 _PASS_FLAG = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<options>.*))?", re.DOTALL)
@@ -179,7 +179,7 @@ class Arguments(PrintingArguments):
     threads: int
     jobs: int | None
     answer: Callable[[], str] | None
-    """What to print instead of doing anything, where the command line asks for it."""
+    """The text to print instead of doing anything else, if the command line asks for one."""
 
 
 def parse(argv: Sequence[str]) -> Arguments:

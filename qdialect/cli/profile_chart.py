@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qdialect.bench.core_model.profile import CallProfile, Profile
 
 SUFFIXES = (".svg", ".html")
-"""What a chart can be written to."""
+"""The suffixes of files that a chart can be written to."""
 
 _WIDTH, _MARGIN = 1120, 20
 _LABELS, _FIGURES = 360, 150
@@ -78,7 +78,7 @@ def _kinds(profile: Profile) -> dict[str, tuple[str, str]]:
 
 
 def _summary(profile: Profile) -> str:
-    """What the whole call takes, and how to read the bars."""
+    """The time of the whole call, and how to read the bars."""
     text = f"{profile.seconds * 1e6:.4g} us in {len(profile.calls)} kernel calls, {profile.macs * 1e-6:.4g} MMAC"
     if profile.peak is None or not profile.seconds:
         return text

@@ -257,7 +257,7 @@ def _pruned(model: ModelProto) -> bytes:
 
 
 def _read_inside(node: NodeProto) -> set[str]:
-    """What the bodies of an If or a Loop may read of the graph around them."""
+    """The values of the graph around an If or a Loop that their bodies may read."""
     found: set[str] = set()
     for attribute in node.attribute:
         for inner in attribute.g.node:

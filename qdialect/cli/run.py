@@ -84,7 +84,7 @@ def _reports(options: Arguments, executable: Executable) -> Reports:
 
 
 def _executable(options: Arguments) -> Executable:
-    """What is run: for one shape of inputs, or for any batch."""
+    """The executable to run: for one shape of inputs, or for any batch."""
     if options.is_library:
         return qdialect.load(options.model)
     executable = qdialect.compile(
@@ -97,7 +97,7 @@ def _executable(options: Arguments) -> Executable:
         profile=options.profile,
         trust=options.trust_pt2,
         signature=options.signature,
-        # What the framework runs is told below.
+        # The parts that the framework runs are reported below.
         fallback=options.fallback or "framework",
         cache=not options.no_cache,
         tune=options.tune,

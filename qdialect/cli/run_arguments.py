@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "qdialect-run"
 LIBRARY = ".so"
-"""What a file ends in that holds a compiled network."""
+"""The suffixes of files with a compiled network."""
 
 _EXAMPLES = """\
 Inputs that are not given are random. 'qdialect-import' and 'qdialect-opt' write .mlir files.
@@ -74,7 +74,7 @@ class Arguments(argparse.Namespace):
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line."""
+    """The parser of the command line."""
     made = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
     made.add_argument(
         "model",

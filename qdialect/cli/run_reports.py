@@ -104,7 +104,7 @@ def _figures(
     )
 
 
-# What ``qdialect-run`` measures and compares: all that needs MLIR when a network was compiled before.
+# Measurements and comparisons of ``qdialect-run``, which need MLIR even if a network was compiled before.
 
 Array = NDArray[Any]
 

@@ -35,7 +35,7 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
     return "\n".join(map(text, lines))
 
 
-# What all commands share: reading and writing whole files, and how they end.
+# Helpers of all commands: reading and writing whole files, and exit statuses.
 
 _INTERRUPTED = 130
 
@@ -69,7 +69,7 @@ def run(program: str, work: Callable[[], int]) -> int:
 
 
 def say(text: str) -> None:
-    """Print lines on stderr, if there is one that takes them; what a terminal would obey is escaped."""
+    """Print lines on stderr, if it is open; control characters are escaped."""
     if text and sys.stderr:
         with contextlib.suppress(OSError):
             print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
@@ -126,7 +126,7 @@ def _write_stdout(content: bytes) -> None:
     while rest:
         # With PYTHONUNBUFFERED a write may take less than it was given.
         rest = rest[sys.stdout.buffer.write(rest) :]
-    # What follows on stderr comes after it.
+    # Later output on stderr must come after it.
     sys.stdout.buffer.flush()
 
 
@@ -136,7 +136,7 @@ def _flush() -> None:
 
 
 def _abandon_stdout() -> None:
-    """What is left in the buffer must not fail once more when the interpreter ends."""
+    """Discard the buffer, so that it does not fail again when the interpreter ends."""
     if sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

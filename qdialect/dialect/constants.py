@@ -58,7 +58,7 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
 
 
 def missing_elements(operation: ir.Operation) -> str | None:
-    """What a constant op lacks to be computed with, to follow ``'name' op``; None for one that has its elements."""
+    """Why a constant op has no usable elements, to follow ``'name' op``; None for one that has them."""
     if operation.name not in CONSTANT_OPS:
         return None
     problem = resources.problem(operation.attributes["value"])

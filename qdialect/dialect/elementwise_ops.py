@@ -73,17 +73,17 @@ class BinaryOp(QnnOp):
 
     @property
     def lhs_params(self) -> QuantParams:
-        """What the values of lhs stand for."""
+        """The quantization of lhs."""
         return QuantParams(self.lhs_scale, self.lhs_zero_point)
 
     @property
     def rhs_params(self) -> QuantParams:
-        """What the values of rhs stand for."""
+        """The quantization of rhs."""
         return QuantParams(self.rhs_scale, self.rhs_zero_point)
 
     @property
     def output_params(self) -> QuantParams:
-        """What the result's values stand for."""
+        """The quantization of the result."""
         return QuantParams(self.output_scale, self.output_zero_point)
 
     @property

@@ -324,11 +324,11 @@ def result(constraint: TypeConstraint) -> ResultField:
 
 
 class DeclaredAttribute(Protocol):
-    """What the verifier asks about an attribute."""
+    """The declaration of an attribute, as the verifier reads it."""
 
     @property
     def kind(self) -> AttributeKind[Any]:
-        """What it may be."""
+        """The kind of its values."""
         ...
 
     @property
@@ -338,7 +338,7 @@ class DeclaredAttribute(Protocol):
 
 
 def attribute_violations(found: Mapping[str, ir.Attribute], declared: Mapping[str, DeclaredAttribute]) -> Iterator[str]:
-    """What is wrong with written attributes: those unknown, those missing, those of another kind.
+    """The problems of written attributes: unknown ones, missing ones, those of another kind.
 
     All unknown ones are one finding, all missing ones another; a name with a dot belongs to another dialect.
     """

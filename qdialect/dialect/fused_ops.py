@@ -60,7 +60,7 @@ class FusedOp(ContractionOp):
 
     @property
     def output_type(self) -> QuantizedType:
-        """What the result means."""
+        """The quantization of the result."""
         element = element_of(self.operation.results[0].type)
         return QuantizedType(self.output_scale, self.output_zero_point, element)
 

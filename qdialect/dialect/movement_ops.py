@@ -50,7 +50,7 @@ class SameElementOp(QnnOp):
 
 
 _FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
-"""What a border may be filled with; up to 2^24 every whole number is an f32."""
+"""The range of padding values; up to 2^24 every whole number is an f32."""
 
 
 class PadOp(SameElementOp, name="pad"):

@@ -119,7 +119,7 @@ class QnnOp(Qnn.Operation):
         for index, operand_field in enumerate(operands):
             operand_field.index = index
         cls.__annotations__ = {key: kind for f in operands for key, kind in _operand_annotations(f).items()}
-        # The bindings demand what is declared to them: what may be left out is known to the verifier alone.
+        # The bindings require everything that is declared to them: only the verifier knows optional fields.
         cls.__annotations__ |= {key: Any for key, f in attributes.items() if f.is_required}
         cls.__annotations__ |= {results[0].name: ext.Result[Any]}
         # The bindings refuse class attributes they do not know and put untyped properties instead of the fields:
@@ -158,7 +158,7 @@ class QnnOp(Qnn.Operation):
         return [shape_of(value.type) for value in self.operation.operands]
 
     def verify_invariants(self) -> bool:
-        """What the bindings call: false after one located error, true otherwise."""
+        """The hook that the bindings call: false after one located error, true otherwise."""
         message = self._first_violation()
         if message is None:
             return True

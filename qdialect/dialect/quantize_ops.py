@@ -90,7 +90,7 @@ class RequantizeOp(QnnOp, name="requantize"):
 
     @property
     def output_params(self) -> QuantParams:
-        """What the result's values stand for."""
+        """The quantization of the result."""
         return QuantParams(self.output_scale, self.output_zero_point)
 
 

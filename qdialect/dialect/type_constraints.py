@@ -11,7 +11,7 @@ import numpy as np
 from qdialect.arithmetic import QuantParams
 from qdialect.ir._mlir import ir
 
-# What types an operand or a result may have.
+# Constraints on the types of operands and results.
 
 ELEMENT_RANGES = {
     "i8": (-128, 127),
@@ -81,7 +81,7 @@ class TypeConstraint:
     may_be_empty: bool = False
 
     def problem(self, type_: ir.Type) -> str | None:
-        """What the type must be, or None where it is right."""
+        """The requirement that the type violates, or None."""
         if not isinstance(type_, ir.RankedTensorType) or not self._holds(type_):
             return str(self)
         if type_.encoding is not None:
@@ -120,7 +120,7 @@ ANY = TypeConstraint(tuple(NUMPY_DTYPES))
 ANY_OR_EMPTY = TypeConstraint(tuple(NUMPY_DTYPES), may_be_empty=True)
 
 
-# What quantized values are: their parameters and the integers that hold them.
+# Types of quantized values: their parameters and storage integers.
 
 
 @dataclass(frozen=True)

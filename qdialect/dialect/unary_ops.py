@@ -47,12 +47,12 @@ class EightBitFunction(QnnOp):
 
     @property
     def input_params(self) -> QuantParams:
-        """What the input's values stand for."""
+        """The quantization of the input."""
         return QuantParams(self.input_scale, self.input_zero_point)
 
     @property
     def output_params(self) -> QuantParams:
-        """What the result's values stand for."""
+        """The quantization of the result."""
         return QuantParams(self.output_scale, self.output_zero_point)
 
 
@@ -96,7 +96,7 @@ class UnaryOp(EightBitFunction):
         return build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)
 
     def _ends(self) -> tuple[QuantizedDtype, QuantizedDtype]:
-        """What the quantized values of input and result are."""
+        """The types of the quantized values of input and result."""
         source = QuantizedDtype(self.input_scale, self.input_zero_point, dtype_of(self.input.type))
         return source, QuantizedDtype(self.output_scale, self.output_zero_point, dtype_of(self.output.type))
 

@@ -41,7 +41,7 @@ def compile_file(path: Path, options: CompileOptions, store: Store | None = None
     and `ImportModelError` for a part that the framework does not take either.
     """
     kind = format_of(path)
-    # What is wrong with the request is wrong for every part of the model.
+    # An invalid request is invalid for every part of the model.
     check_machine(options.target, options.threads)
     try:
         module = kind.read(path, options.importing)
@@ -94,7 +94,7 @@ def compile_parts(
 
 
 def region_of(division: Division, found: Partition, part: Part) -> Region:
-    """What is told of a part."""
+    """The message about a part."""
     nodes = [division.nodes[index] for index in part.nodes]
     reasons = {division.nodes[index].title: found.reasons[index] for index in part.nodes if index in found.reasons}
     runner = NATIVE if part.is_compiled else division.framework
@@ -104,12 +104,12 @@ def region_of(division: Division, found: Partition, part: Part) -> Region:
 
 
 def division_of(path: Path, options: ImportOptions, error: QDialectError, fallback: Fallback | None) -> Division:
-    """What of a file its framework may run.
+    """The parts of a file that its framework may run.
 
     Raises `error` where nothing may, and with what to install where the framework is not there.
     """
     kind = format_of(path)
-    # What is no regular file cannot be read again.
+    # Only a regular file can be read again.
     is_allowed = fallback != "none" and is_regular(path) and is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error

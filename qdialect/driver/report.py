@@ -58,7 +58,7 @@ class NetworkReport:
 def report(
     path: str | Path, target: Target, options: ImportOptions | None = None, fallback: Fallback = "none"
 ) -> NetworkReport:
-    """What becomes of the nodes of a model file.
+    """The ops and kernels of the nodes of a model file.
 
     Unsupported nodes do not raise here: they are reported, and `error` is what the import raised.  With `fallback` they
     are in regions of the framework instead.  Raises `ImportModelError` for a file that cannot be imported for another
@@ -112,7 +112,7 @@ def _ops_by_name(module: ir.Module) -> dict[str, list[str]]:
 def nodes_report(
     nodes: Sequence[GraphNode], imported: Mapping[str, Sequence[str]], calls: Mapping[str, Sequence[int]]
 ) -> list[NodeReport]:
-    """What became of each node, in order, given the ops and the numbers of the kernel calls by names of the model.
+    """The outcome for each node, in order, given the ops and the numbers of the kernel calls by names of the model.
 
     Readers come after what they read, so they are asked from the last node on.
     """

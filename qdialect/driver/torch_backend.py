@@ -122,7 +122,7 @@ class _Captured:
         return run(*plain)
 
     def _versions(self, plain: Sequence[Any]) -> list[tuple[int, int]]:
-        """What changes where something is written to parameters and buffers that are constants here."""
+        """A key that changes if parameters and buffers, which are constants here, are written."""
         held = [plain[position] for position in self._constants]
         return [(0 if one.is_inference() else one._version, one.data_ptr()) for one in held]
 
@@ -153,7 +153,7 @@ def _tell(message: str, *, is_silent: bool) -> None:
 
 def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) -> Call:
     """The graph as compiled code, in parts where it has to be."""
-    # What compiles is loaded when it is used.
+    # The compiler is loaded when it is used.
     with LATE_IMPORTS:
         from qdialect.cache.networks import compile_kept
         from qdialect.cache.store import open_store

@@ -148,7 +148,7 @@ class _Tuning:
         return [known[one.kernel] for one in kernels]
 
     def _known(self, kernels: Sequence[Tunable]) -> dict[str, TunedKernel]:
-        """What was measured before of the variants that there still are."""
+        """Earlier measurements of the variants that still exist."""
         found = {one.kernel: self.kept.get(one.kernel) for one in kernels} if self.kept else {}
         return {
             one.kernel: _tuned_kernel(one.kernel, kept, was_kept=True)
@@ -179,7 +179,7 @@ class _Tuning:
         return found
 
     def _confirmed(self, start: Variants, best: Variants) -> dict[str, float]:
-        """What the best variants save when they are measured once more, by kernel."""
+        """By kernel, the saving of the best variants in a second measurement."""
         if not best:
             return {}
         self.progress(f"measuring the {len(best)} best once more")
@@ -226,7 +226,7 @@ def _tuned_kernel(kernel: str, kept: KeptTuning, *, was_kept: bool) -> TunedKern
 # and is taken where g is more than `MARGIN` and more than the distance between the quartiles of r, the noise.
 
 MARGIN = 0.02
-"""What a variant must save at least, as a share of the time."""
+"""The least saving of a chosen variant, as a share of the time."""
 
 Times = NDArray[np.floating[Any]]
 """Seconds of a kernel, round by round."""
@@ -249,14 +249,14 @@ def fastest(variants: Mapping[str, Times], model: Times) -> tuple[str, float]:
     return (best, gains[best]) if best and gains[best] else ("", 0.0)
 
 
-# What was measured of kernels, in the cache: an entry for each kernel, target, machine and version.
+# Measurements of kernels in the cache: an entry for each kernel, target, machine and version.
 
 _KIND, _SECTION = "tuning", "measured"
 
 
 @dataclass(frozen=True)
 class KeptTuning:
-    """A decision: the seconds of each variant, what the cost model chose first, the one that was taken, its gain."""
+    """A decision: the seconds of each variant, the cost model's choice first; the chosen variant, and its gain."""
 
     seconds: Mapping[str, float]
     chosen: str
@@ -273,7 +273,7 @@ class Tunings:
     """The digest of everything else that they depend on, by `fingerprint`."""
 
     def get(self, kernel: str) -> KeptTuning | None:
-        """What was measured of `kernel`; None where that is not there, or is not what `put` wrote."""
+        """The measurements of `kernel`; None if there are none, or if `put` did not write them."""
         sections = self.store.get(self._key(kernel))
         if not sections or _SECTION not in sections:
             return None

@@ -1,1 +1,1 @@
-"""Functions of other libraries that a compiled network calls: what each is told of the ops that it computes."""
+"""Extern functions, which other libraries implement: their records, which describe the ops that they compute."""

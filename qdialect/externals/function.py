@@ -1,4 +1,4 @@
-"""A function of another library: what it is told of the ops that it computes, and how a network calls it."""
+"""An extern function: its record, which describes the ops that it computes, and how a network calls it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect.support.interface import Port
 
-# What a function of another library is told: the ops that it computes, with all their attributes and constants.
+# The record of an extern function: the ops that it computes, with all their attributes and constants.
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.uint8]
 """An attribute: a number, several, a text, or the 256 entries of a table. A bool is 0 or 1."""
@@ -77,7 +77,7 @@ class ExternalFunction:
 
     @property
     def call(self) -> ExternalCall:
-        """What messages tell of it."""
+        """Its description in messages."""
         node = f" at node '{self.nodes}'" if self.nodes else ""
         kind = f"'{self.operations[0].name}' op" if len(self.operations) == 1 else "region"
         return ExternalCall(f"{kind} '{self.name}'{node}", self.target, self.symbol, self.location)
@@ -108,7 +108,7 @@ class ExternalCall:
 WORD_BYTES = 8
 
 STATUS = 0
-"""What the first function that failed has returned; 0 where all went well."""
+"""The status of the first function that failed; 0 if all succeeded."""
 
 NUMBER = 1
 """The number of the function that was called last, which is the one that failed."""

@@ -82,7 +82,7 @@ _PAIRS = re.compile(r"pmadd\.?ub")
 
 @dataclass(frozen=True)
 class NetworkMemory:
-    """What all kernels of a network read and write in turns, in bytes."""
+    """Bytes that all kernels of a network read and write in turn."""
 
     constants: int = 0
     working: int = 0
@@ -91,7 +91,7 @@ class NetworkMemory:
 
 @dataclass(frozen=True)
 class KernelCycles:
-    """What the instructions of a kernel take."""
+    """The cycles of a kernel's instructions."""
 
     bound: float
     """At least."""
@@ -238,7 +238,7 @@ def cycles(counts: Mapping[str, float], machine: Machine, *, mixed: bool = False
 
 
 def counted(op: ir.Operation, machine: Machine) -> dict[str, float]:
-    """What `op` and all that is in it asks of each port."""
+    """The load of `op` and the ops inside it on each port."""
     total: dict[str, float] = {}
     trips = _trips(op)
     for counts in (_own(op, machine), *(counted(child, machine) for child in _children(op))):
@@ -253,7 +253,7 @@ def _add(total: dict[str, float], counts: Mapping[str, float], trips: float = 1)
 
 
 def _outside_of_loops(op: ir.Operation, machine: Machine) -> tuple[dict[str, float], list[ir.Operation]]:
-    """What `op` and all that is in it, but in no inner loop, asks of each port; and the outermost of these loops."""
+    """The load on each port of `op` and the ops inside it but not in inner loops; and the outermost of these loops."""
     total, loops = dict[str, float](_own(op, machine)), list[ir.Operation]()
     for child in _children(op):
         if child.name == _LOOP and TRIPS not in child.attributes:
@@ -360,7 +360,7 @@ class Chains:
 
 
 def _found(extract: ir.Operation) -> ir.Value:
-    """What `vector.extract` finds: the value that was put there, or the vector into which none was."""
+    """The operand of a `vector.extract`: the value inserted there, or the vector if none was."""
     position, source = extract.attributes["static_position"], extract.operands[0]
     while not isinstance(source.owner, ir.Block) and source.owner.name == "vector.insert":
         insert = source.owner.operation

@@ -89,7 +89,7 @@ class _Address:
     constant: int = 0
     buffer: ir.BlockArgument | None = None
     steps: Mapping[ir.Operation, int] = field(default_factory=dict[ir.Operation, int])
-    """By loop, what an increment of its index adds."""
+    """By loop, the stride of its index."""
 
     def plus(self, other: _Address) -> _Address:
         steps = {loop: self.steps.get(loop, 0) + other.steps.get(loop, 0) for loop in (*self.steps, *other.steps)}
@@ -147,7 +147,7 @@ def _tile_load(op: ir.Operation) -> TileLoad | None:
 
 
 def _address(value: ir.Value) -> _Address:
-    """The bytes that an address or an index counts; what is read from memory counts none."""
+    """The linear form of an address or an index, in bytes; 0 for a value that is read from memory."""
     if loop := loop_of(value):
         return _Address(steps={loop: 1})
     if isinstance(value.owner, ir.Block):

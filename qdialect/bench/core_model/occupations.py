@@ -17,14 +17,14 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.ir.upstream import load_kernel_dialects, run_passes
 from qdialect.targets.machine import Kind, Pipes
 
-# What an op at the phase `x86` asks of a core whose pipes are known, by the instructions that LLVM makes of it.
+# The pipes that an op at the phase `x86` occupies, by the instructions that LLVM generates for it.
 #
 #   kinds      pipes times cycles of what computes or moves lanes, by the `Kind`
 #   loads      cycles of the load ports: two loads a cycle, or one that is wider than they are; elements of a gather
 #   stores     cycles of the store port: one store a cycle, two cycles for one that is wider
 #   divisions  cycles of the unit that divides and takes roots
 #
-# What LLVM does without an instruction counts nothing: a comparison and a selection of the same two floats are one
+# Ops for which LLVM needs no instruction count nothing: a comparison and a selection of the same two floats are one
 # minimum or maximum, a selection of what is computed for it alone is a mask of that instruction, a product of 64 bits
 # ignores what its operands have above 32, and what takes a vector apart or views its bits otherwise is a name.
 
@@ -80,7 +80,7 @@ _GATHERED = 8
 
 
 def occupied(op: ir.Operation, pipes: Pipes) -> Counter[str]:
-    """What `op` asks of each kind of pipe and port."""
+    """The occupations of `op` for each kind of pipe and port."""
     if op.name in LOADS:
         return Counter({"loads": _accesses(op.results[0].type, op.operands[0].type, pipes) / 2})
     if op.name in STORES:
@@ -221,7 +221,7 @@ def _reduction(op: ir.Operation, pipes: Pipes) -> Counter[str]:
 
 
 def _reduced(op: ir.Operation) -> tuple[Kind, ...]:
-    """What one step of a reduction takes."""
+    """The occupations of one step of a reduction."""
     name = str(op.attributes["kind"])
     if "imumf" in name:
         return _KINDS["arith.minimumf"]
@@ -237,7 +237,7 @@ def _steps(op: ir.Operation) -> int:
 
 
 def _transpose(op: ir.Operation, pipes: Pipes) -> Counter[str]:
-    """A step of all vectors for each halving of the last dimension; what repeats one vector needs none."""
+    """A step of all vectors for each halving of the last dimension; a repeated vector needs none."""
     order = [int(dim) for dim in ir.DenseI64ArrayAttr(op.attributes["permutation"])]
     type_, source = ir.VectorType(op.results[0].type), op.operands[0].owner
     repeated = not isinstance(source, ir.Block) and source.name == "vector.broadcast"

@@ -110,7 +110,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """What the calls take together."""
+        """The total time of the calls."""
         return sum(one.seconds for one in self.calls)
 
     @property
@@ -126,7 +126,7 @@ class Profile:
 
     @property
     def bytes_moved(self) -> int:
-        """What all calls read and write."""
+        """Bytes that all calls read and write."""
         return sum(one.call.bytes_moved for one in self.calls)
 
 
@@ -173,7 +173,7 @@ def profile_ops(
 
 @dataclass(frozen=True)
 class _Model:
-    """What the kernels of a network need on this machine's core."""
+    """The predicted cycles of a network's kernels on this machine's core."""
 
     machine: Machine
     frequency: float
@@ -192,7 +192,7 @@ class _Model:
         return [one.parts for one in self.reuses]
 
     def dots_of(self, call: KernelCall) -> Dots:
-        """What a kernel multiplies by."""
+        """The instruction that a kernel multiplies by."""
         if call.kernel in self.of_pairs:
             return Dots.PAIRS
         return Dots.FASTEST if call.kernel in self.of_tiles else Dots.VECTORS
@@ -204,7 +204,7 @@ class _Model:
 
 
 def _model(module: ir.Module, target: Target, vector_rate: float | None) -> _Model | None:
-    """What the kernels need; None where the clock's rate or the code is not known."""
+    """The predicted time of the kernels; None if the clock's rate or the code is not known."""
     if vector_rate is None or target.is_generic or target.is_portable or phase_of(module).number > Phase.X86.number:
         return None
     machine = host_machine(targets.host_features())

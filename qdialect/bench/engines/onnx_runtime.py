@@ -33,7 +33,7 @@ class OnnxRuntimeSession:
         self._outputs = self._binding.get_outputs()
         for node, value in zip(self._session.get_outputs(), self._outputs, strict=True):
             self._binding.bind_ortvalue_output(node.name, value)
-        # What the public method calls: its own checks cost more than a small network.
+        # The function behind the public method, whose checks cost more than a small network.
         self._run, self._bound = self._session._sess.run_with_iobinding, self._binding._iobinding
 
     def call(self) -> None:

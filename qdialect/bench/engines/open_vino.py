@@ -25,7 +25,7 @@ class OpenVinoSession:
             self._request.set_input_tensor(index, tensor)
         for index, tensor in enumerate(self._tensors[len(inputs) :]):
             self._request.set_output_tensor(index, tensor)
-        # What the public method calls, without its dispatch on the inputs' types and its copies of the outputs.
+        # The function behind the public method, without its dispatch on the input types and its copies of the outputs.
         base: Any = type(self._request).__bases__[0]
         self._infer: Callable[..., Any] = base.infer
 

@@ -32,7 +32,7 @@ class TorchEncoder:
         ]
 
     def function(self, data: Array) -> Callable[[], Any]:
-        """What computes the encoder on `data`, [rows, width]."""
+        """The function that computes the encoder on `data`, [rows, width]."""
         state = self._torch.from_numpy(data)
         return lambda: self._encoded(state)
 

@@ -1,4 +1,4 @@
-"""The stages that every fused op may have: what each does to accumulators, f32 values or quantized values."""
+"""The stages that every fused op may have, on accumulators, f32 values or quantized values."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from qdialect.ir._mlir import ir
 
 
 class Domain(StrEnum):
-    """What values are between two stages."""
+    """The kinds of values between two stages."""
 
     ACCUMULATORS = "accumulators"
     """i32, with the product of the input's and the weights' scales."""
@@ -41,9 +41,9 @@ class StagePosition:
     """Where a stage stands in its op, for its constraints."""
 
     path: str
-    """What messages call the stage: ``epilogue[1] 'clamp'``."""
+    """The name of the stage in messages: ``epilogue[1] 'clamp'``."""
     before: QuantizedType | None
-    """What the values mean that it takes; None where they are not quantized."""
+    """The quantization of the stage's input; None if it is not quantized."""
     residual: str | None
     """Element type of the residual operand, None without one."""
     is_channels_last: bool
@@ -70,7 +70,7 @@ class Stage:
         return self
 
     def meaning(self, before: QuantizedType | None) -> QuantizedType | None:
-        """What the values mean that a resolved stage leaves; None where they are not quantized."""
+        """The quantization of a resolved stage's output; None if it is not quantized."""
         return before if self.leaves is Domain.QUANTIZED else None
 
 
@@ -117,7 +117,7 @@ class QuantizedStage(Stage):
 
     @property
     def quantized(self) -> QuantizedType:
-        """What the values mean that a resolved stage leaves."""
+        """The quantization of a resolved stage's output."""
         assert self.scale is not None, "resolved"
         assert self.zero_point is not None, "resolved"
         assert self.element is not None, "resolved"
@@ -176,7 +176,7 @@ def attributes_of(stage_class: type[Stage]) -> dict[str, StageAttribute]:
 
 
 def encoded(one: Stage) -> ir.Attribute:
-    """``{name = {attributes}}``, ``{name}`` without any; what equals its default is left out."""
+    """``{name = {attributes}}``, ``{name}`` without any; default values are omitted."""
     found: dict[str, ir.Attribute] = {}
     for name, attribute in attributes_of(type(one)).items():
         value = getattr(one, name)
@@ -200,7 +200,7 @@ def decoded(attribute: ir.Attribute) -> Stage:
 
 
 def violations(attribute: ir.Attribute) -> Iterator[str]:
-    """What is wrong with the names and kinds in an attribute that has the form of a stage."""
+    """The problem with the names and kinds in an attribute that has the form of a stage."""
     name, found = _named(attribute)
     if name not in STAGES:
         yield f"must be one of {', '.join(sorted(STAGES))}, but got '{name}'"

@@ -128,7 +128,7 @@ class _Change:
             results = [value.type for value in end.operands]
             type_ = ir.FunctionType.get([argument.type for argument in arguments], results)
             self._function.attributes["function_type"] = ir.TypeAttr.get(type_)
-        # What was repeated is not read any more.
+        # The repeated value is not read any more.
         for op in reversed(body):
             if all(not list(result.uses) for result in op.results):
                 op.erase()
@@ -262,7 +262,7 @@ def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int
 
 
 def _one_entry(network: BatchNetwork, targets: Sequence[Target], threads: int) -> tuple[Batch, list[Lowered]]:
-    """The network as it is, for one entry: what goes to a target has the shapes that its library was told."""
+    """The network unchanged, for one entry: extern functions have the shapes in their records."""
     if network.batch != 1:
         what = "batch must be 1 in a module that hands functions to a target, to be dynamic"
         raise error_at_module(network.module, f"{what}, but got {network.batch}: they compute one entry at a time")

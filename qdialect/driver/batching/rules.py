@@ -45,7 +45,7 @@ class Site:
     grown: dict[int, int] = field(default_factory=dict[int, int])
     """Operands without batch that must be repeated for it: the dimension, by number."""
     attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
-    """What an attribute must be for another batch."""
+    """The value of an attribute for another batch."""
 
     @property
     def view(self) -> Any:
@@ -240,7 +240,7 @@ def _row(site: Site, axis: int) -> int:
 
 
 def _with_residual(site: Site, axis: int) -> int:
-    """Weights and bias lack the batch; what comes after them, a residual, has it where the result has it."""
+    """Weights and bias lack the batch; the operand after them, a residual, has it where the result has it."""
     matrices = site.op.name.endswith("matmul")
     for index, own in enumerate(site.axes[1:], 1):
         if index == 3 and own is None:

@@ -18,7 +18,7 @@ from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.support.files import read_bytes
 
-# What front ends share: reading a file, naming every unsupported op in one error, nodes and interfaces of a model.
+# Checks shared by front ends: reading a file, reporting every unsupported op in one error, nodes and interfaces.
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -44,7 +44,7 @@ def converting() -> Generator[None]:
 
 
 CONVERSION_FAILED = "conversion failed with"
-"""What the message of an error begins with that no check has foreseen."""
+"""The prefix of the message of an unforeseen error."""
 
 
 def require(condition: bool, reason: str) -> None:
@@ -96,7 +96,7 @@ def refuse(name: str, unsupported: Sequence[str | Diagnostic], hints: Sequence[s
 
 
 def _nouns(unsupported: Sequence[str]) -> str:
-    """What the texts of `unsupported` are about, in plural where they are several."""
+    """The nouns for the texts of `unsupported`, in the plural if they are several."""
     are_tensors = [text.startswith(("input '", "output '")) for text in unsupported]
     plural = "s" if len(unsupported) > 1 else ""
     kinds = (("operation", not all(are_tensors)), ("tensor", any(are_tensors)))
@@ -183,7 +183,7 @@ class Budget:
 
     @classmethod
     def of_file(cls, size: int) -> Budget:
-        """What a file of `size` bytes may ask for."""
+        """The budget for a file of `size` bytes."""
         return cls(_MIN_BYTES + _BYTES_FOR_EACH * size)
 
     def spend_constant(self, shape: Sequence[int], item_size: int) -> None:

@@ -108,7 +108,7 @@ class Extents:
             raise UnusedBatchError(f"{wanted}, but got {self.batch}")
 
     def hints(self) -> list[str]:
-        """What a user may want to know of a model that was refused."""
+        """Hints for the user about a model that was rejected."""
         return [
             f"extent 0 of input '{name}' is open and was taken as {self.batch}: batch, as --batch N does, sets another"
             for name in self.assumed

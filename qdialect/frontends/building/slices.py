@@ -1,4 +1,4 @@
-"""Parts of a tensor: what a front end's slices take of each dimension, as ops."""
+"""Slices of a tensor: the elements that a front end's slices take of each dimension, as ops."""
 
 from __future__ import annotations
 
