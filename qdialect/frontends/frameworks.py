@@ -44,7 +44,7 @@ class Framework:
 
     @property
     def hint(self) -> str:
-        """What to install."""
+        """The package to install."""
         return f"the extra 'fallback' brings {self.name}: pip install 'qdialect[fallback]'"
 
 
@@ -189,7 +189,7 @@ def load_litert(
             with lock:
                 for index, array in zip(inputs, arrays, strict=True):
                     interpreter.set_tensor(index, np.ascontiguousarray(array))
-                # What an operator keeps from call to call starts anew in each.
+                # Operators with state start anew in each call.
                 interpreter.reset_all_variables()
                 interpreter.invoke()
                 return [interpreter.get_tensor(index) for index in outputs]

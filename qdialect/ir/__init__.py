@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from qdialect.ir._mlir import ir
 
 LOADERS: list[Callable[[ir.Context], None]] = []
-"""What every new context is given to: a dialect of a package above this one loads itself. It needs no bindings."""
+"""Functions that every new context is passed to: packages above this one load their dialects. It needs no bindings."""

@@ -14,7 +14,7 @@ from qdialect.support.diagnostics import QDialectError
 from qdialect.support.late_imports import UNINTERRUPTED
 from qdialect.support.limits import check_stack
 
-# What the libraries do when they are loaded takes more than a thread may have.
+# Loading the libraries needs a larger stack than a thread may have.
 check_stack()
 try:
     with UNINTERRUPTED:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch_mlir.dialects.transform import vector as vector_transform
     from torch_mlir.execution_engine import ExecutionEngine
 
-# What only lowering and running need: thousands of generated op classes, which every command would wait for.
+# Needed only for lowering and running: thousands of generated op classes, which every command would wait for.
 _LATE = {
     **{name: f"dialects.{name}" for name in ("func", "math", "memref", "quant", "scf", "transform", "vector")},
     # Its types and its translation without the classes of its ops, which nothing here uses.

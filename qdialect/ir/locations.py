@@ -26,7 +26,7 @@ def parts_of(location: ir.Location) -> list[ir.Location]:
 
 
 def key_of(location: ir.Location) -> Hashable:
-    """What is equal for equal locations, those of different contexts too."""
+    """A key that is equal for equal locations, also of different contexts."""
     if isinstance(location, ir.FileLineColLoc):
         return location.filename, location.start_line, location.start_col
     name = location.name_str if isinstance(location, ir.NameLoc) else ""

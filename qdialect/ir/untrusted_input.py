@@ -74,7 +74,7 @@ class _LimitError(Exception):
 
 @dataclass
 class _Alias:
-    """What an alias stands for, the aliases in it written out; `base` is the depth at which it is defined."""
+    """The expansion of an alias, with the aliases in it expanded; `base` is the depth at which it is defined."""
 
     base: int = 0
     depth: int = 0
@@ -216,7 +216,7 @@ def _is_utf8(text: str) -> bool:
 # The child prints the module as text, and this process parses that, with all the checks that texts get.
 
 BYTECODE_MAGIC = b"ML\xefR"
-"""What MLIR bytecode begins with."""
+"""The first bytes of MLIR bytecode."""
 
 _ALLOW_UNREGISTERED = "--allow-unregistered-dialect"
 # Seconds for a start of Python and MLIR, and bytes of bytecode a second on a slow machine.
@@ -242,7 +242,7 @@ def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
 
 def read_bytecode(content: bytes, *flags: str) -> bytes:
     """The text of a module, as UTF-8; empty where `content` is damaged. MLIR may end the process instead."""
-    # What is imported here imports this module.
+    # The imported module imports this one.
     from qdialect.ir._mlir import ir
     from qdialect.ir.context import make_context
 

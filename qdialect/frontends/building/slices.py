@@ -34,7 +34,7 @@ class Slice:
 
 
 def take_slices(builder: OpBuilder, value: ir.Value, slices: Sequence[Slice]) -> ir.Value:
-    """What `slices` take of `value`, dimension by dimension; itself where they take everything.
+    """The part of `value` that `slices` take, dimension by dimension; `value` itself if they take everything.
 
     A slice goes forwards, a gather whichever way.
     """

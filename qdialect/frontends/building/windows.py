@@ -128,7 +128,7 @@ class Pool:
         return value
 
     def sums(self, emitter: OpBuilder, value: ir.Value) -> ir.Value:
-        """The sums of the windows over [N, ..., C]; what lies outside of the image counts as 0."""
+        """The sums of the windows over [N, ..., C]; elements outside of the image count as 0."""
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             low = max(0, -min(min(taps) for taps in windows))
             high = max(0, max(max(taps) for taps in windows) + 1 - extent)

@@ -91,7 +91,7 @@ class OnnxDivision(Division):
         return graph.declaring(infos)
 
     def _interface(self, name: str) -> Interface | None:
-        """What crosses as `name`, as far as the plan knows it."""
+        """The value that crosses as `name`, as far as the plan knows it."""
         result = self._planner.results.get(name)
         if result is None or isinstance(result, tuple | Constant):
             return None
@@ -120,7 +120,7 @@ class OnnxDivision(Division):
             gives = tuple(filter(None, node.outputs))
             reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self._known)
             reason = self._planner.reasons.get(node.title, "")
-            # What reads constants alone is one: frameworks fold it.
+            # A node that reads only constants is a constant: frameworks fold it.
             is_copied = not reason and (node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads))
             if is_copied and all(name in copied for name in reads):
                 copied.update(gives)

@@ -29,7 +29,7 @@ _RELATIVE, _ABSOLUTE = 1e-2, 1e-6
 
 
 class ContractionConstants:
-    """What becomes of the weights and biases of a graph."""
+    """The changes to the weights and biases of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._readers = Readers(graph)

@@ -142,7 +142,7 @@ def is_evaluated(kind: str) -> bool:
 
 
 def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Array | None:
-    """What a node gives on known inputs, None where it is not evaluated here or an input is not known.
+    """The results of a node on known inputs, None if it is not evaluated here or an input is not known.
 
     Raises `UnsupportedError` where the inputs do not fit the operator, and where the result exceeds `budget`.
     """
@@ -169,7 +169,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
 
 
 def folded_shape(node: Node, shape: Shape) -> Array:
-    """What a Shape or Size node gives."""
+    """The result of a Shape or Size node."""
     if node.kind == "Size":
         return np.array(math.prod(shape), dtype=np.int64)
     start, end = integer_attribute(node, "start", 0), integer_attribute(node, "end", len(shape))
@@ -181,7 +181,7 @@ _SUMS_OF_NOTHING = {
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), 0.0),
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), -math.inf),
 }
-"""What ONNX Runtime gives for sums without terms: means are 0, and so are products of matrices."""
+"""ONNX Runtime's results for sums without terms: means are 0, and so are products of matrices."""
 
 
 def sum_of_nothing(node: Node, result: Interface) -> Array | None:

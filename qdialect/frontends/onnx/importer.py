@@ -81,7 +81,7 @@ class ReadModel:
     proto: onnx.ModelProto
     graph: Graph
     name: str
-    """What messages call it."""
+    """The title of the node in messages."""
     size: int
     """The bytes that its file holds, those of external data among them."""
 

@@ -23,7 +23,7 @@ F32 = 1
 
 
 def element_name(number: int) -> str:
-    """What messages call an element type: the dialect's name, or that of the schema (``bool``)."""
+    """The name of an element type in messages: the dialect's, or that of the schema (``bool``)."""
     from onnx import TensorProto
 
     known = number in ELEMENTS or number in TensorProto.DataType.values()
@@ -88,7 +88,7 @@ class Graph:
     unsupported: Mapping[str, str]
     """Why the constants of these names cannot be read; a model may hold them as long as no node needs them."""
     declared: Mapping[str, Interface] = field(default_factory=dict[str, Interface])
-    """What is said of values between nodes, where that is a type and a shape."""
+    """The declared types and shapes of values between nodes."""
 
     def declaring(self, infos: Iterable[onnx.ValueInfoProto]) -> Graph:
         """The same with more of that; infos that leave something open are left out."""

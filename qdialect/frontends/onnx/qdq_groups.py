@@ -30,7 +30,7 @@ _UNSIGNED = 2
 
 
 class GroupKernel(Enum):
-    """What ONNX Runtime computes a QDQ group with."""
+    """The arithmetic with which ONNX Runtime computes a QDQ group."""
 
     OF_TYPE = "an integer kernel for the tensors' type"
     UNSIGNED = "an integer kernel for ui8, which its i8 tensors become"

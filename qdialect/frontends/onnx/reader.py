@@ -95,7 +95,7 @@ def _check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _why_unsupported(tensor: onnx.TensorProto) -> str:
-    """What is wrong with the element type of a constant; empty where it is one of numbers."""
+    """The problem with the element type of a constant; empty if it is one of numbers."""
     from onnx import TensorProto
 
     if tensor.data_type not in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128):

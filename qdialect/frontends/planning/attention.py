@@ -15,7 +15,7 @@ from qdialect.frontends.planning.emitter import Emitter
 from qdialect.ir._mlir import ir
 
 LOWEST = float(np.finfo(np.float32).min)
-"""What is added to a score that must not count; its exponential is 0."""
+"""The addend of a score that must not count; its exponential is 0."""
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ class Contraction(F32Tensor):
 
 
 def accumulator_scales(data: Quantized, scales: Floats) -> Array:
-    """What an accumulator of each output channel counts: s_x * s_w in float32; `scales` are those of the weights."""
+    """The scale of the accumulators of each output channel: s_x * s_w in float32; `scales` are those of the weights."""
     return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
 

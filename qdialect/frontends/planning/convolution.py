@@ -28,7 +28,7 @@ RANK = 5
 
 @dataclass(frozen=True)
 class DepthTaps(Movement):
-    """What each window along the depth reads, as channels of an image: [N * OD, groups * KD * C / groups, H, W]."""
+    """The elements of each window along the depth as channels of an image: [N * OD, groups * KD * C / groups, H, W]."""
 
     window: Window
     groups: int

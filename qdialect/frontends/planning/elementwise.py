@@ -87,7 +87,7 @@ class Site(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model calls the result."""
+        """The name of the result in the model."""
         ...
 
 
@@ -113,7 +113,7 @@ def element_type(tensor: Tensor) -> str:
 
 
 def tensor_of(value: Value) -> Tensor:
-    """What a value stands for in the plan."""
+    """The planned meaning of a value."""
     return Computed(value.shape, value) if value.element == "f32" else value
 
 
@@ -128,7 +128,7 @@ def common_element(values: Sequence[Value], elements: Sequence[str]) -> str:
 
 
 def elementwise(site: Site, values: Sequence[Value], element: str, build: Build) -> Value:
-    """What `build` makes of `values`, which broadcast; its result becomes one of `element`."""
+    """The result of `build` on `values`, which broadcast, converted to `element`."""
     shape = reduce(broadcast_shape, [value.shape for value in values])
     is_unsigned = any(value.element.startswith("u") for value in values)
 
@@ -262,7 +262,7 @@ class Pointwise(F32Tensor):
 
 
 def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
-    """What `operand` is for each quantized value of a source, where it is a function of that or one number."""
+    """The value of `operand` for each quantized value of a source, if it is a function of that, or one number."""
     if table is not None:
         return table.entries
     data = operand.value.data if isinstance(operand, Computed) else None

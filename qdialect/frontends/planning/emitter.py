@@ -40,7 +40,7 @@ class Value:
 
 
 Emitted = tuple[ir.Value, bool]
-"""What an emission built, and whether its channels, dimension 1 of the model, come last."""
+"""The result of an emission, and whether its channels, dimension 1 of the model, come last."""
 
 
 class Emitter(OpBuilder):
@@ -152,7 +152,7 @@ class Demands:
 
     A computation that asks for a value which is not known is abandoned, the value is computed, and the computation
     starts again; so the stack is a list, however long the chain of those that ask.  A computation may ask as often as
-    it likes before it appends a value of its own; what an abandoned one has appended is taken back.
+    it likes before it appends a value of its own; the ops of an abandoned one are removed.
     """
 
     values: list[Value]
@@ -160,7 +160,7 @@ class Demands:
     _is_running: bool = False
 
     def ask(self, key: Hashable, compute: Compute) -> Value:
-        """What `compute` gives for `key`; raises `UnsupportedError` where it did, the same for everyone who asks."""
+        """The cached result of `compute` for `key`; raises the same `UnsupportedError` again if it raised one."""
         if key not in self._answers:
             if self._is_running:
                 raise _WantedError(key, compute)
@@ -199,7 +199,7 @@ class Demands:
 
 
 class ValueRefusedError(ImportModelError):
-    """What is planned cannot be built: `value` names it, and is empty where that is not known."""
+    """A planned value cannot be built: `value` is its name, empty if that is not known."""
 
     value: str = ""
 
@@ -215,7 +215,7 @@ class ValueRefusedError(ImportModelError):
 
 @dataclass(frozen=True)
 class Planned:
-    """What the function takes, every value it computes in order, and what it gives by the names of the model."""
+    """The function's arguments, every value it computes in order, and its results by the names of the model."""
 
     arguments: tuple[Value, ...]
     values: tuple[Value, ...]

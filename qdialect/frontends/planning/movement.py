@@ -380,7 +380,7 @@ def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
 
 
 def concatenation(plan: Plan, name: str, whole: Joined) -> F32Tensor:
-    """What stands for `whole`: quantized values of the same parameters keep them."""
+    """The planned `whole`: parts of the same quantization keep it."""
     parts = [part for part in whole.parts if isinstance(part, Quantized) and part.is_eight_bit]
     to = parts[0].parameters if parts else None
     if to is None or len(parts) < len(whole.parts) or not all(to.same_meaning(part.parameters) for part in parts):

@@ -21,7 +21,7 @@ from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import NOT_COMPILED
 
 CROSSING = 1 << 18
-"""What a region must be worth, in units of `Step.work`: entering and leaving the framework takes some 10 us."""
+"""The least work of a region, in units of `Step.work`: entering and leaving the framework takes some 10 us."""
 _SMALLEST_SHARE = 16
 """A region with this part of all work is kept however little it is: the whole network is small then."""
 TOO_SMALL = "too little work for a region of its own"
@@ -91,7 +91,7 @@ def partition(nodes: Sequence[PartitionNode], outputs: Sequence[str], crossing: 
 
 
 def least_work(nodes: Sequence[PartitionNode], crossing: int = CROSSING) -> int:
-    """What a compiled region of a graph must be worth."""
+    """The least work of a compiled region of a graph."""
     return min(crossing, sum(node.work for node in nodes) // _SMALLEST_SHARE)
 
 
@@ -134,7 +134,7 @@ def _levels(graph: _Graph, reasons: Mapping[int, str], least: int) -> dict[int, 
         above = (levels[source] + ((levels[source] ^ side) & 1) for source in graph.sources[index])
         levels[index] = max(above, default=-side)
     _sink(graph, levels, {index for index in graph.levelled if not graph.nodes[index].is_narrow})
-    # What is too little where it stands may join a region further down.
+    # Nodes with too little work may join a region further down.
     _sink(graph, levels, set(_small(graph, levels, least)))
     return levels
 
@@ -226,7 +226,7 @@ class OpenInterface:
 
 
 class Division(ABC):
-    """What of a model can be compiled, and how its parts are compiled or given to the framework.
+    """The parts of a model that can be compiled, and how parts are compiled or given to the framework.
 
     `name` is what messages call the model, `framework` is that of the framework.
     """
@@ -253,7 +253,7 @@ def divide(division: Division, compile_: Callable[[ir.Module], Compiled]) -> tup
     """The partition of a model all of whose compiled parts are compiled, and what `compile_` made of each.
 
     What a part cannot have where it begins or ends shows when it is imported, so the model is divided again and again
-    until every part is compiled; what was compiled is kept.
+    until every part is compiled; compiled parts are kept.
     """
     outputs = [tensor.name for tensor in division.outputs]
     reasons: dict[int, str] = {}

@@ -23,7 +23,7 @@ from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, re
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 
 Result = Tensor | tuple[Tensor, ...]
-"""What a name stands for; several tensors where a node gives them under one name."""
+"""The meaning of a name; several tensors if a node gives them under one name."""
 
 
 class PlannedNode(Protocol):
@@ -74,7 +74,7 @@ class Planner(ABC, Generic[N]):
     def judged(
         self, inputs: Sequence[Interface], constants: Mapping[str, Array], nodes: Sequence[N], outputs: Sequence[str]
     ) -> Planned:
-        """The plan of a graph as far as it can be planned; what cannot is in `reasons` and `interface_reasons`.
+        """The plan of a graph as far as it can be planned; the rest is in `reasons` and `interface_reasons`.
 
         What an unsupported node gives is taken for an input, where its type and shape are known, so that the nodes
         behind it are judged too.
@@ -102,7 +102,7 @@ class Planner(ABC, Generic[N]):
 
     @abstractmethod
     def results_of(self, node: N) -> Mapping[str, Result]:
-        """What the names that a node defines stand for; all that it reads is known.  Raises `UnsupportedError`."""
+        """The meanings of the names that a node defines; all that it reads is known.  Raises `UnsupportedError`."""
 
     def types_of(self, node: N) -> Sequence[Interface]:
         """The known meanings of the results of a node that is not planned; none, unless a format overrides this."""
@@ -125,7 +125,7 @@ class Planner(ABC, Generic[N]):
         unknown = next((name for name in reads if self.results[name] is None), None)
         if unknown is None:
             return self.results_of(node)
-        # What depends on an unsupported node may not be planned, but its operator can be unsupported too.
+        # Nodes that depend on an unsupported one may not be planned, but their operators can be unsupported too.
         self.check_operator(node)
         reasons = {**self._other_types, **self.interface_reasons}
         reason = reasons.get(unknown, "its type and shape are not known")
@@ -177,7 +177,7 @@ class Planner(ABC, Generic[N]):
 
 
 def _argument(value: Value) -> Tensor | None:
-    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found.
+    """The meaning of an input; None if no tensor has its shape, which `arguments_of` has found.
 
     Of a tensor without elements all are known.
     """

@@ -109,7 +109,7 @@ def image_of(emitter: Emitter, values: Value, rank: int) -> ir.Value:
 
 
 def f32_window_sums(emitter: Emitter, values: Value, window: Window) -> ir.Value:
-    """The sums [N, ..., C] of the windows over f32 values [N, C, ...]; what lies outside counts as 0."""
+    """The sums [N, ..., C] of the windows over f32 values [N, C, ...]; elements outside count as 0."""
     channels = values.shape[1]
     data, flat = _padded_images(emitter, values, window)
     ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))

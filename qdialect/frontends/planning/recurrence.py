@@ -70,7 +70,7 @@ class DynamicLstmCell(Cell):
 class States(F32Tensor):
     """The states [T + 1, B, S * H] of a direction, as the op orders them.
 
-    Sequences of several `lengths` run by themselves; what follows the end of a shorter one is 0.  Its row of initial
+    Sequences of several `lengths` run separately; values after the end of a shorter one are 0.  Its row of initial
     states is the first, or with time running backwards the one after its last step.
     """
 
@@ -176,7 +176,7 @@ def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> 
 # Recurrent layers whose sequences have lengths that are known at run time alone.
 #
 # Every cell runs forwards over all time steps.  A sequence that runs backwards is reversed within its length before
-# the cell and after it; what follows the end of a sequence is 0, and its last states are those after its last step.
+# the cell and after it; values after the end of a sequence are 0, and its last states are those after its last step.
 
 # Of arith.cmpi: less, of signed integers.
 _LESS = 2

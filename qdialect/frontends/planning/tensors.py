@@ -52,7 +52,7 @@ class Plan:
         self._demands = Demands(self.values)
 
     def ask(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """What `compute` gives, once for each `key`; raises `UnsupportedError` where it does."""
+        """The cached result of `compute` for `key`; raises `UnsupportedError` if `compute` does."""
         return self._demands.ask(key, compute)
 
     def forget(self) -> None:
@@ -133,7 +133,7 @@ class F32Tensor:
 
 
 Tensor = Constant | Value | F32Tensor
-"""What a name stands for: something known, quantized values, or f32 values."""
+"""The meaning of a name: something known, quantized values, or f32 values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ def is_known(tensor: Tensor | None) -> bool:
 
 
 def known_array(tensor: Tensor | None) -> Array | None:
-    """What a tensor is known to hold: a constant, or the f32 values of constant quantized values."""
+    """The known content of a tensor: a constant, or the f32 values of constant quantized values."""
     if isinstance(tensor, Constant):
         return tensor.array
     return tensor.f32_values() if isinstance(tensor, Quantized) else None
@@ -412,7 +412,7 @@ Build = Callable[[Emitter, Sequence[ir.Value]], ir.Value]
 
 @dataclass(frozen=True, eq=False)
 class Computation(F32Tensor):
-    """What `build` makes of f32 operands; with their channels last where `is_channels_last`."""
+    """The result of `build` on f32 operands; with their channels last if `is_channels_last`."""
 
     operands: tuple[F32Tensor, ...]
     build: Build

@@ -135,7 +135,7 @@ class TorchDivision(Division):
         return result.data if isinstance(result, Value) else None
 
     def _interface(self, name: str) -> Interface | None:
-        """What crosses as `name`, as far as the plan knows it."""
+        """The value that crosses as `name`, as far as the plan knows it."""
         result = self._planner.results.get(name)
         # A scale of run time is float64 for PyTorch, and no tensor of the dialect's.
         if result is None or isinstance(result, tuple | Constant | RunTimeScale):

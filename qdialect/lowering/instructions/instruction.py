@@ -48,7 +48,7 @@ class Instruction:
     intrinsic: str
     """LLVM's name, with which it is called."""
     features: tuple[frozenset[str], ...]
-    """What a CPU needs, by LLVM's names: all of one of these sets."""
+    """The features that a CPU needs, by LLVM's names: all of one of these sets."""
     operands: tuple[Lanes, ...]
     result: Lanes
     meaning: Callable[..., Array]
@@ -56,7 +56,7 @@ class Instruction:
     portable: Callable[..., ir.Value]
     """The same in vector ops."""
     arguments: Callable[..., Sequence[ir.Value]] = lambda *operands: operands
-    """What the intrinsic takes, by the operands."""
+    """The function from the operands to the intrinsic's arguments."""
 
     def runs_on(self, features: frozenset[str]) -> bool:
         """Whether a CPU with `features` has it."""

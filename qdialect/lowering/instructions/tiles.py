@@ -87,7 +87,7 @@ TDPBUSD = TileProduct("tdpbusd", "llvm.x86.tdpbusd", frozenset({"amx-tile", "amx
 
 
 def configuration(shapes: Sequence[Shape]) -> NDArray[np.uint8]:
-    """What `ldtilecfg` reads to give registers 0 to len(shapes) - 1 their shapes."""
+    """The operand of `ldtilecfg` that gives registers 0 to len(shapes) - 1 their shapes."""
     found = np.zeros(_CONFIGURATION, np.uint8)
     found[0] = _PALETTE
     for register, shape in enumerate(shapes):
@@ -97,7 +97,7 @@ def configuration(shapes: Sequence[Shape]) -> NDArray[np.uint8]:
 
 
 class TileRegisters(Protocol):
-    """What is done with the registers of one function, before the current insertion point."""
+    """Emits instructions on the registers of one function, before the current insertion point."""
 
     def configure(self, shapes: Sequence[Shape]) -> None:
         """Give registers 0 to len(shapes) - 1 their shapes."""

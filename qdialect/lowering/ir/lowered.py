@@ -292,7 +292,7 @@ class Phase(StrEnum):
 # Plain Python values as MLIR attributes and back: dictionaries, sequences, strings, numbers and types.
 
 Tree = Mapping[str, "Tree"] | Sequence["Tree"] | str | bool | int | float | ir.Type
-"""What can be written: an `int` has 64 bits, a `float` is `f64`."""
+"""The types that can be written: an `int` has 64 bits, a `float` is `f64`."""
 
 
 def attribute_of(value: Tree) -> ir.Attribute:
@@ -313,7 +313,7 @@ def attribute_of(value: Tree) -> ir.Attribute:
 
 
 def tree_of(attribute: ir.Attribute) -> Any:
-    """What `attribute_of` was given; tuples for sequences. Raises `ValueError` for another kind of attribute."""
+    """The inverse of `attribute_of`; tuples for sequences. Raises `ValueError` for another kind of attribute."""
     if isinstance(attribute, ir.DictAttr):
         entries = [attribute[i] for i in range(len(attribute))]
         return {entry.name: tree_of(entry.attr) for entry in entries}

@@ -376,7 +376,7 @@ def _with_limited_scale(call: Call) -> Call:
 
 
 def _dequantized(call: Call) -> Quantized:
-    """What a DequantizeLinear gives, with a scale within the dialect's."""
+    """The result of a DequantizeLinear, with a scale within the dialect's range."""
     source = call.tensor(0)
     if not isinstance(source, PlainlyDequantized):
         return call.quantized(0)

@@ -218,7 +218,7 @@ def _slice_of(extent: int, entry: Sequence[int], budget: Budget) -> Slice:
 
 @imports("Concat")
 def _concat(call: Call) -> Tensor:
-    """What is known stays known, and quantized where the parts agree in their parameters."""
+    """Known parts stay known, and quantized ones quantized if they agree in their parameters."""
     parts = [call.f32(index) for index in range(len(call.inputs))]
     axis = _axis(call, 0)
     whole = joined(parts, axis)

@@ -244,7 +244,7 @@ def _changed(call: Call, source: Value, change: Change) -> Value:
 
 
 def _window(size: int, steps: int, earlier: int) -> Array | None:
-    """What keeps a query from keys that lie `size` or more before it, [S, L]."""
+    """The mask that keeps a query from keys `size` or more before it, [S, L]."""
     require(size != 0, "local_window_size must not be 0")
     if size < 0:
         return None

@@ -259,11 +259,11 @@ def supported_operators() -> tuple[str, ...]:
     return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys() | _INTEGER_PLANNERS.keys()))
 
 
-# What is ONNX Runtime's own among the tensors of a plan.
+# The kinds of planned tensors that only ONNX Runtime has.
 
 
 class Quantized(planning.Quantized):
-    """What a DequantizeLinear gives."""
+    """The result of a DequantizeLinear."""
 
     profile = ORT
 

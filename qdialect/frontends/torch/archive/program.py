@@ -112,7 +112,7 @@ class _Reader:
     wrapped: dict[str, Any] = field(default_factory=dict[str, Any])
     """Constants that are made of others."""
     targets: dict[str, str] = field(default_factory=dict[str, str])
-    """What the program calls the constants by their names in the graph."""
+    """By name in the graph: the program's name of a constant."""
 
     def __post_init__(self) -> None:
         self.tensors: Mapping[str, Field] = dict(self.graph["tensor_values"].entries())
@@ -144,7 +144,7 @@ class _Reader:
         return graph_of(self.nodes, inputs, outputs, self.constants, written)
 
     def _subgraph(self, graph: Field) -> Graph:
-        """A graph that an operator runs; what is no tensor among its inputs has no name."""
+        """A graph that an operator runs; inputs that are not tensors have no name."""
         if self.depth == _MAX_DEPTH:
             graph.refuse(f"must not be nested more than {_MAX_DEPTH} deep")
         inner = _Reader(self.weights, graph, self.sizes, self.depth + 1)

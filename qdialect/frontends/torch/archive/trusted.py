@@ -31,7 +31,7 @@ def load_trusted(content: bytes) -> Any:
 
 @contextmanager
 def _held_back(logger: str) -> Generator[list[logging.LogRecord]]:
-    """What is logged meanwhile, instead of being shown."""
+    """Capture log messages inside the `with`, instead of showing them."""
     records: list[logging.LogRecord] = []
 
     def keep(record: logging.LogRecord) -> bool:
@@ -47,7 +47,7 @@ def _held_back(logger: str) -> Generator[list[logging.LogRecord]]:
 
 
 def _reason(error: BaseException) -> str:
-    """The first sentence of the innermost error; what follows is advice on PyTorch's own use."""
+    """The first sentence of the innermost error; the rest is advice on PyTorch's own use."""
     while error.__cause__ is not None:
         error = error.__cause__
     text = str(error) or type(error).__name__

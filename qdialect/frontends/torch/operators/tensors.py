@@ -17,14 +17,14 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, QuantizedTensorType
 from qdialect.ir._mlir import ir
 
-# What is PyTorch's own among the tensors of a plan.
+# The kinds of planned tensors that only PyTorch has.
 #
 # PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``,
 # both in float32 (``quantized_decomposed``).
 
 
 class Quantized(planning.Quantized):
-    """What a dequantize gives."""
+    """The result of a dequantize."""
 
     profile = PYTORCH
 

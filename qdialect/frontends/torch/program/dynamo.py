@@ -52,7 +52,7 @@ class Layout:
         if self.group not in groups:
             groups[self.group] = result.new_empty(self.elements)
         memory = groups[self.group]
-        # What is repeated is written once.
+        # Repeated values are written once.
         once = [slice(None) if stride else slice(1) for stride in self.strides]
         placed = memory.as_strided(self.shape, self.strides, self.offset)
         placed[tuple(once)].copy_(result[tuple(once)])
@@ -94,7 +94,7 @@ class Lowered:
         return next((f"node '{node.name}' trains" for node in self.module.graph.nodes if _trains(node)), "")
 
     def finish(self, results: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """What the model gives, once its arguments hold what it writes to them."""
+        """The results of the model, after writing its new values to its arguments."""
         count = len(self.layouts)
         for position, value in zip(self.written, results[count:], strict=True):
             arguments[position].copy_(value)

@@ -71,7 +71,7 @@ def _declared(extent: Any) -> int | str:
 
 
 def _expression(number: Any) -> str:
-    """What PyTorch's archives write of a symbolic number."""
+    """The form of a symbolic number in PyTorch's archives."""
     text: str = import_module("sympy").srepr(number.node.expr)
     return text
 
@@ -165,11 +165,11 @@ class _Reader:
                 )
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
                 nodes.append(self._node(node, parts))
-        # What buffers hold comes first.
+        # The new values of buffers come first.
         return graph_of(nodes, inputs, outputs[len(written) :], constants, written)
 
     def _subgraph(self, module: Any) -> Graph:
-        """A graph that an operator runs; what is no tensor among its inputs has no name."""
+        """A graph that an operator runs; inputs that are not tensors have no name."""
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         number = Interface("", (), UNKNOWN)
         inputs = [self.interface(node) if _is_tensor(_value(node)) else number for node in placeholders]

@@ -112,7 +112,7 @@ class _Product:
         return lambda body, values: body.multiply(body.cast("arith.sitofp", offset(body, values[0]), "f32"), multiplier)
 
     def declare(self, kernel: Kernel) -> Emit:
-        """What computes the product of a stored value and a factor."""
+        """The function that computes the product of a stored value and a factor."""
         offset, shift = _declare_offset(kernel, self.data), self.output.shift
         rest = kernel.number("rest", int(self.numbers.rest.view(np.int32)), "i32")
         zero_point = declare_zero_point(kernel, self.output.stored_zero_point)
