@@ -93,15 +93,11 @@ def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def two_way_ties(graph: dict[str, set[str]], folder: str) -> list[str]:
-    """The folders of `folder` that import each other; the modules that lie loose in it are one folder."""
+    """The entries of `folder`, its folders and the modules that lie loose in it, that import each other."""
     prefix = f"{PACKAGE}.{folder}." if folder else f"{PACKAGE}."
-    packages = {name.rpartition(".")[0] for name in graph}
 
     def part(module: str) -> str | None:
-        if not module.startswith(prefix):
-            return None
-        first = module.removeprefix(prefix).partition(".")[0]
-        return first if prefix + first in packages else "(loose)"
+        return module.removeprefix(prefix).partition(".")[0] if module.startswith(prefix) else None
 
     pairs = {(part(one), part(other)) for one, others in graph.items() for other in others}
     both = {(one, other) for one, other in pairs if one and other and one < other and (other, one) in pairs}
@@ -221,6 +217,7 @@ def figures(root: Path, *, walks: bool = True) -> dict[str, int]:
         f"files under {SMALL} lines": sum(len(text.splitlines()) < SMALL for text in texts.values()),
         "entries of the root": sum(path.name != "__pycache__" for path in (root / PACKAGE).iterdir()),
         "circles of files": len(circles(at_start)),
+        "circles with late imports and those for types": len(circles(graph)),
         **{f"two-way ties in {PACKAGE}/{folder}": len(two_way_ties(graph, folder)) for folder in DIVIDED},
         "exported functions and classes": exported,
         "exported ones without an example": bare,
