@@ -64,10 +64,10 @@ def imports_of(tree: ast.Module, known: Iterable[str], *, late: bool) -> Iterato
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if late or not (is_function or is_for_types):
-            pending += ast.iter_child_nodes(node)
+            pending += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt | ast.excepthandler)]
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module in known:
