@@ -57,17 +57,12 @@ def test_figures_of_a_small_tree(tmp_path: Path) -> None:
     assert {name: found[name] for name in EXPECTED} == EXPECTED
 
 
-def test_the_package_has_no_circle_and_nothing_loose() -> None:
+def test_no_files_of_the_package_import_each_other() -> None:
     house = runpy.run_path(str(SCRIPT))
     modules: dict[str, Path] = house["modules_of"](SCRIPT.parents[1])
     trees = {name: ast.parse(path.read_text()) for name, path in modules.items()}
-    early, late = (
-        {name: set(house["imports_of"](tree, modules, late=late)) - {name} for name, tree in trees.items()}
-        for late in (False, True)
-    )
-    assert house["circles"](early) == []
-    assert [house["two_way_ties"](late, folder) for folder in house["DIVIDED"]] == [[], [], []]
-    assert {path.name for path in (SCRIPT.parents[1] / "qdialect").glob("*.*")} == {"__init__.py", "py.typed"}
+    graph = {name: set(house["imports_of"](tree, modules, late=False)) - {name} for name, tree in trees.items()}
+    assert house["circles"](graph) == []
 
 
 def test_a_walk_enters_the_lowering() -> None:
