@@ -21,7 +21,6 @@ import tarfile
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TypeGuard
@@ -164,9 +163,8 @@ def stays(source: str, *, of_weight: bool) -> set[tuple[str, str]]:
 
     def is_handed_weights(frame: FrameType) -> bool:
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
-        return any(
-            getattr(frame.f_locals[name], "size", 0) == WEIGHT_ELEMENTS for name in names if name in frame.f_locals
-        )
+        values = [frame.f_locals[name] for name in names if name in frame.f_locals]
+        return any(type(value).__name__ == "ndarray" and value.size == WEIGHT_ELEMENTS for value in values)
 
     def enter(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -175,16 +173,27 @@ def stays(source: str, *, of_weight: bool) -> set[tuple[str, str]]:
         if not of_weight or is_handed_weights(frame):
             entered.add((code.co_filename, code.co_qualname))
 
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.mlir"
         path.write_text(source)
-        sys.argv = ["qdialect-opt", str(path), "--compile-to=linalg", "--target=x86-64-v4"]
+        sys.argv = [
+            "qdialect-opt",
+            str(path),
+            "--compile-to=linalg",
+            "--target=x86-64-v4",
+            "-o",
+            f"{folder}/linalg.mlir",
+        ]
         for profile in (None, enter):
             # What is imported, or computed once for all networks, is so in the first run.
             sys.setprofile(profile)
-            with suppress(SystemExit):
+            try:
                 runpy.run_module(f"{PACKAGE}.cli.opt", run_name="__main__")
-            sys.setprofile(None)
+            except SystemExit as end:
+                if end.code:
+                    raise
+            finally:
+                sys.setprofile(None)
     return entered
 
 
