@@ -174,7 +174,10 @@ def copy(module: ir.Module) -> ir.Module:
 
 
 def verify(module: ir.Module) -> None:
-    """Check every op of `module`; raises `VerificationError` with the located diagnostics."""
+    """Check every op of `module`; raises `VerificationError` with the located diagnostics::
+
+    qdialect.verify(module)
+    """
     try:
         module.operation.verify()
     except ir.MLIRError as error:
