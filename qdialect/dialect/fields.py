@@ -1,4 +1,4 @@
-"""Declares the operands, attributes and result of an op class, and the kinds of attributes: written, read and checked."""
+"""Fields of an op class: its operands, attributes and result; how each kind of attribute is written and checked."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from together import check_compiled, variants_together
 
 from qdialect.lowering.cost.strategy import Strategy, rows_for, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions import word_contraction
+from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features, resolve
@@ -42,7 +42,7 @@ def always(op: Contraction, strategy: Strategy) -> bool:
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_contraction, "is_faster", always)
+    monkeypatch.setattr(emission, "is_faster_on_words", always)
     channels, weight, data = WINDOWS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))

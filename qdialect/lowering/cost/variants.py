@@ -25,8 +25,7 @@ from qdialect.targets.machine import Machine
 #   "R rows", "taps"       depthwise: rows of a tile of dot products, or one tap after the other
 #
 # Candidates are what the model finds best: register tiles by the cycles of all tiles together, with smaller ones for
-# the
-# pixels and channels that are left over, which the model's own choice does not look at.
+# the pixels and channels that are left over, which the model's own choice does not look at.
 
 _MAX_TILES = 3
 """Register tiles that are tried."""

@@ -17,7 +17,7 @@ from qdialect.lowering.cost.strategy import RequantizerForms
 from qdialect.lowering.ir.strides import Axis
 from qdialect.lowering.qnn_to_linalg import stages
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -98,6 +98,36 @@ class Stages:
         """The parameters by row where each is one number for all pixels."""
         pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
         return [one.single(kernel, buffer) for one, buffer in pairs]
+
+    def store(
+        self,
+        kernel: Kernel,
+        loops: Loops,
+        acc: Operand,
+        parameters: Sequence[Operand],
+        correction: Sequence[Operand],
+        residual: Operand | None,
+        rows: Sequence[Operand],
+        target: tuple[Tensor, str],
+        tag: Tag,
+    ) -> None:
+        """Store what the stages make of the biased accumulators `acc` at `target`, which `Kernel.write` gave.
+
+        Before, the product of what is in `correction` is taken off.
+        """
+        destination, where = target
+        inputs = [acc, *parameters, *correction, *([residual] if residual else []), *rows]
+        body = kernel.body(inputs)
+        value, *values = body.inputs
+        own, values = values[: len(parameters)], values[len(parameters) :]
+        if correction:
+            *points, total = values[: len(correction)]
+            value = body.subtract(value, body.multiply(points[0], total) if points else total)
+            values = values[len(correction) :]
+        added = values.pop(0) if residual else None
+        value = self.emit(body, value, own, added, values)
+        output = Operand(destination, acc.loops)
+        kernel.store(kernel.generic(loops, inputs, output, body, value, tag), where)
 
     def emit(
         self,

@@ -19,12 +19,10 @@ from qdialect.dialect import (
     F32ReduceOp,
     F32SumOp,
 )
-from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
+from qdialect.lowering.qnn_to_linalg.conversions.reduced_products import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.conversions.reduction import OverAxes
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
@@ -33,11 +31,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     F32_ROUNDED_PRODUCTS,
     Finish,
     Fold,
-    Reduced,
-    Reduction,
-    emit_reduction,
 )
-from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
@@ -162,97 +156,24 @@ for _op_class in _FOLDS:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
-    before, after = shape_of(op.data.type), shape_of(op.output.type)
-    data, matrix, output = _operand(lowering, op.data), _operand(lowering, op.matrix), _result(lowering, op)
-    extras, finish = _epilogue(lowering, op, slice(None), len(before))
-    matrices = (0,) * (len(data.strides) - len(matrix.strides)) + matrix.strides[:-2]
-    kernel = Kernel(lowering.program)
-    reduction = Reduction(
-        (*before[:-1], after[-1]),
-        (before[-1],),
-        [
-            Reduced(_along(matrix, (*matrices, 0, matrix.strides[-1])), matrix.strides[-2:-1]),
-            Reduced(_along(data, (*data.strides[:-1], 0)), data.strides[-1:]),
-        ],
-        extras,
-        output,
-        _products(op),
-        finish,
-        lowering.program.strategy.f32_lanes,
-        _rows(lowering),
-    )
-    emit_reduction(kernel, reduction)
-    lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+    data, matrix, output = operand_of(lowering, op.data), operand_of(lowering, op.matrix), lowering.product(op)
+    _products(lowering, op).emit_matrices(lowering, op, data, matrix, output)
 
 
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
-    """Groups are reductions of their own; those of one channel are one, along the channels."""
-    weight = required_constant("weight", op.weight)
-    data, output = _operand(lowering, op.data), _result(lowering, op)
-    channels, rows, columns, depth = weight.shape
-    is_depthwise = depth == 1 and channels == op.groups
-    groups = 1 if is_depthwise else op.groups
-    across = channels // groups
-    batch, height, width, _ = shape_of(op.output.type)
-    image, row, pixel, _ = data.strides
-    (y, x), (down, right) = op.strides, op.dilation
-    for group in range(groups):
-        taps = np.ascontiguousarray(weight[group * across : (group + 1) * across].transpose(1, 2, 3, 0))
-        source = MapOperand(data.source, (image, y * row, x * pixel, int(is_depthwise)), data.offset + group * depth)
-        extras, finish = _epilogue(lowering, op, slice(group * across, (group + 1) * across), 4)
-        kernel = Kernel(lowering.program)
-        reduction = Reduction(
-            (batch, height, width, across),
-            (rows, columns, depth),
-            [
-                Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
-                Reduced(source, (down * row, right * pixel, 1)),
-            ],
-            extras,
-            MapOperand(output.source, output.strides, output.offset + group * across),
-            _products(op),
-            finish,
-            lowering.program.strategy.f32_lanes,
-            _rows(lowering),
-        )
-        emit_reduction(kernel, reduction)
-        lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+    data, output = operand_of(lowering, op.data), lowering.product(op)
+    _products(lowering, op).emit_convolution(lowering, op, data, output)
 
 
-def _rows(lowering: GraphLowering) -> int:
-    return _YMM_ROWS if lowering.program.strategy.lanes == _YMM else _ROWS
+def _products(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> ReducedProducts:
+    found, rank, strategy = lowering.epilogue(op), len(shape_of(op.output.type)), lowering.program.strategy
 
+    def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:
+        if found is None:
+            return [], _total
+        strides = (*(0,) * (rank - 1), 1)
+        return [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()], found.emit
 
-def _products(op: F32MatmulOp | F32Conv2DOp) -> Fold:
-    return F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
-
-
-def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    """A tensor where it is stored, a constant where it lies."""
-    shape, array = shape_of(value.type), constant_value(value)
-    if array is not None:
-        return MapOperand(array, row_major(shape))
-    slot = lowering.slot(value)
-    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
-
-
-def _result(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> MapOperand:
-    slot = lowering.product(op)
-    return MapOperand(slot, dim_strides(shape_of(op.output.type), slot.storage), slot.storage.origin)
-
-
-def _epilogue(
-    lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp, channels: slice, rank: int
-) -> tuple[list[MapOperand], Finish]:
-    """What is computed of the sums of `channels`, and the constants that it takes."""
-    found = lowering.epilogue(op)
-    if found is None:
-        return [], _total
-    strides = (*(0,) * (rank - 1), 1)
-    extras = [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()]
-    return extras, found.emit
-
-
-def _along(operand: MapOperand, strides: tuple[int, ...]) -> MapOperand:
-    return MapOperand(operand.source, strides, operand.offset)
+    fold = F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
+    return ReducedProducts(fold, epilogue, strategy.f32_lanes, _YMM_ROWS if strategy.lanes == _YMM else _ROWS)

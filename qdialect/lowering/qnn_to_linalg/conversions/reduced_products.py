@@ -1,0 +1,96 @@
+"""Contractions that no dot product sums up, of f32 numbers and of words: reductions along vectors of results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, I16MatmulOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+
+AnyReduced = F32Conv2DOp | F32MatmulOp | I16Conv2DOp | I16DenseOp | I16MatmulOp
+
+
+@dataclass(frozen=True)
+class ReducedProducts:
+    """How the products of a weight and a number of the data are summed up, in tiles of `rows` by `width`."""
+
+    fold: Fold
+    epilogue: Callable[[slice], tuple[list[MapOperand], Finish]]
+    """What is made of the sums of some channels, and the operands that it takes."""
+    width: int
+    rows: int
+
+    def emit_convolution(
+        self, lowering: GraphLowering, op: F32Conv2DOp | I16Conv2DOp, data: MapOperand, output: BufferSlot
+    ) -> None:
+        """Append the kernel calls of `op`; `data` begins with the first window.
+
+        Groups are reductions of their own; those of one channel are one, along the channels.
+        """
+        weight = required_constant("weight", op.weight)
+        channels, rows, columns, depth = weight.shape
+        is_depthwise = depth == 1 and channels == op.groups
+        groups = 1 if is_depthwise else op.groups
+        across = channels // groups
+        image, row, column, _ = data.strides
+        (y, x), (down, right) = op.strides, op.dilation
+        kept = (*shape_of(op.output.type)[:3], across)
+        for first in range(0, channels, across):
+            part = slice(first, first + across)
+            taps = np.ascontiguousarray(weight[part].transpose(1, 2, 3, 0))
+            start = data.offset + first // across * depth
+            windows = MapOperand(data.source, (image, y * row, x * column, int(is_depthwise)), start)
+            inputs = (
+                Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
+                Reduced(windows, (down * row, right * column, 1)),
+            )
+            self._emit(lowering, op, kept, (rows, columns, depth), inputs, output, part)
+
+    def emit_matrices(
+        self, lowering: GraphLowering, op: AnyReduced, data: MapOperand, matrix: MapOperand, output: BufferSlot
+    ) -> None:
+        """Append the kernel call of products of matrices, or of all with one."""
+        leading = (0,) * (len(data.strides) - len(matrix.strides)) + matrix.strides[:-2]
+        columns = MapOperand(matrix.source, (*leading, 0, matrix.strides[-1]), matrix.offset)
+        rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
+        inputs = Reduced(columns, matrix.strides[-2:-1]), Reduced(rows, data.strides[-1:])
+        kept, depth = shape_of(op.output.type), shape_of(op.data.type)[-1:]
+        self._emit(lowering, op, kept, depth, inputs, output, slice(None))
+
+    def _emit(
+        self,
+        lowering: GraphLowering,
+        op: AnyReduced,
+        kept: tuple[int, ...],
+        reduced: tuple[int, ...],
+        inputs: tuple[Reduced, Reduced],
+        output: BufferSlot,
+        channels: slice,
+    ) -> None:
+        kernel, (extras, finish) = Kernel(lowering.program), self.epilogue(channels)
+        strides = dim_strides(shape_of(op.output.type), output.storage)
+        target = MapOperand(output, strides, output.storage.origin + (channels.start or 0))
+        reduction = Reduction(kept, reduced, inputs, extras, target, self.fold, finish, self.width, self.rows)
+        emit_reduction(kernel, reduction)
+        lowering.program.call(kernel, op.operation.name, math.prod((*kept, *reduced)))
+
+
+def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
+    """A tensor where it is stored, a constant where it lies."""
+    shape, array = shape_of(value.type), constant_value(value)
+    if array is not None:
+        return MapOperand(np.ascontiguousarray(array), row_major(shape))
+    slot = lowering.slot(value)
+    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
