@@ -1,4 +1,4 @@
-"""Computes functions of two quantized tensors, and concatenation: operands of different scales meet at the output's scale."""
+"""Computes functions of two quantized tensors, and concatenation; operands are rescaled to the output's scale."""
 
 from __future__ import annotations
 

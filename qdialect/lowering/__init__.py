@@ -6,5 +6,5 @@
   vector_to_x86     vector ops become instructions of the target
   x86_to_llvm       the rest becomes the LLVM dialect
 
-All of them use `ir` (walks, views, effects), `instructions` and `cost` (tile sizes); `pipeline` puts the steps in order.
+All use `ir` (walks, views, effects), `instructions` and `cost` (tile sizes); `pipeline` puts the steps in order.
 """

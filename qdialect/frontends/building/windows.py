@@ -42,7 +42,7 @@ class Window:
         along = zip(size, counted or (0,) * len(size), self.kernel, self.strides, self.before, self.output, strict=True)
         inside: list[NDArray[np.int64]] = []
         for extent, more, kernel, stride, before, windows in along:
-            begins = np.arange(windows) * stride - before
+            begins = np.arange(windows, dtype=np.int64) * stride - before
             inside.append(np.minimum(begins + kernel, extent + more) - np.maximum(begins, -more))
         return reduce(np.multiply.outer, inside)
 
@@ -132,8 +132,8 @@ class Pool:
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             low = max(0, -min(min(taps) for taps in windows))
             high = max(0, max(max(taps) for taps in windows) + 1 - extent)
-            ends = ([count if i == axis else 0 for i in range(len(self.size) + 2)] for count in (low, high))
-            padded = framed(emitter, value, *ends)
+            before, after = ([count if i == axis else 0 for i in range(len(self.size) + 2)] for count in (low, high))
+            padded = framed(emitter, value, before, after)
             value = _folded(emitter, padded, axis, [[tap + low for tap in taps] for taps in windows], F32SumOp)
         return value
 
