@@ -59,7 +59,7 @@ def every(lanes: ir.Value) -> ir.Value:
 
 # Divisions of float32 numbers by a short constant -> two products, where the divider is slow.
 #
-# See `quant_math.short_reciprocal`.  Vectors with a smaller number than it allows are divided.
+# See `ShortReciprocal`.  Vectors with a smaller number than it allows are divided.
 
 DIVIDED = "qnn.divided"
 """On a division that stays one."""
@@ -330,7 +330,7 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)
 #
-# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `scale_exponent` masks the
+# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `ScaleExponent` masks the
 # product to zero, whatever f(x) is, infinity and NaN too: the bound changes no result.  A NaN passes through both.
 
 _LANEWISE = ("arith", "math")

@@ -52,7 +52,7 @@ class TransposePair(InstructionPattern[Transposition]):
 #   gather(transpose(i)) = transpose(gather(i)).
 #
 # What looks tables up wants the integers that indices were cast from, and finds them behind the cast then.  Where the
-# result is transposed back, both transpositions are gone (`transpose_pair`).
+# result is transposed back, both transpositions are gone (`TransposePair`).
 
 
 class TransposedGather(InstructionPattern[Transposition]):
