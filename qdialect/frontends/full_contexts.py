@@ -1,4 +1,4 @@
-"""What users get: modules in contexts with every dialect loaded, where they may build whatever MLIR has.
+"""Modules for users: in contexts with every dialect loaded, so that users may build any op of MLIR.
 
 The functions of these names in `context` and `model_files` load no more than a graph needs.
 """
@@ -31,7 +31,7 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
         module = qdialect.parse("func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }")
 
     A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
-    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    text. Bytecode is told by its first bytes. `file_name` is the file in the diagnostics of a text. A `dense_resource`
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """

@@ -24,7 +24,7 @@ from qdialect.support.limits import can_start_threads, check_free_memory, check_
 from qdialect.support.registry import foreign_modules
 
 _RESOURCE = "dense_resource<"
-# What a graph is made of beside `qnn`; `irdl` describes that.
+# The dialects of a graph other than `qnn`; `irdl` describes that one.
 _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
 _SUFFIXES = (".mlir", ".mlirbc")
 _NOWHERE = ("", 0, 0)
@@ -71,13 +71,13 @@ def several_threads(context: ir.Context, count: int) -> Generator[None]:
     """Let passes work on `count` functions of a module at the same time, inside.
 
     They must call no Python, which waits for the interpreter lock that the caller holds: they are run without verifying
-    what they leave. What they say of several functions comes in the order of the functions.
+    what they leave. Diagnostics of several functions come in the order of the functions.
     """
     if count < _SEVERAL or context.get_num_threads() >= _SEVERAL or not can_start_threads(count):
         yield
         return
     cpus = os.sched_getaffinity(0)
-    # MLIR's threads are as many as the CPUs that the thread which turns them on may use.
+    # MLIR has a thread for each CPU that the thread which turns them on may use.
     os.sched_setaffinity(0, sorted(cpus)[:count])
     try:
         context.enable_multithreading(True)
@@ -109,7 +109,7 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     """Parse MLIR text or bytecode, or the file at a path, into a verified module.
 
     A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
-    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    text. Bytecode is told by its first bytes. `file_name` is the file in the diagnostics of a text. A `dense_resource`
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """

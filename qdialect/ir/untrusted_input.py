@@ -1,4 +1,4 @@
-"""Text and bytecode of strangers before MLIR sees them: what would end the process, or corrupt its memory."""
+"""Checks untrusted text and bytecode before MLIR reads them: some input would end the process or corrupt its memory."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Rewriter:
 
         What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
         """
-        _hand_on_notes(op, value)
+        _keep_discardable_attributes(op, value)
         op.results[0].replace_all_uses_with(value)
         self._successors.append(value)
         self.erase(op)
@@ -259,7 +259,7 @@ def _apply_first(op: ir.OpView, patterns: Sequence[Pattern[Any]], driver: rewrit
     return False
 
 
-def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
+def _keep_discardable_attributes(op: ir.OpView, value: ir.Value) -> None:
     producer = value.owner
     if isinstance(producer, ir.Block):
         return
@@ -295,9 +295,9 @@ def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[i
     return current is not None
 
 
-def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> None:
+def _check_users(operation: ir.Operation, pending_erase: Sequence[ir.Operation]) -> None:
     for use in (use for result in operation.results for use in result.uses):
-        if not _is_inside(use.owner.operation, doomed):
+        if not _is_inside(use.owner.operation, pending_erase):
             message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
             raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 

@@ -28,7 +28,7 @@ from qdialect.dialect import (
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
-# Evaluators of the functions of two quantized tensors beside sum and product.
+# Evaluators of the functions of two quantized tensors other than sum and product.
 
 
 @evaluates(SubOp)

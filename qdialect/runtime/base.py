@@ -47,7 +47,7 @@ NATIVE = "qdialect"
 class Region:
     """A part of a network that runs as a unit: compiled code, or the framework.
 
-    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` says, by
+    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` gives, by
     title, why the framework runs nodes that are not compiled.
     """
 

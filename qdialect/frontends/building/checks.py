@@ -25,12 +25,12 @@ Shape = tuple[int, ...]
 
 
 class UnsupportedError(Exception):
-    """A node uses an operator, option or type that the front end lacks; the text says which."""
+    """A node uses an operator, option or type that the front end lacks; the text tells which."""
 
 
 @contextmanager
 def converting() -> Generator[None]:
-    """The last net around the conversion of a node: what is raised beside our own errors becomes `UnsupportedError`.
+    """The last net around the conversion of a node: exceptions other than our own errors become `UnsupportedError`.
 
     A conversion checks what it reads; what is caught here is a check that it lacks.
     """
@@ -162,7 +162,7 @@ def unsupported_interfaces(
     return unsupported
 
 
-# How much an import may compute beside what the file holds.
+# How much an import may compute in addition to the content of the file.
 
 _MIN_BYTES = 2**28
 _BYTES_FOR_EACH = 16

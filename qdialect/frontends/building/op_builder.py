@@ -51,7 +51,7 @@ class OpBuilder:
         return function.add_entry_block([self.location_of(tensor.name) for tensor in inputs])
 
     def constant(self, array: Array, location: ir.Location | None = None) -> ir.Value:
-        """A constant of what is being emitted, unless `location` says of what.
+        """A constant at the location of the op being emitted, unless `location` is given.
 
         Raises `UnsupportedError` where the budget does not hold it.
         """
@@ -77,7 +77,7 @@ class OpBuilder:
         return created.results[0]
 
     def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """i1 where two tensors compare as the number of a `predicate` says: of arith.cmpf for floats, else of cmpi."""
+        """The i1 comparison of two tensors by the number of a `predicate`: of arith.cmpf for floats, else of cmpi."""
         bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
         attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
         name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
@@ -158,9 +158,9 @@ _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 class Arithmetic:
-    """Upstream ops of an emitter on tensors of one shape; a number beside them stands for a tensor of it.
+    """Upstream ops of an emitter on tensors of one shape; a number among the operands stands for such a tensor.
 
-    `is_unsigned` says how integers are compared, divided and widened.
+    `is_unsigned` sets how integers are compared, divided and widened.
     """
 
     def __init__(self, emitter: OpBuilder, is_unsigned: bool = False) -> None:

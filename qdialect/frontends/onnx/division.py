@@ -83,7 +83,7 @@ class OnnxDivision(Division):
         return planner
 
     def _with_types(self, graph: Graph) -> Graph:
-        """`graph` with what ONNX Runtime says of values whose types are not known otherwise."""
+        """`graph` with ONNX Runtime's types of values whose types are not known otherwise."""
         results = self._judged(graph).results
         unknown = [name for node in graph.nodes for name in node.outputs if name and results[name] is None]
         infos = frameworks.onnx_runtime_types(lambda: self._models.whole(unknown, graph.constants)) if unknown else []
@@ -201,7 +201,7 @@ class SubModels:
     def extract(
         self, gives: Sequence[str], inputs: Sequence[str], outputs: Sequence[str], constants: Mapping[str, Array]
     ) -> bytes:
-        """The model of the nodes that give these names, in their order; `constants` are known beside the file's.
+        """The model of the nodes that give these names, in their order; `constants` are added to the file's.
 
         Raises `ImportModelError` where the type of an input is not known, and for more than 2 GB.
         """

@@ -71,7 +71,7 @@ def _ranged(_: Node, operands: Operands) -> Sequence[int]:
 
 
 def _counted(_: Node, operands: Operands) -> Sequence[int]:
-    """Of a function of a window: as many elements as the operand says."""
+    """The elements of a window function: their number is the operand."""
     require(operands[0].size == 1, f"size must have 1 entry, but got {operands[0].size}")
     return (max(int(operands[0].ravel()[0]), 0),)
 

@@ -42,8 +42,8 @@ class Attention:
     ) -> ir.Value:
         """[B, N, S, D] of queries [B, N, S, K], keys [B, N, L, K] and values [B, N, L, D].
 
-        Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that say which scores count.  The
-        result of a query of which no score counts is 0.
+        Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that select the scores that count.
+        The result of a query of which no score counts is 0.
         """
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
@@ -93,7 +93,7 @@ def joined_heads(emitter: Emitter, value: ir.Value) -> ir.Value:
 
 
 def repeated_heads(emitter: Emitter, value: ir.Value, times: int) -> ir.Value:
-    """[B, N, L, D] with each head `times` times, one beside the other."""
+    """[B, N, L, D] with each head repeated `times` times."""
     if times == 1:
         return value
     batch, heads, length, width = shape_of(value.type)

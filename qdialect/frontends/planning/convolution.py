@@ -152,7 +152,7 @@ class Layer:
 
 
 def check_groups(channels: int, weight: Shape, groups: int) -> None:
-    """Raise `UnsupportedError` where weights [O, ..., C / groups] cannot read as many `channels`."""
+    """Raise `UnsupportedError` where weights [O, ..., C / groups] do not fit the `channels`."""
     holds = groups >= 1 and channels == groups * weight[-1]
     require(holds, f"input must have {groups} * {weight[-1]} channels, but got {channels}")
     require(weight[0] % groups == 0, f"output channels must be a multiple of {groups}, but got {weight[0]}")
@@ -192,7 +192,7 @@ def from_image(shape: Shape) -> Finish:
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
 # channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
-# gives all remainders beside each other, and they are interleaved.
+# gives all remainders next to each other, and they are interleaved.
 
 _Entry = TypeVar("_Entry")
 

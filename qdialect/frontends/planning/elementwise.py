@@ -169,7 +169,7 @@ def constant_of(site: Site, array: Array) -> Value:
 # Conversions between integers, booleans and float32, as x86-64 CPUs convert.
 #
 # A float goes to the integer below its magnitude; what 32 bits cannot hold, or 64 for i64, becomes the smallest integer
-# of that width, as the CPU's conversions say, and narrower integers are its low bits.
+# of that width, as the CPU's conversions define, and narrower integers are its low bits.
 
 
 def converted(s: Arithmetic, x: ir.Value, found: str, target: str) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Plans a whole graph: what every name of it stands for, and every unsupported op in one error."""
+"""Plans a whole graph: the meaning of every name, and every unsupported op in one error."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Planner(ABC, Generic[N]):
         """What the names that a node defines stand for; all that it reads is known.  Raises `UnsupportedError`."""
 
     def types_of(self, node: N) -> Sequence[Interface]:
-        """What is known of the results of a node that is not planned; nothing, unless a format says more."""
+        """The known meanings of the results of a node that is not planned; none, unless a format overrides this."""
         del node
         return ()
 

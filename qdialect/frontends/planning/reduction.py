@@ -33,7 +33,7 @@ from qdialect.ir._mlir import ir
 
 @dataclass(frozen=True, eq=False)
 class Reduced(F32Tensor):
-    """A sum or mean: of 8-bit values the exact one, scaled and rounded once as `rounding` says, else in float32.
+    """A sum or mean: of 8-bit values the exact one, scaled and rounded once by `rounding`, else in float32.
 
     Frameworks add float32 numbers, in an order of their own; a quantized value differs where that order's rounding
     takes the quotient over a tie.

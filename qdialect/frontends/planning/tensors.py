@@ -1,4 +1,4 @@
-"""What a name of a graph stands for while the import is planned; nothing is built yet.
+"""The meanings of a graph's names while the import is planned; nothing is built yet.
 
 A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed:
 it waits for the quantization that asks for its quantized values, and then the QDQ group becomes one integer op.
@@ -61,7 +61,7 @@ class Plan:
         self._demands = Demands(self.values)
 
     def allow(self, count: int) -> None:
-        """So many values and evaluations more."""
+        """Count more values and evaluations."""
         self.limit = None if self.limit is None else self.limit + count
 
     def count(self) -> None:

@@ -260,7 +260,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Sh
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are those of the remainders, next to each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")
@@ -317,7 +317,7 @@ def _taps(weight: Array, groups: int, strides: Shape) -> Array:
 
 
 def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
-    """Channels-last data with as many zeros before that `kernel` ends on the first element, and `ends` windows.
+    """Channels-last data padded in front so that `kernel` ends on the first element, and `ends` windows.
 
     Elements that no window reaches are left out.
     """

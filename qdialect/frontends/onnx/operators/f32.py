@@ -1,4 +1,4 @@
-"""What reductions and products of matrices compute in float32.
+"""Reductions and products of matrices in float32.
 
 Every operation is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of
 the last place, not bit for bit.
@@ -139,7 +139,7 @@ def _matmul(call: Call) -> Computed:
 
 
 def _exchanged(entries: Shape) -> Shape:
-    """With the last two entries exchanged, where there are as many."""
+    """With the last two entries exchanged, if there are two."""
     return (*entries[:-2], entries[-1], entries[-2]) if len(entries) > 1 else entries
 
 

@@ -44,7 +44,7 @@ from qdialect.ir._mlir import ir
 # Elements at positions that other tensors give when the network runs: GatherElements, GatherND and the scatters.
 #
 # Negative indices count from the end.  ONNX Runtime stops with an error at an index outside; here it names the nearest
-# element, so that nothing beside the tensor is ever read or written.
+# element, so that nothing outside of the tensor is ever read or written.
 
 INDICES = ("i32", "i64")
 
@@ -363,7 +363,7 @@ def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: t
     return _chain(call, Reshaping(split), reordered, Reshaping(shape))
 
 
-# Trilu and OneHot: elements that stand where the numbers of their rows and columns say.
+# Trilu and OneHot: elements selected by the numbers of their rows and columns.
 
 
 @imports("Trilu")
@@ -406,7 +406,7 @@ def _one_hot(call: Call) -> Tensor:
     return tensor_of(elementwise(call, [grown, constant_of(call, along), off, on], on.element, build))
 
 
-# ReverseSequence: the first elements of each sequence of a batch in reverse order, as many as its length says.
+# ReverseSequence: the first elements of each sequence of a batch in reverse order; its length is their number.
 
 
 @imports("ReverseSequence")

@@ -174,7 +174,7 @@ def _group_normalization(call: Call) -> Computed:
 
 @imports_f32("com.microsoft.GroupNorm")
 def _group_norm(call: Call) -> Computed:
-    """The channels are last unless an attribute says otherwise; an activation of 1 is x * sigmoid(x)."""
+    """The channels are last unless an attribute moves them; an activation of 1 is x * sigmoid(x)."""
     call.count(3)
     axis = -1 if call.flag("channels_last", 1) else 1
     activation: int = call.attribute("activation", 0)
@@ -248,7 +248,7 @@ def _lp_normalization(call: Call) -> Computed:
     return computed(call, shape, (0,), build)
 
 
-# LRN: each element divided by a power of the squares of its channel and of those beside it, in float32.
+# LRN: each element divided by a power of the sum of squares of its channel and the adjacent ones, in float32.
 
 _ALPHA = float(np.float32(1e-4))
 

@@ -220,7 +220,7 @@ def _is_channels_last(call: Call) -> bool:
 
 
 def _qlinear_source(call: Call) -> Quantized:
-    """Inputs 0 to 2, the channels brought to dimension 1 where `channels_last` says that they are last."""
+    """Inputs 0 to 2, the channels moved to dimension 1 if `channels_last` is set."""
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
     rank = len(source.shape)

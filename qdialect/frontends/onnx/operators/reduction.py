@@ -109,7 +109,7 @@ def axes_of(call: Call, rank: int) -> tuple[int, ...]:
     call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
     require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {listed}")
-    # Read where it says nothing too: an attribute that no one reads is refused.
+    # Read even where it has no effect: an attribute that is not read is rejected.
     keeps_all = call.flag("noop_with_empty_axes", 0)
     if not listed and not keeps_all:
         return tuple(range(rank))

@@ -352,7 +352,7 @@ def _depth(call: Call, layer: _Layer) -> DepthTaps:
 
 
 def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
-    """`data` with zeros behind each element, as many as a stride lacks."""
+    """`data` with ``stride - 1`` zeros after each element."""
     channels = layer.taps.shape[-1] * layer.groups
     single = (extent for size in layer.size for extent in (size, 1))
     added = (extent for stride in layer.strides for extent in (0, stride - 1))

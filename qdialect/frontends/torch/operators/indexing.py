@@ -31,7 +31,7 @@ from qdialect.ir._mlir import ir
 # Elements at indices: known ones when the program is read, others when it runs.
 #
 # Negative indices count from the end.  PyTorch stops with an error at an index outside; here it names the nearest
-# element, so that nothing beside the tensor is ever read.
+# element, so that nothing outside of the tensor is ever read.
 
 _INDICES = ("i32", "i64")
 _MAX_FACTORS = 256
@@ -258,7 +258,7 @@ def _median(call: Call) -> Result:
 
 
 def _check_ties(call: Call, source: Tensor) -> None:
-    """Where equal numbers are likely, nobody reads where they stood: PyTorch does not say which of them comes first."""
+    """If equal numbers are likely, their indices must be unused: PyTorch does not define which of them comes first."""
     is_read = call.taken is None or 1 in call.taken
     is_quantized = isinstance(source, Quantized | RunTimeQuantized)
     has_ties = not isinstance(source, F32Tensor) or is_quantized or source.table() is not None
@@ -278,7 +278,7 @@ def _part_of_order(
     return elements_along(call, source, indices, axis), indices
 
 
-# embedding_bag: sums, means or maxima of rows of a table, of as many rows for each result.
+# embedding_bag: sums, means or maxima of rows of a table, of the same number of rows for each result.
 
 _SUM, _MEAN, _MAX = range(3)
 """PyTorch's numbers of the modes."""
@@ -291,7 +291,7 @@ _SUM, _MEAN, _MAX = range(3)
     "_embedding_bag_forward_only.default",
 )
 def _embedding_bag(call: Call) -> Result:
-    """The results, and beside them what only a gradient needs: as many zeros."""
+    """The results, and zeros in place of the ones that only a gradient needs."""
     count, size = _bags(call)
     mode, padding = call.argument("mode") or _SUM, call.argument("padding_idx")
     require(mode in (_SUM, _MEAN, _MAX), f"mode must be 0, 1 or 2, but got {mode}")

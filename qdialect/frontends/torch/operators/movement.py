@@ -51,7 +51,7 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     "squeeze.default",
 )
 def _reshape(call: Call) -> Result:
-    # The noted shape says it.
+    # The recorded shape has it.
     call.ignore("dim")
     return _reshaped(call, call.tensor("input" if "input" in call.node.arguments else "self"))
 

@@ -41,7 +41,7 @@ Norm = Callable[[Emitter, ir.Value], ir.Value]
 
 @imports("layer_norm.default", "rms_norm.default")
 def _layer_norm(call: Call) -> Result:
-    """Over the last dimensions, as many as the shape has."""
+    """Over the last dimensions; their number is that of the shape."""
     source, extents = call.f32("input"), tuple(call.argument("normalized_shape"))
     rank, count = len(source.shape), len(extents)
     fits = 1 <= count <= rank and source.shape[rank - count :] == extents

@@ -72,7 +72,7 @@ def repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
 
 
 def promoted(call: Call, *names: str) -> str:
-    """The element type in which operands meet; of numbers beside tensors only the kind counts."""
+    """The common element type of operands; of numbers among tensors only the kind counts."""
     tensors = [element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
     numbers = [call.argument(name) for name in names if call.reads(name) is None]
     for element in tensors:

@@ -128,7 +128,7 @@ def _max_pool(call: Call) -> Result:
 
 @imports("adaptive_max_pool2d.default")
 def _adaptive_max_pool(call: Call) -> Result:
-    """Windows that divide an image into as many as the output has, of different sizes where they must be."""
+    """Windows that divide an image, one for each output pixel, of different sizes if needed."""
     source = image_of(call)
     return (like_input(call, largest_of_parts(call, source)),)
 

@@ -297,7 +297,7 @@ def _of_tensor(call: Call) -> Result:
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
 )
 def _of_tensor_with_mask(call: Call) -> Result:
-    """The mask beside it is for gradients."""
+    """Its second result, the mask, is for gradients."""
     if call.given("fake_quant_enabled") is None or number_of(call, "fake_quant_enabled") != 0:
         return (_fake_quantized(call),)
     call.ignore("scale", "zero_point", "quant_min", "quant_max")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.cost.strategy import ChannelBlock, Swept, row_tiles
+from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
@@ -233,19 +233,19 @@ class ContractionMicroKernel:
     def _root_loops(self, segment: Segment) -> Loops:
         """The loops over tiles in the order in which the least comes from afar."""
         pixels, channels = segment.loops, ("nt",)
-        if self._sweeps_pixels(segment):
+        if self._is_weight_stationary(segment):
             pixels, channels = channels, pixels
         return Loops((*self.groups, *pixels, *channels, *_TILE[1:]))
 
-    def _sweeps_pixels(self, segment: Segment) -> bool:
+    def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""
         share = prod(segment.sizes) / prod(axis.size for axis in self.op.pixels)
-        weights = Swept(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
+        weights = TiledOperand(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
-        data = Swept(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
+        data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
         strategy = self.kernel.program.strategy
-        return strategy.sweeps_pixels(weights, data, results)
+        return strategy.is_weight_stationary(weights, data, results)
 
     def _contract(self, micro_kernel: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""

@@ -309,7 +309,7 @@ def _selected(body: Body, predicate: str, left: Value, right: Value, then: Value
     return body.select(condition, then, other)
 
 
-# Functions of two quantized tensors beside sum and product.
+# Functions of two quantized tensors other than sum and product.
 
 _BYTES = 64
 

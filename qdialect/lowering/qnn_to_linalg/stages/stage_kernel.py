@@ -1,4 +1,4 @@
-"""What a stage contributes to a kernel: parameters by channel and row, scalars, and what it emits per element."""
+"""The contribution of a stage to a kernel: parameters by channel and row, scalars, and the ops per element."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _moving(pixels: Sequence[Axis], loops: Sequence[str], index: int, offset: in
     return View(sizes, strides, offset), tuple(loop for _, loop in moving)
 
 
-# What a stage contributes to a kernel: parameters by channel, scalars, and what it emits for each element.
+# The contribution of a stage to a kernel: parameters by channel, scalars, and the ops per element.
 
 EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
 """(body, value, the stage's own parameters by channel and by row, residual as i8) -> value.
