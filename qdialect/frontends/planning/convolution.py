@@ -87,7 +87,7 @@ def _padded_along(
     low, high = ([0] * RANK for _ in range(2))
     for i in dimensions:
         low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    return framed(emitter, value, low, high, 0 if to is None else to.quantize_scalar(0.0))
+    return framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
 
 
 def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:

@@ -68,7 +68,7 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
     if set(window.dilation) == {1}:
         return data, window
     element, zeros = element_of(data.type), (0, 0)
-    data = framed(emitter, data, *window.border, lowest)
+    data = framed(emitter, data, *window.border, fill=lowest)
     for i in range(2):
         starts = range(0, window.output[i] * window.strides[i], window.strides[i])
         indices = tuple(start + k * window.dilation[i] for start in starts for k in range(window.kernel[i]))

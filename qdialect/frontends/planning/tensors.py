@@ -37,6 +37,9 @@ Integers = tuple[int, ...]
 EIGHT_BIT = ("i8", "ui8")
 
 
+BuildOrdered = Callable[[Emitter, list[ir.Value]], ir.Value]
+
+
 @dataclass
 class Plan:
     """The values to emit, in order."""
@@ -73,6 +76,12 @@ class Plan:
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
         """A value that `emission` builds; raises `UnsupportedError` for a shape that no tensor can have."""
         return self.add(Value(name, shape, element, emission=emission))
+
+    def ordered(self, name: str, shape: Shape, element: str, values: Sequence[Value], build: BuildOrdered) -> Value:
+        """What `build` makes of values that have the model's order of dimensions."""
+        return self.compute(
+            name, shape, element, lambda emitter: (build(emitter, [*map(emitter.to_channels_first, values)]), False)
+        )
 
     def add(self, value: ComputedValue) -> ComputedValue:
         """`value`, which its emission builds; raises as `compute`."""

@@ -11,9 +11,9 @@ import numpy as np
 from qdialect.arithmetic.choices import ScatterReduction
 from qdialect.dialect import DynamicScatterOp
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, border
-from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.onnx.operators.window import declared_window
 from qdialect.frontends.planning.elementwise import (
@@ -99,7 +99,7 @@ def elements_along(call: Call, source: Tensor, indices: Value, axis: int) -> Ten
 
 
 def _checked_axis(call: Call, source: Tensor, indices: Value) -> int:
-    (axis,) = normalized_axes([call.attribute("axis", 0)], len(source.shape))
+    axis = axis_in(call.attribute("axis", 0), len(source.shape))
     pairs = list(zip(source.shape, indices.shape, strict=False))
     fits = len(source.shape) == len(indices.shape) and all(
         own >= found for i, (own, found) in enumerate(pairs) if i != axis
@@ -233,7 +233,7 @@ def _gather(call: Call) -> Tensor:
     """The dimension `axis` makes way for those of the indices."""
     call.count(2)
     shape = call.tensor(0).shape
-    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
+    axis = axis_in(call.attribute("axis", 0), len(shape))
     if not isinstance(call.tensor(1), Constant):
         return gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
     indices, extent = call.constant(1), shape[axis]
@@ -296,7 +296,7 @@ def _pad(call: Call) -> Tensor:
 def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = len(call.tensor(0).shape)
     given = integers_of(call, 1, "pads")
-    axes = normalized_axes(integers_of(call, 3, "axes") or range(rank), rank)
+    axes = axes_in(integers_of(call, 3, "axes") or range(rank), rank)
     count = len(axes)
     if given is None or len(given) != 2 * count:
         raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
@@ -390,7 +390,7 @@ def _one_hot(call: Call) -> Tensor:
     depth = int(number)
     require(pair.shape == (2,), f"values must have the shape [2], but got {list(pair.shape)}")
     rank = len(indices.shape) + 1
-    (axis,) = normalized_axes([call.attribute("axis", -1)], rank)
+    axis = axis_in(call.attribute("axis", -1), rank)
     shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
     grown = move_value(call.plan, call.name, indices, Reshaping(shape), None)
     call.plan.budget.spend_indices(depth)

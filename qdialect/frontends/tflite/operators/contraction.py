@@ -300,9 +300,9 @@ class I16Contraction:
         before = [self.weight.shape[1 + i] - 1 - padding[i] for i in range(2)]
         # After the last element there are zeros already, one fewer than the stride.
         after = [self.weight.shape[1 + i] - strides[i] - padding[2 + i] + output_padding[i] for i in range(2)]
-        cut = ((0, *(min(n, 0) for n in side), 0) for side in (before, after))
+        low, high = ((0, *(min(n, 0) for n in side), 0) for side in (before, after))
         added = tuple(max(n, 0) for n in (*before, *after))
-        cropped = framed(emitter, apart, *cut)
+        cropped = framed(emitter, apart, low, high)
         return self._sums(emitter, I16Conv2DOp, cropped, self.weight[:, ::-1, ::-1], padding=added)
 
 

@@ -17,11 +17,13 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
+    check_plain,
     constant,
     eight_bit,
     integers,
     operands,
     output_of,
+    parts_of,
     same_content,
     same_quantization,
     same_scale,
@@ -183,26 +185,17 @@ _PLAIN_TYPES = ("i1", "i32", "i64")
 
 @imports("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, max(1, len(operator.inputs)))
-    output = operator.outputs[0]
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), operator.outputs[0]
     if output.element in _PLAIN_TYPES:
         same_type(operator, *parts)
-        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
     eight_bit(output, "output")
     for part in parts:
         require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
         if output.element == "i8":
             same_quantization(operator, part)
-
-    return lambda emitter: joined(
-        emitter, [_rescaled_input(emitter, part, output) for part in parts], axis % rank, output
-    )
+    return lambda emitter: joined(emitter, [_rescaled_input(emitter, part, output) for part in parts], axis, output)
 
 
 def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tensor) -> ir.Value:
@@ -251,16 +244,11 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
 
 @imports_i16("CONCATENATION")
 def _concatenation_i16(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts, output = operands(operator, 1, max(1, len(operator.inputs))), output_of(operator)
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), output_of(operator)
     for part in parts:
         same_scale(sixteen_bit(part, "input"), output)
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
 
 
 # PACK: tensors side by side along a new dimension.

@@ -8,17 +8,17 @@ from itertools import accumulate
 
 import numpy as np
 
-from qdialect.dialect import CumSumOp, F32MaxOp, F32SumOp
+from qdialect.dialect import F32MaxOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.slices import gather
 from qdialect.frontends.planning.elementwise import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
-from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.movement import gathered as gathered_at
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.reduction import extreme_index, top_indices
+from qdialect.frontends.planning.reduction import extreme_index, running_sum, top_indices
 from qdialect.frontends.planning.tensors import Computation, Constant, F32Tensor, Tensor
 from qdialect.frontends.torch.operators.movement import gathered, moved, part_of, transposed
 from qdialect.frontends.torch.operators.plain import element_of_result, value_as
@@ -52,8 +52,7 @@ def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
 def axis_of(call: Call, rank: int) -> int:
     """The argument ``dim`` of a tensor of `rank` dimensions."""
     (axis,) = call.integers("dim", 1)
-    require(-max(rank, 1) <= axis < max(rank, 1), f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return axis % max(rank, 1)
+    return axis_in(axis, max(rank, 1), "dim")
 
 
 @imports("embedding.default")
@@ -181,12 +180,7 @@ def _cumsum(call: Call) -> Result:
     """One term after another; integers wrap around."""
     value = value_as(call, "self", element_of_result(call))
     axis = axis_of(call, len(value.shape))
-
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        return emitter.build(CumSumOp, data, element=value.element, axis=axis, exclusive=False, reverse=False), False
-
-    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+    return tensor_of(running_sum(call, value, axis))
 
 
 @imports("cumprod.default")
@@ -199,13 +193,12 @@ def _cumprod(call: Call) -> Result:
     require(extent <= _MAX_FACTORS, f"a running product must have at most {_MAX_FACTORS} factors, but got {extent}")
     op = "arith.mulf" if value.element == "f32" else "arith.muli"
 
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        factors = [gather(emitter, data, axis, (index,)) for index in range(extent)]
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        factors = [gather(emitter, held[0], axis, (index,)) for index in range(extent)]
         products = list(accumulate(factors, lambda lhs, rhs: emitter.upstream(op, value.element, lhs, rhs)))
-        return emitter.concatenate(products, axis), False
+        return emitter.concatenate(products, axis)
 
-    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+    return tensor_of(call.plan.ordered(call.name, value.shape, value.element, [value], build))
 
 
 # topk, sort, kthvalue and median: elements in order.

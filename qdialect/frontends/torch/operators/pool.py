@@ -13,7 +13,7 @@ from qdialect.arithmetic.expressions import Input
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect import F32Conv2DOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Pool, Positions, Window, effective_kernel_extent
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -255,8 +255,7 @@ def _mean_over(call: Call) -> Result:
     rank = len(source.shape)
     given = call.argument("dim")
     axes = tuple(range(rank)) if not given else tuple(given)
-    require(all(-rank <= axis < rank for axis in axes), f"dim must be in [-{rank}, {rank}), but got {list(axes)}")
-    return _mean(call, source, tuple(axis % rank for axis in axes), keeps=bool(call.argument("keepdim")))
+    return _mean(call, source, tuple(axes_in(axes, rank, "dim")), keeps=bool(call.argument("keepdim")))
 
 
 @imports("mean.default")

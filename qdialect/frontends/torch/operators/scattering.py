@@ -15,6 +15,7 @@ from qdialect.frontends.planning.elementwise import (
     OfTwo,
     binary,
     element_type,
+    floor_quotient,
     tensor_of,
     ternary,
     value_of_tensor,
@@ -25,7 +26,7 @@ from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
-from qdialect.frontends.torch.operators.plain import as_element, element_of_result, floor_quotient, repeated, value_as
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result, repeated, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.program.model import Ref
 from qdialect.ir._mlir import ir
