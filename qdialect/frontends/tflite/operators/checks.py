@@ -74,6 +74,11 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
 def eight_bit(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to be 8-bit with one scale and zero point."""
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
+    return per_tensor(tensor, what)
+
+
+def per_tensor(tensor: Tensor, what: str) -> Tensor:
+    """`tensor`, which has to have one scale, and a zero point of its type."""
     require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
     check_scales(tensor, what)
     low, high = quantized_range(tensor)
