@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -346,7 +346,15 @@ def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, f
     return plan.compute(name, source.shape, to.element, emit)
 
 
-def mapping(before: QuantizedTensorType, to: QuantizedTensorType) -> Mapping[str, Any]:
+class _Quantization(Protocol):
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def zero_point(self) -> int: ...
+
+
+def mapping(before: _Quantization, to: _Quantization) -> Mapping[str, Any]:
     """The attributes that name both quantizations of an 8-bit function."""
     return {
         "input_scale": before.scale,

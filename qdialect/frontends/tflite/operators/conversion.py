@@ -14,7 +14,7 @@ from qdialect.frontends.tflite.operators.checks import (
     per_tensor,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
@@ -34,7 +34,7 @@ def _quantize(operator: Operator) -> Emission:
     if data.element == "f32":
         parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
         parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
-        return lambda emitter: emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
+        return built(QuantizeOp, data, element=output.element, **parameters)
     found = f"{data.element} to {output.element}"
     is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
     require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
@@ -55,7 +55,7 @@ def _dequantize(operator: Operator) -> Emission:
     (sixteen_bit if data.element == "i16" else eight_bit)(data, "input")
     require(found == "f32", f"output must be f32, but got {found}")
     parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
-    return lambda emitter: emitter.build(DequantizeOp, emitter.value(data), element="f32", **parameters)
+    return built(DequantizeOp, data, element="f32", **parameters)
 
 
 # CAST: the same number in another type, whatever it stands for; quantization plays no part.

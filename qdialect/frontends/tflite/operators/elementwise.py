@@ -35,7 +35,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import binary
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Functions of two tensors that broadcast, with fused activations where the operator has one.
@@ -138,18 +138,14 @@ def _check_shifted(operator: Operator, lhs: Tensor, rhs: Tensor, shift: int) -> 
 def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arithmetic: object) -> Emission:
     lhs, rhs = operands(operator, 2)
     output = operator.outputs[0]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            op_class,
-            emitter.value(lhs),
-            emitter.value(rhs),
-            element=output.element,
-            **binary_attributes(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
-            **arithmetic,
-        )
-
-    return emit
+    return built(
+        op_class,
+        lhs,
+        rhs,
+        element=output.element,
+        **binary_attributes(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
+        **arithmetic,
+    )
 
 
 # Functions of two 16-bit tensors that broadcast, with fused activations where the operator has one.

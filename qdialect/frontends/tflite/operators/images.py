@@ -31,7 +31,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_scale,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # AVERAGE_POOL_2D and MAX_POOL_2D.
@@ -69,11 +69,7 @@ def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any])
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
     window["padding"] = options.explicit(data.shape[1:3])
     window["output_min"], window["output_max"] = activation_range(options.activation, operator.outputs[0])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
-
-    return emit
+    return built(op_class, data, element=data.element, **window, **attributes)
 
 
 # RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.

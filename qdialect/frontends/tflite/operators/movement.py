@@ -13,6 +13,7 @@ from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -30,7 +31,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_type,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -48,11 +49,7 @@ def _reshape(operator: Operator) -> Emission:
     target = operator.outputs[0].shape
     found, wanted = math.prod(target), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(ReshapeOp, emitter.value(data), element=data.element, shape=target)
-
-    return emit
+    return built(ReshapeOp, data, element=data.element, shape=target)
 
 
 @imports("TRANSPOSE")
@@ -70,11 +67,7 @@ def _pad(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(PadOp, emitter.value(data), element=data.element, low=low, high=high, value=value)
-
-    return emit
+    return built(PadOp, data, element=data.element, low=low, high=high, value=value)
 
 
 def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -223,10 +216,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
         value,
         element=output.element,
         table=_rescale_table(part, output),
-        input_scale=part.scale,
-        input_zero_point=part.zero_point,
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
+        **mapping(part, output),
     )
 
 

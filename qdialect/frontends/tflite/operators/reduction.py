@@ -29,6 +29,7 @@ from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.planning.reduction import order_key
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -47,7 +48,7 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -85,22 +86,9 @@ def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mappi
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            op_class,
-            emitter.value(data),
-            element=output.element,
-            axes=axes,
-            keep_dims=keep_dims,
-            input_scale=data.scale,
-            input_zero_point=data.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            **rescale,
-        )
-
-    return emit
+    return built(
+        op_class, data, element=output.element, axes=axes, keep_dims=keep_dims, **mapping(data, output), **rescale
+    )
 
 
 @imports("REDUCE_MAX", "REDUCE_MIN")
@@ -110,11 +98,7 @@ def _extreme(operator: Operator) -> Emission:
     data, _ = operands(operator, 2)
     same_quantization(operator, data)
     op_class = ReduceMaxOp if operator.kind == "REDUCE_MAX" else ReduceMinOp
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(op_class, emitter.value(data), element=data.element, axes=axes, keep_dims=keep_dims)
-
-    return emit
+    return built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
 
 
 @imports("L2_NORMALIZATION")
@@ -263,11 +247,7 @@ def _arg(operator: Operator) -> Emission:
     axis = axis_of(integers(axes, "axis"), len(data.shape))
     if data.element not in EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(_ARG_OPS[operator.kind], emitter.value(data), element=output.element, axis=axis)
-
-    return emit
+    return built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
 
 
 def _output_type(operator: Operator) -> str:
@@ -315,7 +295,7 @@ def _cumsum(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
     along = axis_of(integers(axis, "axis"), len(data.shape))
-    return lambda emitter: emitter.build(CumSumOp, emitter.value(data), element=data.element, axis=along, **how)
+    return built(CumSumOp, data, element=data.element, axis=along, **how)
 
 
 @imports("TOPK_V2")

@@ -18,7 +18,7 @@ from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import bounded, eight_bit, operands, quantized_range, same_type
 from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, product, shifted_right
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
 from qdialect.ir._mlir import ir
 
 # SOFTMAX over the last dimension.
@@ -41,21 +41,17 @@ def _softmax(operator: Operator) -> Emission:
     factor = data.scale * beta
     require(factor > _SMALLEST_FACTOR, f"input scale times beta must exceed 2^-26, but got {factor}")
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            SoftmaxOp,
-            emitter.value(data),
-            element=output.element,
-            axis=len(data.shape) - 1,
-            input_scale=data.scale,
-            beta=beta,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            arithmetic=SoftmaxArithmetic.TFLITE_FIXED,
-        )
-
-    return emit
+    return built(
+        SoftmaxOp,
+        data,
+        element=output.element,
+        axis=len(data.shape) - 1,
+        input_scale=data.scale,
+        beta=beta,
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
+        arithmetic=SoftmaxArithmetic.TFLITE_FIXED,
+    )
 
 
 # LOG_SOFTMAX of 8-bit quantized values over the last dimension, in the fixed point of TFLite's reference kernel.
