@@ -22,13 +22,12 @@ from qdialect.arithmetic import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import add, scale_of_sum
+from qdialect.arithmetic.elementwise import add, scale_of_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
     Requantization,
-    declare_dequantize,
-    declare_quantize,
+    declare_f32_pair,
     emit_requantize,
     emit_scale,
     requantization,
@@ -204,15 +203,8 @@ class Addition:
         return emit
 
     def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        lhs, rhs = (declare_dequantize(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
-        last = Rounding.F32_RNE_ZP_LAST
-        quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
-
-        def emit(body: Body, left: Value, right: Value) -> Value:
-            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i32"))
-            return quantize(body, body.add(a, b))
-
-        return emit
+        own = (self.lhs, self.rhs, self.output)
+        return declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
 
     def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
         """Emit what rescales a stored value of `own` to the output's quantization."""
