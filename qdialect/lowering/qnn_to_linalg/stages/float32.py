@@ -13,7 +13,7 @@ from qdialect.arithmetic import Activation, real_multiplier
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
 from qdialect.arithmetic.expressions import fold
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_function, guarded
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_function, guarded
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
