@@ -217,7 +217,15 @@ class Addition:
                 f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
             )
         how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
-        return rescale(kernel, name, how, own.stored_zero_point, self.output.zero_point, _BOUNDS)
+        parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
+        zero_point = kernel.number(f"{name}_zero_point", own.stored_zero_point, "i32")
+        output = kernel.number(f"{name}_output_zero_point", self.output.zero_point, how.wide)
+        limits = _bounds(kernel, _BOUNDS, how.wide, name)
+
+        def emit(body: Body, value: Value) -> Value:
+            return emit_requantize(body, how, body.subtract(value, zero_point), parameters, output, limits)
+
+        return emit
 
     def _float(self, kernel: Kernel) -> EmitSum:
         operands = (self.rhs, self.lhs) if self.swapped else (self.lhs, self.rhs)
@@ -288,22 +296,6 @@ class Rescale:
     def emit(self, body: Body, value: Value) -> Value:
         """``value * M`` rounded, in the wide type of `how`."""
         return emit_scale(body, self.how, value, self.parameters)
-
-
-def rescale(
-    kernel: Kernel, name: str, how: Requantization, zero_point: int, output_zero_point: int, bounds: tuple[int, int]
-) -> Callable[[Body, Value], Value]:
-    """Emit ``clamp(round((value - z) * M) + z_o)``, i32 to i32, per tensor; the scalars are parameters of `kernel`."""
-    parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
-    own = kernel.number(f"{name}_zero_point", zero_point, "i32")
-    output = kernel.number(f"{name}_output_zero_point", output_zero_point, how.wide)
-    limits = _bounds(kernel, bounds, how.wide, name)
-
-    def emit(body: Body, value: Value) -> Value:
-        offset = body.subtract(value, own)
-        return emit_requantize(body, how, offset, parameters, output, limits)
-
-    return emit
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:

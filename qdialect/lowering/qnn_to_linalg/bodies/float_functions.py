@@ -66,19 +66,29 @@ def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:
 
 # Expressions of `qdialect.arithmetic.expressions` in kernels.
 
+_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
 _BELOW = "below zero: "
 """Before the name of an op whose results of positive numbers do not count."""
 
 
-def emit_expression(body: Body, expression: Expression, *values: Value, alpha: float | None = None) -> Value:
-    """The function of f32 values, with the bits that it has of arrays, NaN included; `alpha` is its parameter."""
-    return fold(
-        guarded(expression),
-        values,
-        None if alpha is None else body.constant(float(np.float32(alpha)), "f32"),
-        lambda number: body.constant(float(np.float32(number)), "f32"),
-        lambda op, operands: _emit_node(body, op, operands),
-    )
+def emit_expression(
+    body: Body, expression: Expression, *values: Value, alpha: Value | float | None = None, has_nan: bool = True
+) -> Value:
+    """The function of f32 values, with the bits that it has of arrays; `alpha` is its parameter.
+
+    Unless it `has_nan`, no operand is NaN, so that a comparison and a choice are enough for the larger of two.
+    """
+
+    def number(value: float) -> Value:
+        return body.constant(float(np.float32(value)), "f32")
+
+    def emitted(op: str, operands: Sequence[Value]) -> Value:
+        if op in _COMPARISONS and not has_nan:
+            return body.select(body.compare(_COMPARISONS[op], *operands), *operands)
+        return _emit_node(body, op, operands)
+
+    parameter = number(alpha) if isinstance(alpha, int | float) else alpha
+    return fold(guarded(expression), values, parameter, number, emitted)
 
 
 def guarded(expression: Expression) -> Expression:
