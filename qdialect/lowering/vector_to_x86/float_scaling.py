@@ -9,13 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER
+from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER, SCALE_BOUND, SCALED
 from qdialect.arithmetic.quantization import LEAST_DIVIDEND, ShortReciprocal
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import READ, change_problem, writes_to
 from qdialect.lowering.ir.loops import LOOP
-from qdialect.lowering.qnn_to_linalg.bodies.float32_machine import SCALE_BOUND, SCALED
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
