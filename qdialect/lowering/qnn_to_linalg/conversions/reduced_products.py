@@ -62,8 +62,9 @@ class ReducedProducts:
         self, lowering: GraphLowering, op: AnyReduced, data: MapOperand, matrix: MapOperand, output: BufferSlot
     ) -> None:
         """Append the kernel call of products of matrices, or of all with one."""
-        leading = (0,) * (len(data.strides) - len(matrix.strides)) + matrix.strides[:-2]
-        columns = MapOperand(matrix.source, (*leading, 0, matrix.strides[-1]), matrix.offset)
+        # A single row has no axis of its own.
+        rank, steps = len(data.strides), (*matrix.strides[:-2], 0, matrix.strides[-1])[-len(data.strides) :]
+        columns = MapOperand(matrix.source, (0,) * (rank - len(steps)) + steps, matrix.offset)
         rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
         inputs = Reduced(columns, matrix.strides[-2:-1]), Reduced(rows, data.strides[-1:])
         kept, depth = shape_of(op.output.type), shape_of(op.data.type)[-1:]
