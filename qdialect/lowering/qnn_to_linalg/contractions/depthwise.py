@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.pair_sums import LARGEST, parts_that_fit
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, LaneBlock, Strategy, depthwise_blocks, lane_blocks
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, StoredTaps
@@ -378,7 +379,7 @@ class _InterleavedMicroKernel:
 
 
 def _sums_pairs(strategy: Strategy) -> bool:
-    return strategy.pair_model is not None
+    return Layout.PAIRS in strategy.others
 
 
 def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import accumulator_range
 from qdialect.lowering.cost.pair_sums import parts_that_fit
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot
@@ -362,7 +363,7 @@ class GatheredTaps:
 
 def pack_weights(weights: ConstantWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1) -> PackedWeights:
     """The weights of the channels of `tiles`, whose taps lie along `axes`; `factor` is that of `correction_of`."""
-    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.in_pairs)
+    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.layout is Layout.PAIRS)
     own: NDArray[Any] = taps if weights.k_group == _K_GROUP else taps.astype(np.int16)
     return PackedWeights(
         tiles.packed(own, weights.k_group),
