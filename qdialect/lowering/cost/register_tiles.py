@@ -44,6 +44,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import cache
 
 from qdialect.targets.machine import Machine
 
@@ -254,6 +255,12 @@ class TileModel:
         if self.layout is Layout.WORDS:
             return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
         return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, _MAX_ROWS)
+
+
+@cache
+def tiles_of(model: TileModel) -> tuple[Tiles, ...]:
+    """The tiles of each choice."""
+    return tuple(choice.tiles for choice in model.choices())
 
 
 def explained(model: TileModel) -> str:

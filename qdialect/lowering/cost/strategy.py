@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from qdialect.lowering.cost.register_tiles import Layout, TileModel, Tiles
+from qdialect.lowering.cost.register_tiles import Layout, TileModel, Tiles, tiles_of
 from qdialect.lowering.instructions.instruction_set import InstructionSet, instruction_set_of
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
@@ -173,7 +173,7 @@ class Strategy:
         model = self.model_of(layout)
         if self.fixed_tile and model:
             return model.with_narrower(*self.fixed_tile)
-        tiles = [choice.tiles for choice in model.choices()] if model and layout in self.others else self.tiles
+        tiles = tiles_of(model) if model and layout in self.others else self.tiles
         size = lanes_total * taps
         return next(one for one in tiles if taps <= one.taps and size < one.size and parameters <= one.parameters)
 
@@ -277,7 +277,7 @@ def strategy_of(target: Target) -> Strategy:
     registers, multiplies_words = target.machine.vector_registers, instructions.multiplies_words
     interleaved = min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
-        tuple(choice.tiles for choice in model.choices()),
+        tiles_of(model),
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
         depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
         sum_rows=registers // 2,

@@ -97,7 +97,7 @@ def _emit_micro_kernel(
         [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters],
         (),
         Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops) if buffers[2:] else None,
-        stages.row_operands(kernel, segment, len(buffers)),
+        stages.segment_operands(kernel, segment, len(buffers)),
         kernel.write(buffers[1], _pixel_view(op, segment, 1, block)),
         Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes)),
     )
@@ -290,7 +290,7 @@ class _InterleavedMicroKernel:
             [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters],
             (),
             Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
-            self.stages.single_operands(kernel),
+            self.stages.row_operands(kernel),
             kernel.write(buffers[1], self._view(rows, 1)),
             Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names])),
         )

@@ -156,7 +156,7 @@ class ContractionMicroKernel:
         for index, k_group in enumerate(packed.remainder):
             name = f"remainder{index}"
             offset = self.kernel.number(self._name_of(f"{name}_offset"), k_group.offset, "index")
-            remainder.append((offset, self._constant(name, k_group.weights, is_weight=True)))
+            remainder.append((offset, self._constant(name, k_group.taps, is_weight=True)))
         return _Columns(own, bias, packed.correction, remainder)
 
     @property
@@ -222,7 +222,7 @@ class ContractionMicroKernel:
             [Operand(parameter, self.channel_loops) for parameter in self.parameters],
             self._correction(micro_kernel, segment, data),
             Operand(kernel.read(residual, self._output_view(segment, 2)), own) if residual else None,
-            stages.row_operands(kernel, segment, len(self.site.buffers)),
+            stages.segment_operands(kernel, segment, len(self.site.buffers)),
             kernel.write(self.site.buffers[1], self._output_view(segment, 1)),
             Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel)),
         )

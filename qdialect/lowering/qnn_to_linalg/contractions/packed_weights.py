@@ -15,7 +15,7 @@ over the window are the same at the border.  All arithmetic is modulo 2^32, as t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -329,14 +329,6 @@ class ZeroPointCorrection:
 
 
 @dataclass(frozen=True)
-class PackedRemainder:
-    """A K group of the clipped remainder: its offset in the window, in elements; int8[group, tile, vector, lane, 4]."""
-
-    offset: int
-    weights: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
 class PackedWeights:
     """The weights of one block of channels; the group axis exists only where there are several groups."""
 
@@ -344,8 +336,8 @@ class PackedWeights:
     """[group, tile, outer axes, K group, vector, lane, taps]."""
     bias: NDArray[np.int32]
     """[group, tile, vector, lane]."""
-    remainder: tuple[PackedRemainder, ...]
-    """The K groups in which a channel of the block has a clipped remainder."""
+    remainder: tuple[RemainderGroup, ...]
+    """The K groups in which a channel of the block has a clipped remainder, int8[group, tile, vector, lane, 4]."""
     correction: ZeroPointCorrection | None
     """None where every channel of the block has the zero point 0."""
 
@@ -406,16 +398,16 @@ def correction_of(
     return ZeroPointCorrection(own if factor == 1 else None, _packed_ones(tiles, axes) * np.int8(factor))
 
 
-def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:
+def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[RemainderGroup, ...]:
     """The K groups where `taps`, [channels of the groups, extents...], of the block's channels are not zero."""
     if not taps.any():
         return ()
     own = np.zeros_like(taps)
     rows = (tiles.indices - tiles.group.start).clip(max=len(taps) - 1).ravel()
     own[rows] = taps[rows]
-    found = [(k_group.offset, tiles.packed(k_group.taps)) for k_group in remainder_groups(own, axes.strides)]
     # One K group needs no loop over K groups.
-    return tuple(PackedRemainder(offset, packed.squeeze(axis=-4)) for offset, packed in found)
+    found = remainder_groups(own, axes.strides)
+    return tuple(replace(k_group, taps=tiles.packed(k_group.taps).squeeze(axis=-4)) for k_group in found)
 
 
 def _packed_ones(tiles: ChannelTiles, axes: ReductionAxes) -> NDArray[np.int8]:
