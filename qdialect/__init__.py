@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from qdialect.ir import LOADERS
 from qdialect.support.heap import paused_collector
 from qdialect.support.late_imports import LATE_IMPORTS
 
@@ -178,6 +179,14 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def _load_dialect(context: ir.Context) -> None:
+    """Load `qnn` into a new context; the dialect is imported with the first one."""
+    with LATE_IMPORTS:
+        from qdialect.dialect import load
+
+    load(context)
+
+
 def _version() -> str:
     """The version of the installed package."""
     # It reads files, and few ask for it.
@@ -212,6 +221,9 @@ _LOADED_LATE = {
     "verify": "qdialect.ir.context",
 }
 _OTHER_NAMES = {"register_pass": "register"}
+
+# Whatever is imported of the package, this module is imported before it.
+LOADERS.append(_load_dialect)
 
 
 __all__ = [

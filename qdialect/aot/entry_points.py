@@ -311,7 +311,7 @@ def batch_loop(
     limited: bool,
     may_fail: bool,
 ) -> str:
-    """A function of the arrays, the workspace, the number of entries and, if `limited`, a pointer to the team's limit.
+    """A function of the arrays, the workspace, the number of entries and, if `limited`, a pointer to the thread limit.
 
     With `may_fail`, the workspace begins with the status of the calls of other libraries: what is not 0 ends the batch.
 

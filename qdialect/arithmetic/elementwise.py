@@ -1,4 +1,4 @@
-"""Computes functions of two quantized tensors, and concatenation: operands of different scales meet at the output's scale."""
+"""Computes functions of two quantized tensors, and concatenation; operands are rescaled to the output's scale."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import (
     AddArithmetic,
@@ -16,6 +17,7 @@ from qdialect.arithmetic.choices import (
     Scaling,
     SubArithmetic,
 )
+from qdialect.arithmetic.machine import NUMPY
 from qdialect.arithmetic.multipliers import (
     IntArray,
     doubling_high_multiply,
@@ -339,11 +341,11 @@ def div_fixed(
     with np.errstate(over="ignore"):
         multiplier = np.minimum(lhs_scale / (rhs_scale * output_scale), np.finfo(np.float32).max)
     q, e = quantize_multiplier(float(multiplier))
-    inverses, bits = reciprocal(np.maximum(divisors, 1))
-    headroom = _leading_sign_bits(dividends)
-    quotients = doubling_high_multiply(dividends << headroom, inverses)
-    # The sum of a softmax, for which the reciprocal is, has 12 integer bits, and a divisor 31.
-    shift = e - (bits + 19) - headroom
+    positive = np.maximum(divisors, 1).astype(np.int32)
+    # Bits after the sign bit that repeat it (gemmlowp CountLeadingSignBits).
+    headroom = _leading_zeros(np.where(dividends >= 0, dividends, ~dividends)) - 1
+    quotients = doubling_high_multiply(dividends << headroom, reciprocal(NUMPY, positive))
+    shift = e - (31 - _leading_zeros(positive)) - headroom
     scaled = doubling_high_multiply(quotients, q)
     values = rounding_shift_right(scaled, np.clip(-shift, 0, 31)) << np.clip(shift, 0, 31)
     values = np.where(shift < -31, (scaled >> np.clip(-shift - 32, 0, 31)) + (scaled >= 0), values)
@@ -351,8 +353,5 @@ def div_fixed(
     return quantization.clip(values + quantization.output.zero_point)
 
 
-def _leading_sign_bits(values: IntArray) -> IntArray:
-    """Bits of an int32 after the sign bit that repeat it (gemmlowp CountLeadingSignBits)."""
-    magnitude = np.where(values >= 0, values, ~values)
-    lengths = np.array([int(v).bit_length() for v in magnitude.ravel()]).reshape(values.shape)
-    return (31 - lengths).astype(np.int64)
+def _leading_zeros(values: IntArray | NDArray[np.int32]) -> IntArray:
+    return NUMPY.unary("math.ctlz", values.astype(np.int32)).astype(np.int64)

@@ -235,6 +235,17 @@ def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
     return (q << shift) // count, e - shift
 
 
+def mean_parameters(rounding: Rounding, f32: NDArray[np.float64], count: int) -> RequantizeParameters:
+    """What the sum of `count` values is multiplied by, from the real multiplier `f32` of their mean, float64[1].
+
+    Float rounding modes divide it before it is rounded, fixed-point ones see `folded_count_multiplier`.
+    """
+    if not rounding.is_fixed:
+        return requantize_parameters(rounding, f32 / count)
+    q, e = folded_count_multiplier(float(f32[0]), count)
+    return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
+
+
 # The sum of two quantized tensors as one float32 expression of two multiply-adds.
 
 FloatSum = tuple[np.float32, np.float32, np.float32]

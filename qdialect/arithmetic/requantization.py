@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import FloatRounding, I16Rounding, Multiplier, Rounding, Scaling
+from qdialect.arithmetic.machine import NUMPY, Machine, V
 from qdialect.arithmetic.multipliers import (
     INT32_MAX,
     INT32_MIN,
@@ -23,7 +24,7 @@ from qdialect.arithmetic.multipliers import (
 )
 from qdialect.arithmetic.quantization import along_axis, round_f32, saturate_f32, scale_factors
 
-# int32 accumulators to quantized quantized values, in the rounding modes of `Rounding`.
+# int32 accumulators to quantized values, in the rounding modes of `Rounding`.
 
 _FLOAT_ROUNDING = {
     Rounding.F32_RNE_ZP_LAST: FloatRounding.HALF_EVEN,
@@ -124,10 +125,25 @@ def reduced_multipliers(multipliers: NDArray[np.float64]) -> tuple[IntArray, Int
     return r, n
 
 
-def multiply_by_reduced_multiplier(x: IntArray, r: IntArray, n: IntArray) -> IntArray:
-    """``(x * r + 2^(n - 1)) >> n`` with the low 32 bits of the result, as an int32: int64 of the shape of `x`."""
-    product = x * r + (np.int64(1) << (n - 1))
-    return (product >> n).astype(np.int32).astype(np.int64)
+def multiply_by_reduced_multiplier(m: Machine[V], acc: V, r: V, n: V) -> V:
+    """``(acc * r + 2^(n - 1)) >> n`` in 64 bits, of which 32 stay."""
+    one = m.constant(1, "i64")
+    half = m.binary("arith.shli", one, m.subtract(n, one))
+    product = m.multiply(m.cast("arith.extsi", acc, "i64"), r)
+    shifted = m.binary("arith.shrsi", m.add(product, half), n)
+    return m.cast("arith.trunci", shifted, "i32")
+
+
+def nearest_product(m: Machine[V], acc: V, multiplier: V) -> V:
+    """``half_away(acc * multiplier)``, i32, in float64; what lies beyond int32 is cut before."""
+    product = m.multiply(m.cast("arith.sitofp", acc, "f64"), multiplier)
+    inside = m.clamp(product, m.constant(-(2.0**31), "f64"), m.constant(2.0**31 - 1, "f64"))
+    whole = m.cast("arith.fptosi", inside, "i32")
+    rest = m.subtract(inside, m.cast("arith.sitofp", whole, "f64"))
+    zero, one, minus = (m.constant(number, "i32") for number in (0, 1, -1))
+    up = m.select(m.compare("oge", rest, m.constant(0.5, "f64")), one, zero)
+    down = m.select(m.compare("ole", rest, m.constant(-0.5, "f64")), minus, zero)
+    return m.add(whole, m.add(up, down))
 
 
 def i16_requantize(
@@ -144,16 +160,14 @@ def i16_requantize(
 
     * `fixed32_double`: see `multiply_by_quantized_multiplier`.
     * `fixed16_up`: see `multiply_by_reduced_multiplier`.
-    * `f64_nearest`: half_away(float64(acc) * M), saturated to int32.
+    * `f64_nearest`: see `nearest_product`.
     """
     multipliers = real_multiplier(input_scale, weight_scales, output_scale, multiplier)
     if rounding is I16Rounding.F64_NEAREST:
-        product = acc.astype(np.float64) * multipliers
-        whole = np.trunc(product)
-        nearest = whole + np.where(np.abs(product - whole) >= 0.5, np.copysign(1.0, product), 0.0)
-        return np.clip(np.clip(nearest, INT32_MIN, INT32_MAX).astype(np.int64), lo, hi)
+        return np.clip(nearest_product(NUMPY, acc, multipliers).astype(np.int64), lo, hi)
     if rounding is I16Rounding.FIXED16_UP:
-        return np.clip(multiply_by_reduced_multiplier(acc, *reduced_multipliers(multipliers)), lo, hi)
+        found = multiply_by_reduced_multiplier(NUMPY, acc, *reduced_multipliers(multipliers))
+        return np.clip(found.astype(np.int64), lo, hi)
     q, e = np.array([quantize_multiplier(float(m)) for m in multipliers], dtype=np.int64).T
     return np.clip(multiply_by_quantized_multiplier(acc, q, e, Rounding.FIXED32_DOUBLE), lo, hi)
 

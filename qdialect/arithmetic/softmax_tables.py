@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.arithmetic.fixed_point_functions import exponential
+from qdialect.arithmetic.machine import Machine, V, doubling_high, saturated_left
 from qdialect.arithmetic.multipliers import (
-    EXPONENTIAL_OF_EIGHTH,
-    EXPONENTIALS,
     NEWTON_CONSTANT,
     NEWTON_SLOPE,
-    ONE_THIRD,
-    IntArray,
     doubling_high_multiply,
     quantize_multiplier,
     rounding_shift_right,
-    saturating_shift_left,
 )
 
 _ONE_Q31 = 2**31 - 1
@@ -57,57 +54,50 @@ def softmax_tables(input_scale: float, beta: float) -> SoftmaxTables:
     distances = np.arange(256, dtype=np.int64)
     inside = distances <= radius
     scaled = doubling_high_multiply(-np.where(inside, distances, 0) << e, q)
-    exponentials = np.where(inside, exp_on_negative_values(scaled), 0)
+    exponentials = np.where(inside, exponential(scaled, _DIFF_INTEGER_BITS, 32), 0)
     addends = rounding_shift_right(exponentials, _SUM_INTEGER_BITS)
     return SoftmaxTables(exponentials.astype(np.int32), addends.astype(np.int32))
 
 
-def exp_on_negative_values(values: IntArray) -> IntArray:
-    """e^x in Q0.31 for x <= 0 in Q5.26 (gemmlowp).
+# Shares of a sum: the exponential of an element times the reciprocal of its row's sum.
 
-    x = r - m with r in [-1/4, 0) and m a multiple of a quarter: a polynomial gives e^r, and each bit of m multiplies by
-    its power.  x = 0 is the largest Q0.31 number.
+_NEWTON_STEPS = 3
+# Of a sum with z leading zeros, 12 - z integer bits; the result keeps 8 bits below the point of a Q0.31 product.
+_SHIFT_WITHOUT_ZEROS = _SUM_INTEGER_BITS + 31 - 8
+
+
+def reciprocal(m: Machine[V], total: V) -> V:
+    """1 / `total` as Q0.31 beside a power of two, i32 both, for a positive `total` (gemmlowp).
+
+    The leading zeros of `total` normalize it to d in [1/2, 1); three Newton steps on d, x in Q2.29.
     """
-    quarter = 1 << (_DIFF_FRACTION_BITS - 2)
-    remainder = (values & (quarter - 1)) - quarter
-    result = _exp_on_quarter(saturating_shift_left(remainder, _DIFF_INTEGER_BITS))
-    whole = remainder - values
-    for power, factor in EXPONENTIALS.items():
-        has_bit = (whole >> (_DIFF_FRACTION_BITS + power)) & 1
-        result = np.where(has_bit == 1, doubling_high_multiply(result, factor), result)
-    return np.where(values == 0, _ONE_Q31, result)
+    normal = m.binary("arith.shli", total, m.unary("math.ctlz", total))
+    half = m.binary("arith.shrui", normal, m.constant(1, "i32"))
+    denominator = m.cast("arith.extui", half, "i64")
+    slope = doubling_high(m, denominator, m.constant(NEWTON_SLOPE, "i64"))
+    x = m.add(m.constant(NEWTON_CONSTANT, "i64"), slope)
+    for _ in range(_NEWTON_STEPS):
+        product = doubling_high(m, denominator, x)
+        error = m.subtract(m.constant(2**29, "i64"), product)
+        x = m.add(x, saturated_left(m, doubling_high(m, x, error), 2))
+    return m.cast("arith.trunci", saturated_left(m, x, 1), "i32")
 
 
-def _exp_on_quarter(values: IntArray) -> IntArray:
-    """e^a in Q0.31 for a in [-1/4, 0), Q0.31: with x = a + 1/8, e^-1/8 * (1 + x + x^2/2 + x^3/6 + x^4/24)."""
-    x = values + (1 << 28)
-    x2 = doubling_high_multiply(x, x)
-    x3 = doubling_high_multiply(x2, x)
-    x4 = doubling_high_multiply(x2, x2)
-    # (x^4/4 + x^3) / 3 + x^2, halved, is the sum of the three higher terms.
-    cubic = doubling_high_multiply(rounding_shift_right(x4, 2) + x3, ONE_THIRD)
-    higher = rounding_shift_right(cubic + x2, 1)
-    return EXPONENTIAL_OF_EIGHTH + doubling_high_multiply(EXPONENTIAL_OF_EIGHTH, x + higher)
+def share_shift(m: Machine[V], total: V) -> V:
+    """By how many bits the product with the reciprocal of `total` is shifted right, i32."""
+    shift = m.constant(_SHIFT_WITHOUT_ZEROS, "i32")
+    return m.subtract(shift, m.unary("math.ctlz", total))
 
 
-def reciprocal(total: IntArray) -> tuple[IntArray, IntArray]:
-    """(r, n) with 1 / total ~ r * 2^-31 * 2^-n, for a positive Q12.19 `total` below 2^31; r is Q0.31.
-
-    The leading zeros of `total` normalize it to 1 + f with f in [0, 1), and n counts the integer bits it used.
-    """
-    zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
-    fraction = ((total << zeros) & 0xFFFFFFFF) - (1 << 31)
-    return _one_over_one_plus(fraction), _SUM_INTEGER_BITS - zeros
-
-
-def _one_over_one_plus(fraction: IntArray) -> IntArray:
-    """1 / (1 + f) in Q0.31 for f in [0, 1), Q0.31 (gemmlowp): three Newton steps on d = (1 + f) / 2, x in Q2.29."""
-    half_denominator = (fraction + _ONE_Q31 + 1) >> 1
-    x = NEWTON_CONSTANT + doubling_high_multiply(half_denominator, NEWTON_SLOPE)
-    for _ in range(3):
-        error = (1 << 29) - doubling_high_multiply(half_denominator, x)
-        x = x + saturating_shift_left(doubling_high_multiply(x, error), 2)
-    return saturating_shift_left(x, 1)
+def share(m: Machine[V], exponential: V, inverse: V, shift: V) -> V:
+    """``exponential / total`` in Q0.8, saturated, i64, of the `reciprocal` and `share_shift` of the total; all i32."""
+    e, r, n = (m.cast("arith.extui", value, "i64") for value in (exponential, inverse, shift))
+    product = doubling_high(m, e, r)
+    one = m.constant(1, "i64")
+    # Nothing here is negative: adding one half before the shift rounds ties away from zero.
+    half = m.binary("arith.shli", one, m.subtract(n, one))
+    quantized = m.binary("arith.shrui", m.add(product, half), n)
+    return m.binary("arith.minsi", quantized, m.constant(255, "i64"))
 
 
 # How far, in powers of e, ONNX Runtime keeps the largest sum of a row below the largest float32.

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.choices import Entries, Multiplier, NanPolicy, Rounding
-from qdialect.arithmetic.fixed_point_functions import inverse_root
+from qdialect.arithmetic.fixed_point_functions import inverse_roots
 from qdialect.arithmetic.multipliers import (
     IntArray,
     multiply_by_quantized_multiplier,
@@ -65,15 +65,11 @@ def tflite_rsqrt_table(
     offsets = source.offsets()
     product = float(np.float32(np.sqrt(np.float32(source.scale)) * np.float32(result.scale)))
     q, e = quantize_multiplier(1 / product)
-    roots = np.array([_root(int(offset)) for offset in np.maximum(offsets, 1)])
+    mantissas, shifts = inverse_roots(np.maximum(offsets, 1))
+    roots = multiply_by_quantized_multiplier(1, mantissas, _ROOT_PLACES - shifts, Rounding.FIXED32_DOUBLE)
     scaled = multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
     largest = quantized_range(result.dtype)[1]
     return _encoded(np.where(offsets > 0, scaled + result.zero_point, largest), result.dtype)
-
-
-def _root(value: int) -> int:
-    q, shift = inverse_root(value)
-    return int(multiply_by_quantized_multiplier(1, q, _ROOT_PLACES - shift, Rounding.FIXED32_DOUBLE))
 
 
 def tflite_negate_table(dtype: DTypeLike) -> Table:

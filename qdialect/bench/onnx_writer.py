@@ -1,4 +1,4 @@
-"""Writes a `Network` as an ONNX model: real operators between QuantizeLinear and DequantizeLinear, or quantized operators."""
+"""Writes a `Network` as an ONNX model: float operators between QuantizeLinear and DequantizeLinear, or quantized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a network computes, how fast an executable does it, and how fast this CPU's instructions are by themselves."""
+"""The operations of a network, the throughput of an executable, and the peak throughput of this CPU's instructions."""
 
 from __future__ import annotations
 

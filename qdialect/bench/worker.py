@@ -129,10 +129,9 @@ def _sample(call: Callable[[], None], batch: int) -> float:
 # The process of one engine: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``.
 #
 # Reads one JSON object a line on stdin and answers each with one on stdout; what an engine prints goes to stderr.
-# Requests: ``{"do": "load", "case": ...}`` tells what became of each variant, ``{"do": "measure", "variant": ...,
-# "seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's rate, ``{"do": "bandwidth"}`` the
-# rates
-# of reading memory; ``{"do": "drop"}`` forgets the case.
+# Requests: ``{"do": "load", "case": ...}`` tells what became of each variant,
+# ``{"do": "measure", "variant": ..., "seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's
+# rate, ``{"do": "bandwidth"}`` the rates of reading memory; ``{"do": "drop"}`` forgets the case.
 
 LIMITS = "limits"
 """Stands for an engine where only the machine is measured."""

@@ -17,7 +17,7 @@ from qdialect.cache.store import Sections, Store
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.library import SharedObject
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import SYMBOLS
@@ -71,7 +71,7 @@ class _Code(NetworkCode):
     ) -> None:
         self._address, self._code = address, code
         self._constants, self._workspace_bytes = constants, workspace_bytes
-        self._limits = [addressof(TEAM_LIMIT)] if is_divided else []
+        self._limits = [addressof(THREAD_LIMIT)] if is_divided else []
 
     def workspace(self) -> memory.Block:
         return allocated("working memory", self._workspace_bytes)

@@ -270,9 +270,8 @@ def _check_entries(entries: Path) -> None:
 # The form of an entry: one file that is written as a whole, and read only where all of it is as it was written.
 #
 # Sections come first, each at a multiple of 64 bytes, so that a file whose first section is a shared library is one
-# that
-# loaders take. Their index is JSON. The last bytes say where it is, and have the SHA-256 of the entry's key and of all
-# that is before them: an entry under another name is damaged too.
+# that loaders take. Their index is JSON. The last bytes say where it is, and have the SHA-256 of the entry's key and of
+# all that is before them: an entry under another name is damaged too.
 
 Sections = Mapping[str, memoryview]
 """Parts of an entry by name."""

@@ -16,8 +16,7 @@ from qdialect.ir._mlir import ir
 
 # Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
 #
-# All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read
-# them
+# All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read them
 # state the scales of the sums. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
 
 _DATA = TypeConstraint(("i16",))

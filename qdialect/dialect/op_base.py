@@ -28,8 +28,7 @@ from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adapt
 #         min = attribute(I64)
 #         output = result(EIGHT_BIT)
 #
-# `QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an
-# ``int``.
+# `QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an ``int``.
 # The bindings run a Python verifier before they count operands, accept unknown attributes and drop the location of an
 # exception; so the verifier here checks arity, names and kinds itself, and every finding becomes one located error.
 

@@ -21,7 +21,7 @@ from qdialect.cache.fingerprint import fingerprint, key
 from qdialect.cache.store import Store
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost import variants as variant_notes
+from qdialect.lowering.cost import variants as variant_attributes
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Lowered, Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower
@@ -112,7 +112,7 @@ def tuned(
     network = _Network(lower(module, chosen, Phase.FUSED).module, chosen)
     found = _Tuning(network, tunings_of(store, chosen.name), clock, progress).run()
     copy = context.copy(module)
-    variant_notes.set_wanted_variants(copy, chosen, {one.kernel: one.chosen for one in found if one.gain})
+    variant_attributes.set_wanted_variants(copy, chosen, {one.kernel: one.chosen for one in found if one.gain})
     return copy, TuningReport(chosen.name, tuple(found))
 
 
@@ -126,7 +126,7 @@ class _Network:
     def with_variants(self, variants: Variants) -> Lowered:
         """The network at phase `linalg`, clocked."""
         copy = context.copy(self.module)
-        variant_notes.set_wanted_variants(copy, self.target, variants)
+        variant_attributes.set_wanted_variants(copy, self.target, variants)
         return lower(copy, self.target, Phase.LINALG, clocked=True)
 
 

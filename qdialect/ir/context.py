@@ -10,10 +10,9 @@ import os
 import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 
-from qdialect.ir import untrusted_input
+from qdialect.ir import LOADERS, untrusted_input
 from qdialect.ir._mlir import ir
 from qdialect.ir.locations import parts_of
 from qdialect.ir.resources import inline
@@ -24,8 +23,6 @@ from qdialect.support.files import read_bytes
 from qdialect.support.limits import can_start_threads, check_free_memory, check_stack
 from qdialect.support.registry import foreign_modules
 
-# It stands above this module, which knows no more of it than its name.
-_DIALECT = import_module("qdialect.dialect")
 _RESOURCE = "dense_resource<"
 # What a graph is made of beside `qnn`; `irdl` describes that.
 _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
@@ -55,7 +52,8 @@ def make_context() -> ir.Context:
     context = ir.Context(load_on_create_dialects=())
     context.enable_multithreading(False)
     load_dialects(context, None if foreign_modules() else _GRAPH_DIALECTS)
-    _DIALECT.load(context)
+    for load in LOADERS:
+        load(context)
     return context
 
 

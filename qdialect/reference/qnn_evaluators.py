@@ -21,20 +21,18 @@ from qdialect.arithmetic import (
     Table,
     activations,
     dequantize_array,
-    doubling_high_multiply,
     elementwise,
-    folded_count_multiplier,
-    multiply_by_quantized_multiplier,
     quantize_array,
     real_multiplier,
     requantize,
     requantize_parameters,
-    rounding_shift_right,
     softmax_tables,
 )
 from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.arithmetic.convolution import output_size
-from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal
+from qdialect.arithmetic.machine import NUMPY
+from qdialect.arithmetic.multipliers import mean_parameters
+from qdialect.arithmetic.softmax_tables import SoftmaxTables, ort_beyond, reciprocal, share, share_shift
 from qdialect.dialect import (
     UNARY_OPS,
     AddOp,
@@ -149,18 +147,14 @@ def mean(
 ) -> IntArray:
     """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
 
-    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float rounding modes round that
-    multiplier.  Fixed-point rounding modes start from the quantized (q, e) of s_x / s_y and divide q by n, see
-    `folded_count_multiplier`; with `fixed32_double` and `f64` this is TFLite's reference MEAN.
+    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), see `mean_parameters`, plus z_y.  With
+    `fixed32_double` and `f64` this is TFLite's reference MEAN.
     """
     axis = tuple(axes)
     total = (data.astype(np.int64) - input_zero_point).sum(axis=axis, keepdims=keep_dims)
     count = math.prod(data.shape[a] for a in axis)
     f32 = real_multiplier(input_scale, [1.0], output_scale, multiplier)
-    if not rounding.is_fixed:
-        return requantize(total, requantize_parameters(rounding, f32 / count), output_zero_point, lo, hi, rounding)
-    q, e = folded_count_multiplier(float(f32[0]), count)
-    return np.clip(multiply_by_quantized_multiplier(total, q, e, rounding) + output_zero_point, lo, hi)
+    return requantize(total, mean_parameters(rounding, f32, count), output_zero_point, lo, hi, rounding)
 
 
 # Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32.
@@ -175,11 +169,9 @@ def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> Int
     info = np.iinfo(data.dtype.name)
     values = data.astype(np.int64)
     distance = values.max(axis=axis, keepdims=True) - values
-    total = tables.addends.astype(np.int64)[distance].sum(axis=axis, keepdims=True)
-    scale, bits_over_unit = reciprocal(total)
-    product = doubling_high_multiply(scale, tables.exponentials[distance])
-    unsaturated = rounding_shift_right(product, bits_over_unit + 31 - 8)
-    return np.clip(unsaturated + info.min, info.min, info.max)
+    total = tables.addends[distance].sum(axis=axis, keepdims=True, dtype=np.int32)
+    shares = share(NUMPY, tables.exponentials[distance], reciprocal(NUMPY, total), share_shift(NUMPY, total))
+    return shares + info.min
 
 
 def softmax_float(

@@ -12,13 +12,12 @@ from qdialect.arithmetic import (
     QuantizedArray,
     QuantParams,
     Rounding,
-    doubling_high_multiply,
     real_multiplier,
     requantize,
     requantize_parameters,
-    rounding_shift_right,
 )
-from qdialect.arithmetic.fixed_point_functions import inverse_root
+from qdialect.arithmetic.fixed_point_functions import inverse_roots, scaled_by_root
+from qdialect.arithmetic.machine import NUMPY
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
@@ -77,17 +76,13 @@ def sum_over(
 def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
-    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and
-    is part of the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
+    Quantized values of scale 1/128, around 128 or 0, int64.
     """
     info = np.iinfo(values.dtype.name)
     offsets = values.astype(np.int64) - zero_point
     totals = (offsets**2).sum(axis=-1, keepdims=True)
-    roots = [inverse_root(int(total)) for total in totals.ravel()]
-    q, shift = (np.array(part, dtype=np.int64).reshape(totals.shape) for part in zip(*roots, strict=True))
     is_signed = info.min < 0
-    left, right = (np.maximum(7 - shift, 0), np.maximum(shift - 7, 0)) if is_signed else (7, shift)
-    scaled = rounding_shift_right(doubling_high_multiply(offsets << left, q), right)
+    scaled = scaled_by_root(NUMPY, offsets, *inverse_roots(totals), is_signed=is_signed)
     return np.clip(scaled + (0 if is_signed else 128), info.min, info.max)
 
 

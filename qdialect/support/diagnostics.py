@@ -118,7 +118,7 @@ NOT_COMPILED = (ImportModelError, CompileError, PassError, VerificationError)
 
 
 class RegistrationError(QDialectError):
-    """Two definitions claim one name: two handlers of an op, say."""
+    """Two definitions claim one name, for example two conversions of one op."""
 
 
 class InputError(QDialectError):

@@ -36,8 +36,8 @@ _READ: ContextVar[list[ReadFile] | None] = ContextVar("read", default=None)
 
 
 @contextmanager
-def noted_files() -> Generator[list[ReadFile]]:
-    """What `note_read` is told meanwhile."""
+def recorded_reads() -> Generator[list[ReadFile]]:
+    """What `record_read` is told meanwhile."""
     read: list[ReadFile] = []
     token = _READ.set(read)
     try:
@@ -46,7 +46,7 @@ def noted_files() -> Generator[list[ReadFile]]:
         _READ.reset(token)
 
 
-def note_read(folder: Path, name: str) -> None:
+def record_read(folder: Path, name: str) -> None:
     """Say that the file `name` beside a model in `folder` is going to be read for it."""
     read = _READ.get()
     if read is not None:

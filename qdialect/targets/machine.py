@@ -11,8 +11,7 @@ from itertools import combinations
 # From which levels of memory a core gets bytes, how many in a cycle and how late.
 #
 # Lines come from a level while instructions go on that wait for none of them: streams are fetched ahead.  A call of a
-# kernel therefore takes as long as its instructions or as its bytes, whichever is longer, and waits for the first
-# bytes
+# kernel therefore takes as long as its instructions or as its bytes, whichever is longer, and waits for the first bytes
 # from behind the second level, which nothing has fetched ahead:
 #
 #   call + latency of the farthest level + max(instructions, sum over levels of bytes / bandwidth)
@@ -65,9 +64,8 @@ ZEN_4_LEVELS = Levels(
 # Which execution pipes of a core take which kinds of instructions on vectors.
 #
 # An instruction on `width` bits or less occupies one pipe for a cycle, a wider one as many pipes or cycles more.  What
-# a
-# mix of instructions takes at least follows from Hall's theorem: of every set of pipes, the instructions that no other
-# pipe takes need as many cycles as there are of them for each of its pipes,
+# a mix of instructions takes at least follows from Hall's theorem: of every set of pipes, the instructions that no
+# other pipe takes need as many cycles as there are of them for each of its pipes,
 #
 #   cycles = max over sets of pipes S of (occupations of kinds whose pipes are all in S) / |S|.
 
@@ -270,8 +268,8 @@ _ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
 _ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2, near_fetch_distance=_NEAR_FETCH, word_dots=1.6)
 # Of 256 bits, a loop of products of words and additions reaches 0.8 of what the units allow, and one that reads words
-# from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.
-# A division starts 5.9 cycles after the one before, and a scaling 2 whatever its result is.
+# from the second level takes 0.91 of the time where they are fetched ahead. Zen 3 has the same units.  A division
+# starts 5.9 cycles after the one before, and a scaling 2 whatever its result is.
 _ZEN_4 = Machine(
     *(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32),
     near_fetch_distance=_NEAR_FETCH,

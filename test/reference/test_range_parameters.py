@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdialect.arithmetic.quantization import range_scale, range_zero_point
+from qdialect.arithmetic.ranges import range_scale, range_zero_point
 
 
 @pytest.mark.parametrize(

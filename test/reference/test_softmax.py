@@ -7,20 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.arithmetic.softmax_tables import exp_on_negative_values, reciprocal, softmax_tables
+from qdialect.arithmetic.fixed_point_functions import exponential
+from qdialect.arithmetic.machine import NUMPY
+from qdialect.arithmetic.softmax_tables import reciprocal, share_shift, softmax_tables
 from qdialect.reference.qnn_evaluators import softmax_fixed, softmax_float
 
 
 @given(x=st.integers(-(2**31) + 1, 0))
 def test_exponential_is_close_to_the_real_one(x: int) -> None:
-    got = int(exp_on_negative_values(np.array([x], dtype=np.int64))[0])
+    got = int(exponential(np.array([x], dtype=np.int64), 5, 32)[0])
     assert abs(got / 2**31 - math.exp(x / 2**26)) < 3e-7
 
 
 @given(total=st.integers(2**19, 2**31 - 1))
 def test_reciprocal_is_close_to_the_real_one(total: int) -> None:
-    scale, bits = reciprocal(np.array([total], dtype=np.int64))
-    assert abs(int(scale[0]) / 2**31 / 2.0 ** int(bits[0]) * (total / 2**19) - 1) < 1e-6
+    word = np.array([total], np.int32)
+    scale, shift = int(reciprocal(NUMPY, word)[0]), int(share_shift(NUMPY, word)[0])
+    # A share has 8 bits below its point.
+    assert abs(scale / 2.0 ** (shift + 8) * (total / 2**19) - 1) < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

@@ -1,4 +1,4 @@
-"""Says what float32 algorithms are written for, a machine that computes on float32 values, and is one on NumPy arrays."""
+"""Defines the abstract machine that float32 algorithms are written for, and the machine on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ Of every op on vectors, times the trips of the loops around it, there are counte
 and the longest of the four is the bound: no order of instructions is faster, if LLVM needs as many.  Constants, casts
 and extensions, which loads do on the way, count nothing; neither do addresses and the loops themselves.
 
-Where it was measured which pipes of a core take which instructions (`qdialect/targets/machine.py`), the bound is that of
-the busiest set of pipes, of the ports of loads and stores or of the divider, as `occupations` counts them, in a copy of
-the code that says nothing twice (`simplified`).
+Where it was measured which pipes of a core take which instructions (`qdialect/targets/machine.py`), the bound is that
+of the busiest set of pipes, of the ports of loads and stores or of the divider, as `occupations` counts them, on a
+CSE'd copy of the code (`simplified`).
 
 A core looks some hundred instructions ahead, so that the body of one loop overlaps with itself and little with that of
 the next.  What a kernel is predicted to take is therefore the sum of the bounds of its loop bodies, each for itself:
@@ -326,8 +326,7 @@ def _vectors(type_: ir.Type, machine: Machine) -> int:
 #
 #   chain = max over carried values of (latencies of the ops from a carried value to what the loop yields)
 #
-# An iteration cannot end before the chain through the one before it has, however many units are idle: a loop of n
-# trips
+# An iteration cannot end before the chain through the one before it has, however many units are idle: a loop of n trips
 # takes n * chain at least.  What is taken from a vector of sums and put back at another place is no link of the chain.
 
 

@@ -260,8 +260,7 @@ def _widened(op: ir.Operation, pipes: Pipes) -> Counter[str]:
 # Kernels at the phase `x86` without what LLVM computes once and this phase still says twice.
 #
 # Upstream's passes find equal ops and what does not change in a loop.  Beside them, reads of the same bytes are one:
-# rows
-# of a window overlap, and their addresses are equal as sums of multiples of the same indices.
+# rows of a window overlap, and their addresses are equal as sums of multiples of the same indices.
 
 _PASSES = "builtin.module(func.func(lower-affine,canonicalize,cse,loop-invariant-code-motion,canonicalize,cse))"
 _ONCE_MORE = "builtin.module(func.func(cse))"

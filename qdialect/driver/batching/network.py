@@ -26,7 +26,7 @@ from qdialect.lowering.ir.lowered import Phase, error_at_module, phase_of, ports
 from qdialect.lowering.pipeline.phases import Lowered, lower
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.passes.inline_outlined import InlineOutlinedPass
-from qdialect.passes.outlined import handed_off
+from qdialect.passes.outlined import extern_functions
 from qdialect.passes.pipeline import PassManager
 from qdialect.support.diagnostics import CompileError, ImportModelError, UnusedBatchError
 from qdialect.support.interface import Port
@@ -247,7 +247,7 @@ def lowered_sizes(network: BatchNetwork, targets: Sequence[Target], threads: int
 
     Raises `CompileError` for what cannot be lowered, and for a network that is not proven to compute entries alone.
     """
-    if handed_off(network.module):
+    if extern_functions(network.module):
         return _one_entry(network, targets, threads)
     middle = lower(network.of(SIZES[1]), targets[0], threads=threads)
     growth = SIZES[0] // SIZES[1]

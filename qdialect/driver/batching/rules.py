@@ -23,8 +23,7 @@ from qdialect.support.registry import Registry
 # An op of a network, and in which dimension of its operands the batch is.
 #
 # A value has the batch in one dimension, or not at all. The dimension has a multiple of as many elements as the batch
-# has
-# entries: those of the first entry come first, then those of the second.
+# has entries: those of the first entry come first, then those of the second.
 
 Rule = Callable[["Site"], int]
 """The dimension of the result that has the batch; raises `CompileError` where the op mixes entries."""

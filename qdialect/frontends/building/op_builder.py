@@ -10,7 +10,7 @@ import numpy as np
 
 from qdialect.arithmetic.expressions import Expression, fold
 from qdialect.arithmetic.float32 import ALGORITHMS
-from qdialect.dialect import BroadcastOp, F32ReduceOp, F32SumOp, QnnOp, ReshapeOp, build
+from qdialect.dialect import BroadcastOp, F32ReduceOp, F32SumOp, QnnOp, ReshapeOp, TransposeOp, build
 from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
@@ -133,6 +133,14 @@ class OpBuilder:
             return value
         return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
 
+    def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
+        """`value` with its dimensions in another order."""
+        return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
+
+    def rearranged(self, value: ir.Value, split: Shape, order: Sequence[int], shape: Shape) -> ir.Value:
+        """`value` with its dimensions taken apart as `split`, reordered and put together as `shape`."""
+        return self.reshape(self.transpose(self.reshape(value, split), order), shape)
+
     def number(self, number: float, shape: Shape) -> ir.Value:
         """An f32 tensor of one number."""
         return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
@@ -254,8 +262,7 @@ def reduced(
 # Sums of f32 values in blocks: a row becomes partial sums side by side, and these are added last.
 #
 # The error of a sum grows with the number of terms that are added one after another: n for a row, and n / b + b in
-# blocks
-# (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2).  Partial sums are vectors, too.
+# blocks (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2).  Partial sums are vectors, too.
 
 _LANES = 16
 _FEW = 32

@@ -8,10 +8,11 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
-from qdialect.frontends.building.slices import Slice, check_indices, gather, take_slices
+from qdialect.frontends.building.op_builder import OpBuilder
+from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning.contraction import Contraction, Finish, RunTimeWeight, Weight, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
@@ -65,33 +66,31 @@ def taps_of_depth(weight: Array) -> Array:
     return np.ascontiguousarray(last.reshape(*last.shape[:3], -1))
 
 
-def rows_of_windows(emitter: Emitter, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
+def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
     """f32 images [N * OD, OH * KD * KH, W, C] of volumes NDHWC, and windows over them that read in the same order."""
     padded = _padded_along(emitter, value, window, range(3), None)
     slices = _taps_along(emitter, padded, window, 0)
     batch, depth, taps, _, width, channels = shape_of(slices.type)
     rows = gather(emitter, slices, 3, _positions(window, 1))
-    (height, lines), order = (window.output[1], window.kernel[1]), (0, 1, 3, 2, 4, 5, 6)
-    beside = emitter.transpose(emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels)), order)
+    height, lines = window.output[1], window.kernel[1]
+    apart = emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels))
+    beside = emitter.transpose(apart, (0, 1, 3, 2, 4, 5, 6)) if taps > 1 else apart
     image = emitter.reshape(beside, (batch * depth, height * taps * lines, width, channels))
     kernel, strides = (taps * lines, window.kernel[2]), (taps * lines, window.strides[2])
     return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
 
 
 def _padded_along(
-    emitter: Emitter, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
+    emitter: OpBuilder, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
 ) -> ir.Value:
     """NDHWC data with the window's padding of these `dimensions`, which holds zeros."""
     low, high = ([0] * RANK for _ in range(2))
     for i in dimensions:
         low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    if not any(low) and not any(high):
-        return value
-    zero = 0 if to is None else to.quantize_scalar(0.0)
-    return emitter.build(PadOp, value, element=element_of(value.type), low=tuple(low), high=tuple(high), value=zero)
+    return framed(emitter, value, low, high, 0 if to is None else to.quantize_scalar(0.0))
 
 
-def _taps_along(emitter: Emitter, value: ir.Value, window: Window, dimension: int) -> ir.Value:
+def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:
     """NDHWC data with a dimension of windows and one of their taps in the stead of dimension 1 + `dimension`."""
     axis = 1 + dimension
     shape = shape_of(value.type)
@@ -193,8 +192,7 @@ def from_image(shape: Shape) -> Finish:
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
 # channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
-# gives
-# all remainders beside each other, and they are interleaved.
+# gives all remainders beside each other, and they are interleaved.
 
 _Entry = TypeVar("_Entry")
 

@@ -71,8 +71,7 @@ def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
 
 # Plain values: integers, booleans and floats that stand for themselves, computed by upstream ops.
 #
-# Upstream ops know integers as bits without a sign, so unsigned tensors become such on the way in and unsigned again
-# on
+# Upstream ops know integers as bits without a sign, so unsigned tensors become such on the way in and unsigned again on
 # the way out; what depends on the sign is chosen by the type of the model.
 
 INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "i64")
@@ -169,8 +168,7 @@ def constant_of(site: Site, array: Array) -> Value:
 
 # Conversions between integers, booleans and float32, as x86-64 CPUs convert.
 #
-# A float goes to the integer below its magnitude; what 32 bits cannot hold, or 64 for i64, becomes the smallest
-# integer
+# A float goes to the integer below its magnitude; what 32 bits cannot hold, or 64 for i64, becomes the smallest integer
 # of that width, as the CPU's conversions say, and narrower integers are its low bits.
 
 
@@ -313,8 +311,7 @@ class Clamped(F32Tensor):
 # Quantization and dequantization by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
 #
 # Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36, or -inf, whose
-# quantizer
-# writes infinite ones.
+# quantizer writes infinite ones.
 
 
 @dataclass(frozen=True, eq=False)

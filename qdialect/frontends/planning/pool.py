@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, F32Conv2DOp, GatherOp, MaxPool2DOp, PadOp
+from qdialect.dialect import Conv2DOp, F32Conv2DOp, GatherOp, MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning.convolution import RANK, image, rows_of_windows
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -67,8 +68,7 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
     if set(window.dilation) == {1}:
         return data, window
     element, zeros = element_of(data.type), (0, 0)
-    padding = {"low": (0, *window.before, 0), "high": (0, *window.after, 0), "value": lowest}
-    data = emitter.build(PadOp, data, element=element, **padding)
+    data = framed(emitter, data, *window.border, lowest)
     for i in range(2):
         starts = range(0, window.output[i] * window.strides[i], window.strides[i])
         indices = tuple(start + k * window.dilation[i] for start in starts for k in range(window.kernel[i]))
@@ -123,7 +123,4 @@ def _padded_images(emitter: Emitter, values: Value, window: Window) -> tuple[ir.
     if len(values.shape) == RANK:
         return rows_of_windows(emitter, emitter.last(values), window)
     flat, data = window.two_dimensional(), image(emitter, values)
-    if not any(flat.padding):
-        return data, flat
-    low, high = (0, *flat.before, 0), (0, *flat.after, 0)
-    return emitter.build(PadOp, data, element="f32", low=low, high=high, value=0), flat
+    return framed(emitter, data, *flat.border), flat

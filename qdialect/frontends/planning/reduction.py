@@ -93,8 +93,7 @@ def over_axes(
 # Normalizations in float32, as ops: sums over dimensions, and what is element-wise around them.
 #
 # Sums are taken in float32 in blocks, and variances from centred numbers; a framework that adds in another order
-# differs
-# in the last places.
+# differs in the last places.
 
 
 def mean_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:

@@ -38,10 +38,9 @@ class ToVectorPass(PhasePass):
 # A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule
 # tiles the root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops,
 # vectorizes what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes
-# stand
-# on the ops (`qnn.tiles`): this lowering step only reads them.
+# stand on the ops (`qnn.tiles`): this lowering step only reads them.
 
-# Blocks are as they should be, and to look at them again and again takes longer than the patterns.
+# Region simplification never applies here and costs more than the patterns.
 _NO_REGIONS = "{region-simplify=disabled}"
 _CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
 _BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"
@@ -193,10 +192,8 @@ def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
 # Numbers that every call of a kernel gives it alike become constants of the kernel where they choose instructions.
 #
 # A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, the smaller of a float
-# and
-# 6 needs no instructions for zeros and NaN, and a division by 6 is two products: what a parameter hides, no pattern
-# can
-# use. Scales stay parameters, for which no instruction is chosen: kernels that differ in nothing else are shared by
+# and 6 needs no instructions for zeros and NaN, and a division by 6 is two products: what a parameter hides, no pattern
+# can use. Scales stay parameters, for which no instruction is chosen: kernels that differ in nothing else are shared by
 # networks.
 
 _Constant = ir.IntegerAttr | ir.FloatAttr

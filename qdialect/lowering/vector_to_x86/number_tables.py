@@ -26,7 +26,7 @@ class Lookup:
 
     table: ir.Value
     indices: ir.Value
-    """Integers whose low bits say which entry."""
+    """Integers whose low bits select the entry."""
 
 
 def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
@@ -64,7 +64,7 @@ class RegisterTable(InstructionPattern[Lookup]):
     """A gather from 16 floats in every lane, by integers modulo 16."""
 
     name: ClassVar[str] = "register-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are the 32-bit lanes of the widest vector that has a permute."""
@@ -82,7 +82,7 @@ class RegisterTable(InstructionPattern[Lookup]):
             return MatchFailure(f"vectors must have a multiple of {self._lanes} lanes, but got {lanes}")
         return found
 
-    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         *outer, lanes = list(type_.shape)
         own = ir.VectorType.get([self._lanes], type_.element_type)
@@ -125,9 +125,8 @@ def _wrapped(indices: ir.Value) -> ir.Value | None:
 # `vector.gather` from a table of 256 numbers of 32 bits -> `vpermi2d`.
 #
 # A gather loads lane by lane.  One permute looks up 32 entries in two registers by the low five bits of each index;
-# eight
-# of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are scarce
-# the sixteen parts of the table are loaded again, which is still a load for each lane at most.
+# eight of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are
+# scarce the sixteen parts of the table are loaded again, which is still a load for each lane at most.
 
 BYTE_ENTRIES = 256
 _NUMBER_BITS, _BYTE = 32, 8
@@ -141,7 +140,7 @@ class NumberTable(InstructionPattern[Lookup]):
     """
 
     name: ClassVar[str] = "number-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
 
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         type_ = table_type(op, BYTE_ENTRIES)
@@ -155,7 +154,7 @@ class NumberTable(InstructionPattern[Lookup]):
             return MatchFailure(f"vectors must have a multiple of {_LANES} lanes, but got {lanes}")
         return found
 
-    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         *outer, lanes = list(type_.shape)
         blocks = [*outer, lanes // _LANES, _LANES]

@@ -113,8 +113,7 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
 
 # Numbers that an innermost loop reads again in every iteration, and never writes -> numbers that are read before it.
 #
-# LLVM does not know that buffers lie apart: it would read such a number again after every write, and compute again
-# what
+# LLVM does not know that buffers lie apart: it would read such a number again after every write, and compute again what
 # depends on it alone.
 
 _TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")

@@ -17,11 +17,9 @@ from qdialect.lowering.ir.strides import row_major, static_strides
 
 # Tiles of a vector's bytes whose lanes are in the order that unpacking leaves them in.
 #
-# Unpacking within 128-bit lanes takes byte 16 l + 4 v + i to vector v, lane 4 l + i.  A tile has a loop for each bit
-# of v
-# and l and one for i: [2, 2, 2, 2, 4] of 64 bytes, [2, 2, 2, 4] of 32 and [2, 2, 4] of 16.  In memory its bytes lie
-# side
-# by side, or in contiguous parts of 4 bytes or more.
+# Unpacking within 128-bit lanes takes byte 16 l + 4 v + i to vector v, lane 4 l + i.  A tile has a loop for each bit of
+# v and l and one for i: [2, 2, 2, 2, 4] of 64 bytes, [2, 2, 2, 4] of 32 and [2, 2, 4] of 16.  In memory its bytes lie
+# side by side, or in contiguous parts of 4 bytes or more.
 
 PART = 16
 """Bytes that are unpacked by themselves."""
@@ -161,9 +159,8 @@ def _is_contiguous(offsets: Sequence[int], length: int) -> bool:
 # Tiles of unpacked lanes as [..., 4, lanes]: four vectors that fill registers.
 #
 # Dot products of interleaved bytes end in a cast from four vectors to a tile.  An op that computes each element by
-# itself
-# means the same on either shape, so the cast goes down through such ops, to where the tile is written; their other
-# operands are cast the other way, or are read flat at once where they lie so.
+# itself means the same on either shape, so the cast goes down through such ops, to where the tile is written; their
+# other operands are cast the other way, or are read flat at once where they lie so.
 
 _CAST = "vector.shape_cast"
 _ELEMENT_WISE = ("arith.", "math.")

@@ -1,4 +1,4 @@
-"""Finds the tensors that element-wise graphs depend on, the numbers they can have, and the 8-bit types that hold them."""
+"""Finds the tensors that element-wise graphs depend on, their possible values, and the 8-bit types that hold them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Stored:
 
 
 def is_reinterpreted(value: ir.Value) -> bool:
-    """Whether an 8-bit `value` is read with another signedness alone, so that its own says nothing."""
+    """Whether every reader of an 8-bit `value` takes it with the other signedness, so that its own has no effect."""
     names = [user.operation.name for user in users(value)]
     return is_eight_bit(value) and bool(names) and all(name == "tensor.bitcast" for name in names)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect.arithmetic import Division, folded_count_multiplier, real_multiplier, requantize_parameters
-from qdialect.arithmetic.multipliers import FixedMultiplier, RequantizeParameters
+from qdialect.arithmetic import Division, real_multiplier, requantize_parameters
+from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
@@ -116,17 +116,14 @@ def _over_axes(export: Export, op: MeanOp | SumOp) -> ir.Value:
     wide = centered(export.value(op.input), np.array([op.input_zero_point - sign_of(op.input.type)]))
     total = builder.reduce("sum", wide, op.axes, keep_dims=op.keep_dims)
     real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
-    params = _of_mean(op, real, count) if isinstance(op, MeanOp) else requantize_parameters(op.rounding, real)
+    params = (
+        mean_parameters(op.rounding, real, count)
+        if isinstance(op, MeanOp)
+        else requantize_parameters(op.rounding, real)
+    )
     bound = export.bound(op.input, op.input_zero_point) * count
     how = (op.rounding, bound, op.output_zero_point, range_of(op.output.type), element_of(op.output.type))
     return requantized_bytes(total, params, *how)
-
-
-def _of_mean(op: MeanOp, real: Array, count: int) -> RequantizeParameters:
-    if not op.rounding.is_fixed:
-        return requantize_parameters(op.rounding, real / count)
-    q, e = folded_count_multiplier(float(real[0]), count)
-    return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
 
 
 # Reductions over axes, and indices of extremes.

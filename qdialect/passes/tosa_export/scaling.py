@@ -11,7 +11,7 @@ from qdialect.arithmetic.multipliers import (
     FixedMultiplier,
     RequantizeParameters,
     multiply_by_quantized_multiplier,
-    quantize_multiplier,
+    quantized_multipliers,
 )
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, shape_of
 from qdialect.ir._mlir import ir
@@ -144,8 +144,7 @@ def requantized_bytes(
 
 def multiplier_of(m: float) -> FixedMultiplier:
     """One real multiplier as a fixed-point one."""
-    q, e = quantize_multiplier(m)
-    return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
+    return quantized_multipliers(np.array([m]))
 
 
 def rounded_floats(value: ir.Value, zero_point: int, bounds: tuple[int, int], rounding: Rounding) -> ir.Value:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.slices import Slice, check_indices, take_slices
+from qdialect.frontends.building.slices import Slice, check_indices, framed, take_slices
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.f32 import computed
@@ -209,9 +209,7 @@ def _f32_conv(call: Call) -> Computed:
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         source = values[0]
         data = depth.emit(emitter, volumes_of(emitter, source), None) if depth else image_of(emitter, source)
-        if any(window.padding):
-            low, high = (0, *window.before, 0), (0, *window.after, 0)
-            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+        data = framed(emitter, data, *window.border)
         attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
         total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
         return finished(emitter, total, values[1] if has_bias else None, after)
@@ -262,8 +260,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Sh
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are
-# one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")
@@ -324,15 +321,8 @@ def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir
 
     Elements that no window reaches are left out.
     """
-    batch, *extents, channels = shape_of(image.type)
-    sizes = [min(extent, end) for extent, end in zip(extents, ends, strict=True)]
-    inside = (Slice(0, 1, size) for size in sizes)
-    reached = take_slices(emitter, image, (Slice(0, 1, batch), *inside, Slice(0, 1, channels)))
-    low = (0, *(extent - 1 for extent in kernel), 0)
-    high = (0, *(end - size for end, size in zip(ends, sizes, strict=True)), 0)
-    if not any(low) and not any(high):
-        return reached
-    return emitter.build(PadOp, reached, element="f32", low=low, high=high, value=0)
+    rests = (end - extent for end, extent in zip(ends, shape_of(image.type)[1:-1], strict=True))
+    return framed(emitter, image, (0, *(extent - 1 for extent in kernel), 0), (0, *rests, 0))
 
 
 def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:

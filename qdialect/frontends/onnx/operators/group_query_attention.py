@@ -25,8 +25,7 @@ from qdialect.ir._mlir import ir
 # GroupQueryAttention of com.microsoft, in float32: several heads of the queries share one of the keys and values.
 #
 # Caches and calls may hold more tokens than count, which `seqlens_k` tells, mostly when the network runs.  Their
-# lengths
-# are known, and their sum is `total_sequence_length`.
+# lengths are known, and their sum is `total_sequence_length`.
 
 Change = Callable[[Emitter, ir.Value], ir.Value]
 _OMITTED = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight"}

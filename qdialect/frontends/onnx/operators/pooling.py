@@ -133,12 +133,7 @@ class Average(F32Tensor):
         window, size = self.window, self.source.shape[2:]
         if self.counts_padding:
             return np.full(window.output, math.prod(window.kernel))
-        inside: list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = []
-        dimensions = zip(size, window.kernel, window.strides, window.before, window.output, strict=True)
-        for extent, kernel, stride, before, windows in dimensions:
-            start = np.arange(windows) * stride - before
-            inside.append(np.minimum(start + kernel, extent) - np.maximum(start, 0))
-        return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
+        return window.counts(size)
 
 
 def _eight_bit(source: Quantized) -> Quantized:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -239,9 +239,61 @@ def _quantized(bound: float, output: Tensor) -> int:
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
 
 
-# Explicit padding of convolutions and pools.
+# Windows of convolutions and pools over images, and their explicit padding.
 
+Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """What the options of a convolution or a pool say; convolutions have no `kernel` of their own."""
+
+    padding: int
+    activation: int
+    strides: Pair
+    dilation: Pair = (1, 1)
+    kernel: Pair = (1, 1)
+
+    def explicit(self, size: Sequence[int], window: Sequence[int] | None = None) -> Padding:
+        """The padding of an image of `size` for windows of the extents `window`, else those of `kernel`."""
+        height, width = window or self.kernel
+        return explicit_padding(self.padding, (size[0], size[1]), (height, width), self.strides, self.dilation)
+
+
+def convolution_options(operator: Operator) -> WindowOptions:
+    """Those of CONV_2D and DEPTHWISE_CONV_2D."""
+
+    def read(options: tflite.Conv2DOptions | tflite.DepthwiseConv2DOptions) -> WindowOptions:
+        strides, dilation = (
+            (options.StrideH(), options.StrideW()),
+            (options.DilationHFactor(), options.DilationWFactor()),
+        )
+        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
+
+    if operator.kind == "CONV_2D":
+        return read_options(operator, tflite.Conv2DOptions, read)
+    return read_options(operator, tflite.DepthwiseConv2DOptions, read)
+
+
+def transposed_options(operator: Operator) -> WindowOptions:
+    """Those of TRANSPOSE_CONV."""
+
+    def read(options: tflite.TransposeConvOptions) -> WindowOptions:
+        strides = options.StrideH(), options.StrideW()
+        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides)
+
+    return read_options(operator, tflite.TransposeConvOptions, read)
+
+
+def pool_options(operator: Operator) -> WindowOptions:
+    """Those of pools."""
+
+    def read(options: tflite.Pool2DOptions) -> WindowOptions:
+        strides, kernel = (options.StrideH(), options.StrideW()), (options.FilterHeight(), options.FilterWidth())
+        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, kernel=kernel)
+
+    return read_options(operator, tflite.Pool2DOptions, read)
 
 
 def explicit_padding(

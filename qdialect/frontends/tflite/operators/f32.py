@@ -16,15 +16,22 @@ import tflite
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
 from qdialect.arithmetic.expressions import Expression, Input
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, PadOp
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp
 from qdialect.dialect.f32_ops import F32ReduceOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.building.slices import Slice, framed, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
-from qdialect.frontends.tflite.operators.checks import constant, dense_options, explicit_padding, f32_bounds, operands
+from qdialect.frontends.tflite.operators.checks import (
+    Padding,
+    constant,
+    convolution_options,
+    dense_options,
+    f32_bounds,
+    operands,
+)
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
@@ -272,51 +279,32 @@ def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: 
     return s.clamp(total, activation)
 
 
-@imports_f32("CONV_2D")
-def _conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.Conv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return options.Padding(), options.FusedActivationFunction(), strides, dilation
-
-    return _convolution(operator, *read_options(operator, tflite.Conv2DOptions, read))
-
-
-@imports_f32("DEPTHWISE_CONV_2D")
-def _depthwise_conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.DepthwiseConv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return options.Padding(), options.FusedActivationFunction(), strides, dilation
-
-    return _convolution(operator, *read_options(operator, tflite.DepthwiseConv2DOptions, read))
-
-
-def _convolution(
-    operator: Operator, padding: int, activation: int, strides: tuple[int, int], dilation: tuple[int, int]
-) -> Emission:
+@imports_f32("CONV_2D", "DEPTHWISE_CONV_2D")
+def _convolution(operator: Operator) -> Emission:
+    options = convolution_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
     if operator.kind == "DEPTHWISE_CONV_2D":
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
         taps = taps.transpose(3, 1, 2, 0)
-    f32_bounds(activation)
+    f32_bounds(options.activation)
     check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
-    size, window = data.shape[1:3], taps.shape[1:3]
-    top, left, bottom, right = explicit_padding(padding, (size[0], size[1]), (window[0], window[1]), strides, dilation)
+    padding = options.explicit(data.shape[1:3], taps.shape[1:3])
 
     def emit(emitter: Emitter) -> ir.Value:
-        image = emitter.value(data)
-        if top or left or bottom or right:
-            border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
-            image = emitter.build(PadOp, image, element="f32", **border)
-        how: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": data.shape[3] // taps.shape[3]}
+        image, groups = padded_image(emitter, emitter.value(data), padding), data.shape[3] // taps.shape[3]
+        how: dict[str, Any] = {"strides": options.strides, "dilation": options.dilation, "groups": groups}
         total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", rounded_products=True, **how)
-        return finished(emitter, total, bias, activation, shape)
+        return finished(emitter, total, bias, options.activation, shape)
 
     return emit
+
+
+def padded_image(emitter: Emitter, image: ir.Value, padding: Padding) -> ir.Value:
+    """Zeros at (top, left, bottom, right) of an image; fewer than none cut elements off."""
+    return framed(emitter, image, (0, *padding[:2], 0), (0, *padding[2:], 0))
 
 
 # Activations with parameters between float32 tensors: ELU, GELU, LEAKY_RELU and PRELU.
@@ -410,7 +398,7 @@ def _sum_around(emitter: Emitter, value: ir.Value, radius: int) -> ir.Value:
     """The sum of the elements around each along the last dimension, in their order."""
     *outer, depth = shape_of(value.type)
     ends = (*(0 for _ in outer), radius)
-    padded = emitter.build(PadOp, value, element="f32", low=ends, high=ends, value=0) if radius else value
+    padded = framed(emitter, value, ends, ends)
     whole = [Slice(0, 1, extent) for extent in outer]
     first, *others = (take_slices(emitter, padded, [*whole, Slice(k, 1, depth)]) for k in range(2 * radius + 1))
     s = F32Builder(emitter, (*outer, depth))

@@ -22,11 +22,11 @@ from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     activation_range,
     eight_bit,
-    explicit_padding,
     integers,
     one_input,
     operands,
     output_of,
+    pool_options,
     same_content,
     same_quantization,
     same_scale,
@@ -36,8 +36,6 @@ from qdialect.frontends.tflite.operators.registry import Emission, Emitter, impo
 from qdialect.ir._mlir import ir
 
 # AVERAGE_POOL_2D and MAX_POOL_2D.
-
-Pair = tuple[int, int]
 
 
 @imports("AVERAGE_POOL_2D")
@@ -61,20 +59,14 @@ def _of_bytes(operator: Operator, op_class: type[PoolOp], attributes: dict[str, 
 
 def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
     """A pool whose input and output have the same parameters, which the caller has checked."""
-
-    def read(options: tflite.Pool2DOptions) -> tuple[int, int, Pair, Pair]:
-        kernel = (options.FilterHeight(), options.FilterWidth())
-        strides = (options.StrideH(), options.StrideW())
-        return options.Padding(), options.FusedActivationFunction(), kernel, strides
-
-    padding, activation, kernel, strides = read_options(operator, tflite.Pool2DOptions, read)
+    options = pool_options(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    explicit = explicit_padding(padding, (data.shape[1], data.shape[2]), kernel, strides, (1, 1))
-    low, high = activation_range(activation, operator.outputs[0])
+    window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
+    window["padding"] = options.explicit(data.shape[1:3])
+    window["output_min"], window["output_max"] = activation_range(options.activation, operator.outputs[0])
 
     def emit(emitter: Emitter) -> ir.Value:
-        window = {"kernel": kernel, "strides": strides, "padding": explicit, "output_min": low, "output_max": high}
         return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
 
     return emit

@@ -9,11 +9,10 @@ import numpy as np
 import tflite
 
 from qdialect.arithmetic import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
-from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp, TransposeOp
+from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
-from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -59,11 +58,7 @@ def _transpose(operator: Operator) -> Emission:
     data, permutation = operands(operator, 2)
     same_content(data, operator.outputs[0])
     order = integers(permutation, "permutation")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(TransposeOp, emitter.value(data), element=data.element, permutation=order)
-
-    return emit
+    return lambda emitter: emitter.transpose(emitter.value(data), order)
 
 
 @imports("PAD", "PADV2")
@@ -132,9 +127,7 @@ def _space_to_batch(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         attributes = {"low": (0, *low, *zeros), "high": (0, *high, *zeros), "value": value}
         padded = emitter.build(PadOp, emitter.value(data), element=data.element, **attributes)
-        parts = emitter.reshape(padded, split)
-        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
-        return emitter.reshape(moved, shape)
+        return emitter.rearranged(padded, split, order, shape)
 
     return emit
 
@@ -155,9 +148,7 @@ def _batch_to_space(operator: Operator) -> Emission:
     slices = [Slice(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
 
     def emit(emitter: Emitter) -> ir.Value:
-        parts = emitter.reshape(emitter.value(data), split)
-        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
-        return take_slices(emitter, emitter.reshape(moved, whole), slices)
+        return take_slices(emitter, emitter.rearranged(emitter.value(data), split, order, whole), slices)
 
     return emit
 
@@ -180,27 +171,9 @@ def _dilate(operator: Operator) -> Emission:
     same_type(operator, data)
     value = fill_of(padding, output)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        result = emitter.value(data)
-        for axis, count in enumerate(counts):
-            result = result if count == 1 else _apart(emitter, result, axis, count, value)
-        return result
-
-    return emit
-
-
-def _apart(emitter: Emitter, value: ir.Value, axis: int, count: int, fill: int) -> ir.Value:
-    shape, element = shape_of(value.type), element_of(value.type)
-    before, extent, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    cells = emitter.reshape(value, (*before, extent, 1, *after))
-    low = (0,) * (len(shape) + 1)
-    high = (*low[: axis + 1], count - 1, *low[axis + 2 :])
-    padded = emitter.build(PadOp, cells, element=element, low=low, high=high, value=fill)
-    joined = emitter.reshape(padded, (*before, extent * count, *after))
     # Behind the last element there is nothing.
-    whole = [Slice(0, 1, n) for n in shape_of(joined.type)]
-    whole[axis] = Slice(0, 1, (extent - 1) * count + 1)
-    return take_slices(emitter, joined, whole)
+    cut = [1 - count for count in counts]
+    return lambda emitter: framed(emitter, spaced(emitter, emitter.value(data), counts, value), [0] * rank, cut)
 
 
 # CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none.

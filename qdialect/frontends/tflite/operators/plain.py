@@ -1,4 +1,4 @@
-"""Plans operators on numbers that stand for themselves: comparisons, logic and SELECT; integer_arithmetic.py has more."""
+"""Plans operators on plain numbers and booleans: comparisons, logic and SELECT."""
 
 from __future__ import annotations
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.slices import check_indices
+from qdialect.frontends.building.slices import check_indices, framed
 from qdialect.frontends.building.windows import Window, effective_kernel_extent
 from qdialect.frontends.planning.contraction import Weight
 from qdialect.frontends.planning.convolution import (
@@ -41,7 +40,7 @@ from qdialect.frontends.torch.operators.contraction import (
     weight_of,
 )
 from qdialect.frontends.torch.operators.padding import Border
-from qdialect.frontends.torch.operators.pool import elements_of_windows, largest_of, largest_of_parts, window_of
+from qdialect.frontends.torch.operators.pool import largest_of, largest_of_parts, window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.tensors import Quantized
@@ -122,11 +121,7 @@ def _padded_image(window: Window) -> Callable[[Emitter, Value], ir.Value]:
     flat = window.two_dimensional()
 
     def padded(emitter: Emitter, value: Value) -> ir.Value:
-        data = image(emitter, value)
-        if not any(flat.padding):
-            return data
-        low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
-        return emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+        return framed(emitter, image(emitter, value), *flat.border)
 
     return padded
 
@@ -168,10 +163,7 @@ def _f32_convolution_of_volumes(call: Call) -> Result:
     shape = (data.shape[0], len(last), *window.output)
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        images = depth.emit(emitter, emitter.last(values[0]), None)
-        if any(flat.padding):
-            low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
-            images = emitter.build(PadOp, images, element="f32", low=low, high=high, value=0)
+        images = framed(emitter, depth.emit(emitter, emitter.last(values[0]), None), *flat.border)
         taps = emitter.constant(taps_of_depth(last))
         how = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
         return emitter.build(F32Conv2DOp, images, taps, element="f32", **how)
@@ -243,8 +235,7 @@ def _counts(call: Call, size: Shape, window: Window) -> Array:
     if divisor is not None:
         return np.full(window.output, divisor, np.float32)
     padding = call.integers("padding", 3) if call.argument("count_include_pad") else (0, 0, 0)
-    along = zip(size, window.output, window.strides, window.kernel, window.before, padding, strict=True)
-    return reduce(np.multiply.outer, (elements_of_windows(*one) for one in along)).astype(np.float32)
+    return window.counts(size, padding).astype(np.float32)
 
 
 @imports("max_pool3d.default", "max_pool3d_with_indices.default")

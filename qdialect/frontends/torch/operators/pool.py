@@ -11,9 +11,10 @@ import numpy as np
 from qdialect.arithmetic import same_scale
 from qdialect.arithmetic.expressions import Input
 from qdialect.arithmetic.profiles import PYTORCH
-from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp, RequantizeOp
+from qdialect.dialect import F32Conv2DOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Pool, Positions, Window, effective_kernel_extent
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping
@@ -156,8 +157,7 @@ def _divided(extent: int, count: int) -> Positions:
 # Means of windows and over dimensions.
 #
 # PyTorch averages in float32.  A sum of integers is exact and its quantized values are PyTorch's, but for means that
-# lie
-# halfway between two quantized values: there the float32 sum, which rounds at every term, decides.
+# lie halfway between two quantized values: there the float32 sum, which rounds at every term, decides.
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +206,7 @@ class Average(F32Tensor):
         source, window, channels = self.source.f32(plan, name), self.window, self.shape[1]
 
         def emit(emitter: Emitter) -> Emitted:
-            data = emitter.last(source)
-            if any(window.padding):
-                low, high = ((0, *sides, 0) for sides in (window.before, window.after))
-                data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+            data = framed(emitter, emitter.last(source), *window.border)
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
             total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
@@ -240,20 +237,8 @@ def _counts_of_windows(call: Call, size: Shape, window: Window) -> Array:
         return np.array(divisor)
     padding = call.integers("padding", 2) if call.argument("count_include_pad") else (0, 0)
     call.plan.budget.spend_constant(window.output, 8)
-    rows, columns = (
-        elements_of_windows(
-            size[i], window.output[i], window.strides[i], window.kernel[i], window.before[i], padding[i]
-        )
-        for i in range(2)
-    )
-    counts = np.outer(rows, columns)
+    counts = window.counts(size, padding)
     return counts if np.any(counts != counts[0, 0]) else counts[0, 0].reshape(())
-
-
-def elements_of_windows(size: int, output: int, stride: int, kernel: int, before: int, counted: int) -> Array:
-    """How many of the taps of each window along a dimension lie in it or among the `counted` elements at its ends."""
-    begins = np.arange(output) * stride - before
-    return np.minimum(begins + kernel, size + counted) - np.maximum(begins, -counted)
 
 
 def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:

@@ -1,4 +1,4 @@
-"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and those that quantize and dequantize."""
+"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and other (de)quantizing operators."""
 
 from __future__ import annotations
 
@@ -265,8 +265,7 @@ def _getitem(call: Call) -> Result:
 
 # Quantized and dequantized by one operator, as quantization-aware training writes it.
 #
-# ``fake_quantize(x) = (clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale``, all
-# in
+# ``fake_quantize(x) = (clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale``, all in
 # float32; a NaN becomes the least quantized value.
 
 _PROFILE = replace(PYTORCH, nan=NanPolicy.MIN)

@@ -20,8 +20,7 @@ from qdialect.ir._mlir import ir
 # What is PyTorch's own among the tensors of a plan.
 #
 # PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``,
-# both
-# in float32 (``quantized_decomposed``).
+# both in float32 (``quantized_decomposed``).
 
 
 class Quantized(planning.Quantized):
@@ -34,10 +33,8 @@ class Quantized(planning.Quantized):
 #
 # For a number x and a scale s, ``n = round(x / s)`` is the nearest integer or one beside it.  The remainder
 # ``x - n * s`` is a float32 number (as IEEE 754's remainder is), and with s in two parts of 12 bits each operation on
-# the
-# way to it is exact (T. J. Dekker, A floating-point technique for extending the available precision).  Which integer
-# is
-# nearest is what the remainder and s / 2 say.
+# the way to it is exact (T. J. Dekker, A floating-point technique for extending the available precision).  Which
+# integer is nearest is what the remainder and s / 2 say.
 
 _HIGH_BITS = np.int32(-1 << 12)
 # Beyond it all quotients saturate, within it their products with 12 bits are exact.

@@ -18,13 +18,12 @@ from qdialect.arithmetic import (
     Rounding,
     Scaling,
     float_sum_numbers,
-    quantize_multiplier,
     real_multiplier,
     requantize_parameters,
     sum_factors,
 )
 from qdialect.arithmetic.elementwise import add, scale_of_sum
-from qdialect.arithmetic.multipliers import FixedMultiplier, FloatSum, float_sum
+from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
     Requantization,
@@ -291,9 +290,7 @@ class Rescale:
     @classmethod
     def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
         """The multiplier nearest to `f32`."""
-        q, e = quantize_multiplier(f32)
-        pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
-        how = requantization(rounding, pair)
+        how = requantization(rounding, quantized_multipliers(np.array([f32])))
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
 
     def emit(self, body: Body, value: Value) -> Value:

@@ -171,7 +171,7 @@ def _described(title: str, op: Contraction, *more: object) -> str:
     parts: Sequence[object] = (
         [(one.slot.storage, one.slot.signed, one.start, one.pixels, one.taps) for one in op.accesses],
         (op.window, op.extents, [group for group, _ in op.parts]),
-        [(axes.extents, axes.strides, axes.spare) for _, axes in op.parts],
+        [(axes.extents, axes.strides, axes.lane_padding) for _, axes in op.parts],
         (stages, op.zero_points.any(), factor_of_ones(op.zero_points) == 1, *more),
     )
     return f"{title} #{sha256(repr(parts).encode()).hexdigest()[:10]}"

@@ -40,7 +40,7 @@ def tiled_axes(op: Contraction, group: ChannelGroup, axes: ReductionAxes, *, has
     if not isinstance(op.weights, ConstantWeights) or op.weights.k_group != K_GROUP or group.count > 1:
         return None
     k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
-    if (k_groups > axes.k_groups and not op.data.has_slack) or (not has_sums and op.zero_points.any()):
+    if (k_groups > axes.k_groups and not op.data.has_extra_bytes) or (not has_sums and op.zero_points.any()):
         return None
     return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
 

@@ -45,7 +45,7 @@ def emit_window_sums(program: Program, op: Contraction) -> BufferSlot | None:
     rows, (group, reduction) = program.strategy.sum_rows, op.parts[0]
     if not rows or not op.zero_points.any() or len(op.parts) > 1 or group.per_block > 1 or group.has_channels_by_group:
         return None
-    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_slack)
+    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_extra_bytes)
     blocks = program.strategy.channel_blocks(group.lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
     # Matrix tiles have no column of ones beside the weights.

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import Rounding, real_multiplier, requantize_parameters
 from qdialect.arithmetic.choices import I16Rounding
-from qdialect.arithmetic.requantization import reduced_multipliers
+from qdialect.arithmetic.requantization import (
+    multiply_by_reduced_multiplier,
+    nearest_product,
+    reduced_multipliers,
+)
 from qdialect.dialect import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16MatmulOp, I16RequantizeOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
@@ -150,7 +154,8 @@ class I16Scaling:
             # A number of 64 bits has the bits of an i64.
             return cls([multipliers.view(np.int64)], _nearest)
         if op.rounding is I16Rounding.FIXED16_UP:
-            return cls(reduced_multipliers(multipliers), _reduced)
+            emit = multiply_by_reduced_multiplier
+            return cls(reduced_multipliers(multipliers), lambda body, acc, given: emit(body, acc, *given))
         how = requantization(Rounding.FIXED32_DOUBLE, requantize_parameters(Rounding.FIXED32_DOUBLE, multipliers))
         values = [parameter.values for parameter in how.parameters]
         return cls(values, lambda body, acc, given: body.cast("arith.trunci", emit_scale(body, how, acc, given), "i32"))
@@ -182,27 +187,8 @@ def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:
     return [("low", op.output_min), ("high", op.output_max)]
 
 
-def _reduced(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
-    """``(acc * r + 2^(n - 1)) >> n`` in 64 bits, of which 32 stay."""
-    r, n = parameters
-    one = body.constant(1, "i64")
-    half = body.binary("arith.shli", one, body.subtract(n, one))
-    product = body.multiply(body.cast("arith.extsi", acc, "i64"), r)
-    shifted = body.binary("arith.shrsi", body.add(product, half), n)
-    return body.cast("arith.trunci", shifted, "i32")
-
-
 def _nearest(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
-    """Half away from zero; what lies beyond int32 is cut before."""
-    multiplier = body.cast("arith.bitcast", parameters[0], "f64")
-    product = body.multiply(body.cast("arith.sitofp", acc, "f64"), multiplier)
-    inside = body.clamp(product, body.constant(-(2.0**31), "f64"), body.constant(2.0**31 - 1, "f64"))
-    whole = body.cast("arith.fptosi", inside, "i32")
-    rest = body.subtract(inside, body.cast("arith.sitofp", whole, "f64"))
-    zero, one, minus = (body.constant(number, "i32") for number in (0, 1, -1))
-    up = body.select(body.compare("oge", rest, body.constant(0.5, "f64")), one, zero)
-    down = body.select(body.compare("ole", rest, body.constant(-0.5, "f64")), minus, zero)
-    return body.add(whole, body.add(up, down))
+    return nearest_product(body, acc, body.cast("arith.bitcast", parameters[0], "f64"))
 
 
 # Contractions of 16-bit activations: by dot products, else as reductions that run along vectors of results.

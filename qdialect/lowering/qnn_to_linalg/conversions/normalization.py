@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from qdialect.arithmetic import quantize_multiplier
+from qdialect.arithmetic.fixed_point_functions import (
+    inverse_root,
+    layer_normalized,
+    root_shift,
+    row_mean,
+    row_variance,
+    scaled_by_root,
+)
 from qdialect.dialect import L2NormalizeOp
 from qdialect.dialect.i16_ops import I16LayerNormOp
 from qdialect.dialect.type_constraints import shape_of
@@ -14,13 +21,6 @@ from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
-from qdialect.lowering.qnn_to_linalg.kernels.normalization import (
-    doubling_high,
-    emit_root,
-    emit_root_shift,
-    emit_rounded_shift,
-    shift_left,
-)
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -29,8 +29,8 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage, signed_shif
 # L2 normalization: the squares of each row add up, and every element is multiplied by the row's inverse root.
 
 _ROWS = 4
-# Quantized values lie around 128, and 2^7 of them make one.
-_MIDDLE, _ROOT_BITS = 128, 7
+# Quantized values lie around 128.
+_MIDDLE = 128
 
 
 @lowers(L2NormalizeOp)
@@ -47,7 +47,7 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     emit_reduction(
         kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
     )
-    for number, emit_number in ((root, emit_root), (shift, emit_root_shift)):
+    for number, emit_number in ((root, inverse_root), (shift, root_shift)):
         emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), TILE_LANES)
     scaled = _scaled_by_root(op, kernel.number("wide_zero_point", point, "i64"))
     emit_map(kernel, shape, [source, root, shift], target, scaled, TILE_LANES)
@@ -85,9 +85,7 @@ def _scaled_by_root(op: L2NormalizeOp, zero_point: Value) -> Emit:
     def emit(body: Body, values: Sequence[Value]) -> Value:
         offset = body.subtract(body.cast("arith.extui", values[0], "i64"), zero_point)
         root, shift = (body.cast("arith.extui", value, "i64") for value in values[1:])
-        left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_ROOT_BITS, "i64"), shift)
-        shifted_up = body.binary("arith.shli", offset, left)
-        scaled = emit_rounded_shift(body, doubling_high(body, shifted_up, root), right)
+        scaled = scaled_by_root(body, offset, root, shift, is_signed=bool(signed_shift(op.input.type)))
         quantized = body.add(scaled, body.constant(_MIDDLE, "i64"))
         quantized = body.clamp(quantized, body.constant(0, "i64"), body.constant(255, "i64"))
         return body.narrow(quantized)
@@ -95,20 +93,7 @@ def _scaled_by_root(op: L2NormalizeOp, zero_point: Value) -> Emit:
     return emit
 
 
-def _shifts(body: Body, shift: Value) -> tuple[Value, Value]:
-    """Where the factor 128 is part of the exponent: what of it is left over to shift up, and what to shift down."""
-    root_bits, zero = body.constant(_ROOT_BITS, "i64"), body.constant(0, "i64")
-    left = body.binary("arith.maxsi", body.subtract(root_bits, shift), zero)
-    right = body.binary("arith.maxsi", body.subtract(shift, root_bits), zero)
-    return left, right
-
-
 # Layer normalization of 16-bit rows: two sums of each row, its mean and inverse root, and a map over the elements.
-
-_FRACTION_BITS, _GATE_BITS = 10, 12
-_WORD = (-(2**15), 2**15 - 1)
-# By which every number but zero is saturated.
-_LARGEST_SHIFT = 31
 
 
 @lowers(I16LayerNormOp)
@@ -131,10 +116,11 @@ def _i16_layer_norm(lowering: GraphLowering, op: I16LayerNormOp) -> None:
         reduction = Reduction(kept, (count,), inputs, [], result, fold, lambda _, acc, __: acc, TILE_LANES, _ROWS)
         emit_reduction(kernel, reduction)
     one = (*kept, 1)
-    emit_map(kernel, one, [total], mean, _mean(count), TILE_LANES)
-    emit_map(kernel, one, [squares, mean], variance, _variance(count, op.variance_guard), TILE_LANES)
-    emit_map(kernel, one, [variance], root, lambda body, values: emit_root(body, values[0]), TILE_LANES)
-    emit_map(kernel, one, [variance], shift, lambda body, values: emit_root_shift(body, values[0]), TILE_LANES)
+    emit_map(kernel, one, [total], mean, lambda body, v: row_mean(body, v[0], count), TILE_LANES)
+    of_squares = _variance(count, op.variance_guard)
+    emit_map(kernel, one, [squares, mean], variance, of_squares, TILE_LANES)
+    emit_map(kernel, one, [variance], root, _of_one(inverse_root), TILE_LANES)
+    emit_map(kernel, one, [variance], shift, _of_one(root_shift), TILE_LANES)
     emit_map(kernel, shape, [source, mean, root, shift, weight, bias], target, _normalized(op.scale), TILE_LANES)
     lowering.program.call(kernel, op.operation.name)
 
@@ -167,56 +153,16 @@ def _sum_of_squares() -> Fold:
     return Fold("i64", 0, emit, lambda body, a, b: body.add(a, b))
 
 
-def _mean(count: int) -> Emit:
-    """With 10 fractional bits, truncated."""
-
-    def emit(body: Body, values: Sequence[Value]) -> Value:
-        scaled = body.multiply(values[0], body.constant(1 << _FRACTION_BITS, "i64"))
-        return body.cast("arith.trunci", body.binary("arith.divsi", scaled, body.constant(count, "i64")), "i32")
-
-    return emit
-
-
 def _variance(count: int, guard: int) -> Emit:
-    """Truncated; below one it is `guard`."""
-
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        squares, mean = values[0], body.cast("arith.extsi", values[1], "i64")
-        one = body.constant(1 << 2 * _FRACTION_BITS, "i64")
-        scaled = body.multiply(squares, body.constant((1 << 2 * _FRACTION_BITS) // count, "i64"))
-        quotient = body.binary("arith.divsi", body.subtract(scaled, body.multiply(mean, mean)), one)
-        is_small = body.compare("slt", quotient, body.constant(1, "i64"))
-        return body.cast("arith.trunci", body.select(is_small, body.constant(guard, "i64"), quotient), "i32")
+        return row_variance(body, values[0], body.cast("arith.extsi", values[1], "i64"), count, guard)
 
     return emit
 
 
 def _normalized(scale: float) -> Emit:
-    factor, exponent = quantize_multiplier(scale)
-
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        x, mean, root, shift, weight, bias = (body.cast("arith.extsi", v, "i64") if v.bits < 64 else v for v in values)
-        distance = body.subtract(body.multiply(x, body.constant(1 << _FRACTION_BITS, "i64")), mean)
-        rescaled = emit_rounded_shift(body, doubling_high(body, distance, root), shift)
-        product = body.cast("arith.trunci", body.add(body.multiply(rescaled, weight), bias), "i32")
-        fewer = _rounded(body, body.cast("arith.extsi", product, "i64"))
-        total = _scaled(body, fewer, factor, min(exponent + _GATE_BITS, _LARGEST_SHIFT))
-        low, high = (body.constant(bound, "i64") for bound in _WORD)
-        return body.cast("arith.trunci", body.clamp(total, low, high), "i16")
+        x, mean, root, shift, weight, bias = (body.cast("arith.extsi", value, "i64") for value in values)
+        return layer_normalized(body, x, mean, root, shift, weight, bias, scale)
 
     return emit
-
-
-def _rounded(body: Body, value: Value) -> Value:
-    """``value / 2^10``, ties away from zero, by truncation."""
-    half, one = body.constant(1 << (_FRACTION_BITS - 1), "i64"), body.constant(1 << _FRACTION_BITS, "i64")
-    is_positive = body.compare("sgt", value, body.constant(0, "i64"))
-    moved = body.select(is_positive, body.add(value, half), body.subtract(value, half))
-    return body.binary("arith.divsi", moved, one)
-
-
-def _scaled(body: Body, value: Value, factor: int, exponent: int) -> Value:
-    """``value * factor * 2^(exponent - 31)``, rounded twice."""
-    shifted = shift_left(body, value, exponent) if exponent > 0 else value
-    high = doubling_high(body, shifted, body.constant(factor, "i64"))
-    return emit_rounded_shift(body, high, body.constant(-exponent, "i64")) if exponent < 0 else high

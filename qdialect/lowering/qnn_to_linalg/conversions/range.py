@@ -1,20 +1,20 @@
-"""Ranges of tensors in one pass, and their scale and zero point, as `quant_math.range_parameters` has them."""
+"""Ranges of tensors in one pass, and their scale and zero point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from qdialect.arithmetic.quantization import HIGHEST, LOWEST
+from qdialect.arithmetic.ranges import ends, scale_of, zero_point_of
 from qdialect.dialect import F32MaxOp, F32MinOp, F32ReduceOp, RangeScaleOp, RangeZeroPointOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.conversions.maps import map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -23,9 +23,9 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 # Both ends of the range of a tensor in one pass, where they are only asked for scale and zero point.
 #
 # As integers, the bits of positive floats are in their order, and those of negative ones are less than 0. So the
-# largest
-# of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x below it.
-# Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at one end.
+# largest of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x
+# below it.  Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at
+# one end.
 
 AnyRange = RangeScaleOp | RangeZeroPointOp
 _VECTORS = 4
@@ -54,8 +54,8 @@ def ends_of(op: F32ReduceOp) -> tuple[ir.Value, ir.Value] | None:
     return reader.minimum, reader.maximum
 
 
-def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, ir.Value], lanes: int) -> None:
-    """Append the call that finds both `ends`, and say where they are; where the other one has said so already, none."""
+def lower_ends(lowering: GraphLowering, op: F32ReduceOp, both: tuple[ir.Value, ir.Value], lanes: int) -> None:
+    """Append the call that finds `both` ends, and say where they are; where the other one has said so already, none."""
     if lowering.is_stored(op.output):
         return
     shape = shape_of(op.input.type)
@@ -84,7 +84,7 @@ def lower_ends(lowering: GraphLowering, op: F32ReduceOp, ends: tuple[ir.Value, i
     )
     emit_reduction(kernel, reduction)
     lowering.program.call(kernel, "qnn.f32_range")
-    for offset, value in enumerate(ends):
+    for offset, value in enumerate(both):
         lowering.define(value, BufferSlot(output.kind, output.index, Storage((1, 1, 1, 1), "f32", 1), offset))
 
 
@@ -105,61 +105,24 @@ def _owner(value: ir.Value) -> ir.OpView | None:
     return None if isinstance(owner, ir.Block) else owner
 
 
-# Scale and zero point of run-time ranges, in float64 as `quant_math.range_parameters` has them.
-
-_F64 = "f64"
+# Scale and zero point of run-time ranges.
 
 
 @lowers(RangeScaleOp)
 def _scale(lowering: GraphLowering, op: RangeScaleOp) -> None:
-    _map(lowering, op, lambda body, values: _scale_of(body, *_ends(body, values, op)))
+    _map(lowering, op, scale_of)
 
 
 @lowers(RangeZeroPointOp)
 def _zero_point(lowering: GraphLowering, op: RangeZeroPointOp) -> None:
-    _map(lowering, op, lambda body, values: _zero_point_of(body, *_ends(body, values, op)))
+    _map(lowering, op, zero_point_of)
 
 
-def _map(lowering: GraphLowering, op: AnyRange, emit: Emit) -> None:
-    def declare(_: object) -> Emit:
-        return lambda body, values: body.cast("arith.truncf", emit(body, values), "f32")
+def _map(lowering: GraphLowering, op: AnyRange, formula: Callable[[Body, Value, Value], Value]) -> None:
+    # A NaN in the tensor makes both ends 0, even where it shows at one of them alone.
+    drops_nan = are_ends(op.minimum, op.maximum)
 
-    map_values(lowering, op.output, [op.minimum, op.maximum], declare, op.operation.name, TILE_LANES)
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        return body.cast("arith.truncf", formula(body, *ends(body, *values, drops_nan=drops_nan)), "f32")
 
-
-def _ends(body: Body, values: Sequence[Value], op: AnyRange) -> tuple[Value, Value]:
-    """Both ends with 0 between them; a NaN in the tensor makes both 0, even where it shows at one of them alone."""
-    (low, high), zero = values, body.constant(0.0, "f32")
-    below, above = body.compare("olt", low, zero), body.compare("ogt", high, zero)
-    if are_ends(op.minimum, op.maximum):
-        is_known = body.compare("ord", low, high)
-        below, above = (body.binary("arith.andi", one, is_known) for one in (below, above))
-    return body.select(below, low, zero), body.select(above, high, zero)
-
-
-def _scale_of(body: Body, low: Value, high: Value) -> Value:
-    width = body.cast("arith.extf", body.binary("arith.subf", high, low), _F64)
-    scale = body.binary("arith.divf", width, body.constant(HIGHEST - LOWEST, _F64))
-    return body.select(body.compare("oeq", low, high), body.constant(1.0, _F64), scale)
-
-
-def _zero_point_of(body: Body, low: Value, high: Value) -> Value:
-    minimum, maximum = body.constant(LOWEST, _F64), body.constant(HIGHEST, _F64)
-    scale = _scale_of(body, low, high)
-    below, above = (body.binary("arith.divf", body.cast("arith.extf", end, _F64), scale) for end in (low, high))
-    low_terms = body.binary("arith.subf", body.constant(HIGHEST + 1, _F64), below)
-    is_low = body.compare("olt", low_terms, body.binary("arith.addf", maximum, above))
-    from_low, from_high = body.binary("arith.subf", minimum, below), body.binary("arith.subf", maximum, above)
-    exact = body.select(is_low, from_low, from_high)
-    nudged = body.select(body.compare("oge", exact, maximum), maximum, _half_away(body, exact))
-    nudged = body.select(body.compare("ole", exact, minimum), minimum, nudged)
-    return body.select(body.compare("oeq", low, high), body.constant(0.0, _F64), nudged)
-
-
-def _half_away(body: Body, value: Value) -> Value:
-    size = body.unary("math.absf", value)
-    whole = body.unary("math.floor", size)
-    rest = body.binary("arith.subf", size, whole)
-    is_up = body.compare("oge", rest, body.constant(0.5, _F64))
-    rounded = body.select(is_up, body.binary("arith.addf", whole, body.constant(1.0, _F64)), whole)
-    return body.binary("math.copysign", rounded, value)
+    map_values(lowering, op.output, [op.minimum, op.maximum], lambda _: emit, op.operation.name, TILE_LANES)

@@ -9,8 +9,9 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic import FixedMultiplier, folded_count_multiplier, real_multiplier, requantize_parameters
+from qdialect.arithmetic import real_multiplier, requantize_parameters
 from qdialect.arithmetic.float32.machine import partial_sums
+from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
@@ -35,7 +36,7 @@ from qdialect.dialect.reduction_ops import ArgOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import Requantization, Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import Rescaling, requantization
 from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
@@ -183,29 +184,13 @@ _MAX_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
 
-@lowers(MeanOp, takes_arrays=True)
-def _mean(lowering: GraphLowering, op: MeanOp) -> None:
+@lowers(MeanOp, SumOp, takes_arrays=True)
+def _over_axes(lowering: GraphLowering, op: MeanOp | SumOp) -> None:
     count = _count(op)
-    _lower_sum(lowering, op, count, _multiplier(op, count))
-
-
-@lowers(SumOp, takes_arrays=True)
-def _sum(lowering: GraphLowering, op: SumOp) -> None:
-    count = _count(op)
-    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _LARGEST_CODE * count)
-    _lower_sum(lowering, op, count, how)
-
-
-def _count(op: MeanOp | SumOp) -> int:
-    shape = shape_of(op.input.type)
-    count = prod(shape[axis] for axis in op.axes)
-    if count > _MAX_ELEMENTS:
-        raise CompileError(f"must reduce at most {_MAX_ELEMENTS} elements to be compiled, but got {count}")
-    return count
-
-
-def _lower_sum(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Requantization) -> None:
+    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    is_mean = isinstance(op, MeanOp)
+    params = mean_parameters(op.rounding, real, count) if is_mean else requantize_parameters(op.rounding, real)
+    how = requantization(op.rounding, params, _LARGEST_CODE * count)
     kernel = Kernel(lowering.program)
     shift = signed_shift(op.output.type)
     rescaling = Rescaling(how, op.output_zero_point, range_of(op.output.type), shift, "i8")
@@ -219,14 +204,12 @@ def _lower_sum(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Req
     over.emit(lowering, kernel, SUM, finish, _SUM_LANES, op.operation.name)
 
 
-def _multiplier(op: MeanOp, count: int) -> Requantization:
-    """The multiplier with the division by `count` in it, as `qdialect.reference.qnn_evaluators.mean` forms it."""
-    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
-    if not op.rounding.is_fixed:
-        return requantization(op.rounding, requantize_parameters(op.rounding, f32 / count))
-    q, e = folded_count_multiplier(float(f32[0]), count)
-    pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
-    return requantization(op.rounding, pair, _LARGEST_CODE * count)
+def _count(op: MeanOp | SumOp) -> int:
+    shape = shape_of(op.input.type)
+    count = prod(shape[axis] for axis in op.axes)
+    if count > _MAX_ELEMENTS:
+        raise CompileError(f"must reduce at most {_MAX_ELEMENTS} elements to be compiled, but got {count}")
+    return count
 
 
 # The index of a row's extreme value: the smallest of keys that hold the value above its index.

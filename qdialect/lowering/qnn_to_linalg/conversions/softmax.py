@@ -19,24 +19,32 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.choices import SoftmaxArithmetic
-from qdialect.arithmetic.softmax_tables import ort_beyond, ort_entries, ort_factor, ort_largest, softmax_tables
+from qdialect.arithmetic.softmax_tables import (
+    ort_beyond,
+    ort_entries,
+    ort_factor,
+    ort_largest,
+    reciprocal,
+    share,
+    share_shift,
+    softmax_tables,
+)
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.cost.strategy import TILE_LANES, lane_parts
 from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.kernels import normalization
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import MAX, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows, emit_transposed_rows, rows_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_HALO, Storage, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, Storage, signed_shift
 
 _MAX_LANES, _ROWS = 64, 4
 
-_Share = Callable[[Body, Value, Value, Value], Value]
+_Quotient = Callable[[Body, Value, Value, Value], Value]
 
 
 @lowers(SoftmaxOp)
@@ -55,7 +63,7 @@ class _Rows:
     op: SoftmaxOp
     kernel: Kernel = field(init=False)
     shape: tuple[int, ...] = field(init=False)
-    """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
+    """Extents to process: padding lanes count as rows if the rows run along another dimension."""
     largest: MapOperand = field(init=False)
     """The largest stored value of each row, i8."""
     _transposed: TransposedRows | None = field(init=False, default=None)
@@ -125,7 +133,7 @@ class _Rows:
         rows = rows_of(self.source, self.shape) if is_last and is_ordered and self.table_lanes == _MAX_LANES else None
         if rows is None:
             return None
-        is_free = output.storage.halo == NO_HALO and rows_of(self._target, self.shape) is not None
+        is_free = output.storage.pads == NO_PADS and rows_of(self._target, self.shape) is not None
         return emit_transposed_rows(self.kernel, rows, self._target if is_free else None)
 
     def _per_row(self, element: str, name: str) -> MapOperand:
@@ -150,19 +158,37 @@ def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
     return MapOperand(operand.source, tuple(operand.strides[i] for i in dims), operand.offset)
 
 
+def _entry(body: Body, table: Tensor, quantized: Value, largest: Value) -> Value:
+    """``table[largest - quantized]`` of 256 entries, from stored values of which `largest` is the larger one."""
+    top, own = (body.cast("arith.extui", value, "i32") for value in (largest, quantized))
+    distance = body.cast("arith.index_cast", body.subtract(top, own), "index")
+    return body.extract(table, distance)
+
+
+def _sum_of_entries(table: Tensor) -> Fold:
+    """The sum of ``table[largest - quantized]`` over (value, largest); float32 sums keep the order of the elements."""
+    element = table.element
+
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return body.add(acc, _entry(body, table, values[0], values[1]))
+
+    return Fold(element, 0, emit, lambda body, a, b: body.add(a, b), is_ordered=element == "f32")
+
+
 def _lower_fixed(rows: _Rows) -> None:
     tables = softmax_tables(rows.op.input_scale, rows.op.beta)
-    fold = normalization.sum_of_entries(rows.table("addends", tables.addends))
-    total = rows.reduce([rows.largest], fold, rows.table_lanes, "total")
-    reciprocal = rows.map_rows(total, "i32", lambda body, v: normalization.emit_reciprocal(body, v[0]), "reciprocal")
-    shift = rows.map_rows(total, "i32", lambda body, v: normalization.emit_shift(body, v[0]), "shift")
+    total = rows.reduce(
+        [rows.largest], _sum_of_entries(rows.table("addends", tables.addends)), rows.table_lanes, "total"
+    )
+    inverse = rows.map_rows(total, "i32", lambda body, v: reciprocal(body, v[0]), "reciprocal")
+    shift = rows.map_rows(total, "i32", lambda body, v: share_shift(body, v[0]), "shift")
     exponentials = rows.table("exponentials", tables.exponentials)
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        entry = normalization.emit_entry(body, exponentials, values[0], values[1])
-        return normalization.emit_share(body, entry, values[2], values[3])
+        entry = _entry(body, exponentials, values[0], values[1])
+        return body.narrow(share(body, entry, values[2], values[3]))
 
-    rows.finish([reciprocal, shift], emit)
+    rows.finish([inverse, shift], emit)
 
 
 def _lower_float(rows: _Rows) -> None:
@@ -171,10 +197,10 @@ def _lower_float(rows: _Rows) -> None:
     entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
     output_scale = float(np.float32(op.output_scale))
 
-    def share(body: Body, entry: Value, total: Value, scale: Value) -> Value:
+    def quotient(body: Body, entry: Value, total: Value, scale: Value) -> Value:
         return body.divide(body.divide(entry, total), scale)
 
-    _lower_shares(rows, entries, output_scale, share)
+    _lower_shares(rows, entries, output_scale, quotient)
 
 
 def _lower_ort(rows: _Rows) -> None:
@@ -185,29 +211,29 @@ def _lower_ort(rows: _Rows) -> None:
     largest = ort_largest(entries, factor)
     beyond = ort_beyond(op.output_zero_point, *range_of(op.output.type)) - op.output_zero_point
 
-    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
-        quotient = body.divide(body.multiply(entry, factor), total)
+    def quotient(body: Body, entry: Value, total: Value, factor: Value) -> Value:
+        found = body.divide(body.multiply(entry, factor), total)
         if largest is None:
-            return quotient
+            return found
         is_beyond = body.compare("ogt", entry, body.constant(float(largest), "f32"))
-        return body.select(is_beyond, body.constant(beyond, "f32"), quotient)
+        return body.select(is_beyond, body.constant(beyond, "f32"), found)
 
-    _lower_shares(rows, entries, float(factor), share)
+    _lower_shares(rows, entries, float(factor), quotient)
 
 
-def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
-    """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
+def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, quotient: _Quotient) -> None:
+    """Sums of entries in the order of the elements, then `quotient` of (entry, sum, `number`) rounded to even."""
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
-    total = rows.reduce([rows.largest], normalization.sum_of_entries(table), TILE_LANES, "total")
+    total = rows.reduce([rows.largest], _sum_of_entries(table), TILE_LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
-        entry = normalization.emit_entry(body, table, values[0], values[1])
+        entry = _entry(body, table, values[0], values[1])
         # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
-        clamped = body.clamp(share(body, entry, values[2], scale), low, high)
+        clamped = body.clamp(quotient(body, entry, values[2], scale), low, high)
         rounded = body.unary("math.roundeven", clamped)
         quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
         return body.narrow(quantized)

@@ -182,13 +182,13 @@ def together(body: Body, values: Sequence[Value]) -> Value:
     return first
 
 
-def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
-    """Fill the halo of `slot` with the scalar `value`: one stretch before the image, one after, one per row."""
+def emit_padding(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
+    """Fill the padding of `slot` with the scalar `value`: a range before the image, one after, one between rows."""
     buffer = kernel.slot("image", slot)
     storage = slot.storage
     images, height, width, _ = storage.shape
     image, row, pixel, _ = storage.strides
-    _, left, bottom, right = storage.halo
+    _, left, bottom, right = storage.pads
     head = storage.origin
     tail = right * pixel + bottom * row
     gap = (left + right) * pixel

@@ -17,8 +17,8 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 #
 # Vectors run along the innermost kept axis, one accumulator for each element, where that axis lies side by side in the
 # data (channels of a pool); else along the innermost reduced axis, whose lanes are combined at the end of each
-# iteration
-# (the classes of a softmax).  Both accumulate from `Fold.start`, and a root op turns accumulators into results.
+# iteration (the classes of a softmax).  Both accumulate from `Fold.start`, and a root op turns accumulators into
+# results.
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,7 @@ class _Pixel:
 #   sum of four pixels times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
 #
 # exactly, so that the blend of the rows is made once for all columns.  Powers of two that all weights of a dimension
-# have
-# in common are left out of them: what is left often fits 16 bits.
+# have in common are left out of them: what is left often fits 16 bits.
 
 
 @dataclass(frozen=True)

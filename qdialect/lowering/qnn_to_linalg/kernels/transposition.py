@@ -131,8 +131,7 @@ def _emit_part(
 
 # Reductions of rows that are transposed first, so that each lane of a vector belongs to a row of its own.
 #
-# A sum in the order of a row's elements takes one addition after the other.  With the rows side by side, every
-# addition
+# A sum in the order of a row's elements takes one addition after the other.  With the rows side by side, every addition
 # is one of 64 rows, and nothing is combined across the lanes of a vector.
 #
 # Rows are transposed in blocks of 64, each of which lies together: element i of row r of block b is at
