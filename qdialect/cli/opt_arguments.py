@@ -233,8 +233,8 @@ def _explanation(arguments: Arguments) -> str:
     model = tile_model(target)
     text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
     strategy = strategy_of(target)
-    text += f"\n{explained(strategy.stored_word_model)}" if strategy.stored_word_model else ""
-    text += f"\n{explained(strategy.pair_model)}" if strategy.pair_model else ""
+    models = [strategy.model_of(layout) for layout in strategy.others]
+    text += "".join(f"\n{explained(other)}" for other in models if other)
     text += f"\n{matrix_tiles.explained(strategy.matrix_machine)}" if strategy.matrix_machine else ""
     return f"{target.name}: code for {target.kind.name}\n{text}\n"
 

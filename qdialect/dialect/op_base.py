@@ -241,7 +241,9 @@ def build(
     loc: ir.Location | None = None,
     **attributes: Any,
 ) -> Op:
-    """Create an op at the current insertion point; its result shape is inferred.
+    """Create an op at the current insertion point; its result shape is inferred::
+
+        clipped = build(ClipOp, x, element="ui8", min=0, max=200).output
 
     `operands` in declared order, ``None`` for a missing optional one; `element` is the result's element type, as a type
     or its text (``"ui8"``); `attributes` are Python values. Those that are not given, or equal their default, are left

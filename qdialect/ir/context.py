@@ -29,6 +29,7 @@ _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
 _SUFFIXES = (".mlir", ".mlirbc")
 _NOWHERE = ("", 0, 0)
 _SEVERAL = 2
+_ALLOW_UNREGISTERED = "--allow-unregistered-dialect"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # An op in a pretty form, where a line or an assignment begins.
 _AVAILABLE = re.compile(r"Available dialects: ((?:\w+(?: \(\*\))?(?:, )?)+)")
@@ -136,6 +137,16 @@ def parse_generated(text: str, context: ir.Context, name: str) -> ir.Module:
     return _parsed(text, context, name, None)
 
 
+def read_bytecode(content: bytes, *flags: str) -> bytes:
+    """The text of a module, as UTF-8; empty where `content` is damaged. MLIR may end the process instead."""
+    with make_context() as context:
+        context.allow_unregistered_dialects = _ALLOW_UNREGISTERED in flags
+        try:
+            return ir.Module.parse(content).operation.get_asm(enable_debug_info=True).encode()
+        except (ir.MLIRError, ValueError):
+            return b""
+
+
 def read_text(path: Path) -> str:
     """The text of a file; raises `ParseError` where it cannot be read or is not UTF-8."""
     return decoded(read_bytes(path), str(path))
@@ -163,7 +174,10 @@ def copy(module: ir.Module) -> ir.Module:
 
 
 def verify(module: ir.Module) -> None:
-    """Check every op of `module`; raises `VerificationError` with the located diagnostics."""
+    """Check every op of `module`; raises `VerificationError` with the located diagnostics::
+
+    qdialect.verify(module)
+    """
     try:
         module.operation.verify()
     except ir.MLIRError as error:
@@ -239,7 +253,8 @@ def _refused(text: str, at: int, name: str, message: str) -> ParseError:
 
 def _bytecode_text(content: bytes, context: ir.Context, name: str) -> str:
     try:
-        text = untrusted_input.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+        flags = [_ALLOW_UNREGISTERED] if context.allow_unregistered_dialects else []
+        text = untrusted_input.text_of(content, f"{__name__}:{read_bytecode.__name__}", flags)
     except ChildError as error:
         raise ParseError(f"cannot read '{name}': MLIR bytecode is read in a process of its own, but {error}") from error
     if text is None:

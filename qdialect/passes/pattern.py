@@ -113,7 +113,16 @@ class Pattern(ABC, Generic[M]):
 
 
 class PatternPass(Pass):
-    """A pass that applies patterns until none of them matches."""
+    """A pass that applies patterns until none of them matches::
+
+    @qdialect.register_pass
+    @dataclass(frozen=True)
+    class MergeClipsPass(qdialect.PatternPass):
+        name: ClassVar[str] = "merge-clips"
+
+        def patterns(self):
+            return [MergeClips()]
+    """
 
     @abstractmethod
     def patterns(self) -> Sequence[Pattern[Any]]:
@@ -129,7 +138,12 @@ _explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", 
 
 @contextmanager
 def explain_matches() -> Generator[list[Diagnostic]]:
-    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes."""
+    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes::
+
+    with qdialect.explain_matches() as remarks:
+        qdialect.PassManager("fuse-qnn").run(module)
+    print(*remarks, sep="\n")
+    """
     remarks: list[Diagnostic] = []
     token = _explanations.set(remarks)
     try:

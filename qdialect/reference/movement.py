@@ -133,11 +133,5 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
 # Evaluators of the ops that resize images.
 
 
-@evaluates(ResizeNearestOp)
-def _nearest(op: ResizeNearestOp, operands: Arrays) -> Array:
-    return resize_nearest(operands[0], *op.nearest_indices)
-
-
-@evaluates(ResizeBilinearOp)
-def _bilinear(op: ResizeBilinearOp, operands: Arrays) -> Array:
-    return resize_bilinear(operands[0], *op.taps, Interpolation(op.arithmetic))
+evaluates(ResizeNearestOp)(lambda op, x: resize_nearest(x[0], *op.nearest_indices))
+evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

@@ -12,13 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.arithmetic.expressions import (
-    FLOAT_FUNCTIONS,
-    SIGNED_FUNCTIONS,
-    TABLE_FUNCTIONS,
-    UNSIGNED_FUNCTIONS,
-    ArrayFunction,
-)
+from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS
+from qdialect.arithmetic.machine import SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of

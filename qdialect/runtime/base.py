@@ -83,7 +83,11 @@ class Bound(Protocol):
 
 
 class Executable(ABC):
-    """A network that is called with NumPy arrays: ``executable(image)`` returns the result.
+    """A network that is called with NumPy arrays::
+
+        executable = qdialect.compile("model.tflite")
+        image = np.zeros(executable.inputs[0].shape, executable.inputs[0].dtype)
+        scores = executable(image)
 
     Arrays may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer
     protocol, and tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is

@@ -40,7 +40,10 @@ _STRATA: Mapping[str, Callable[[Key], object]] = {
 
 def _strata(name: str, rows: Mapping[Key, Outcome]) -> list[Key]:
     compiled = [key for key, one in rows.items() if one.rank <= Rank.NEAR]
-    compiled.sort(key=lambda key: crc32(str(key).encode()))
+    # Of PyTorch floats and defaults: with arguments of others an operator may give what it is given.
+    compiled.sort(key=lambda key: (key.types == "float32", key.origin.endswith("/0"), crc32(str(key).encode())))
+    if name != "torch":
+        compiled.sort(key=lambda key: crc32(str(key).encode()))
     return list({_STRATA[name](key): key for key in compiled}.values())
 
 
@@ -95,8 +98,8 @@ def test_no_operator_of_pytorch_became_worse(tmp_path: Path) -> None:
     keys, again = _strata("torch", known), list[Key]()
     for rank in (Rank.EQUAL, Rank.NEAR):
         same = [key for key in keys if known[key].rank == rank]
-        for start in range(0, len(same), _JOINED):
-            taken, case = source.joint_case(same[start : start + _JOINED])
+        for start in range(0, len(same), 2 * _JOINED):
+            taken, case = source.joint_case(same[start : start + 2 * _JOINED])
             try:
                 found = compile_module(_read(case, tmp_path))(*case.inputs)
                 outcome = _compared(case, found if isinstance(found, tuple) else (found,))

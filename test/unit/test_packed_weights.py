@@ -58,8 +58,8 @@ def multiplied_out(packed: PackedWeights, tiles: ChannelTiles, axes: ReductionAx
         window = window_of(data, first, axes)
         found = bias[g] + np.einsum("qi,tqvli->tvl", window, weights[g]).reshape(-1)
         for k_group in packed.remainder:
-            assert k_group.weights.shape == (*tiles.sizes, 4)
-            extra = k_group.weights.reshape(group.count, -1, 4)[g].astype(np.int64)
+            assert k_group.taps.shape == (*tiles.sizes, 4)
+            extra = k_group.taps.reshape(group.count, -1, 4)[g].astype(np.int64)
             found = found + extra @ data[first + k_group.offset :][:4]
         found = found - _corrected(packed.correction, tiles, g, window)
         for channel, value in zip(tiles.indices[g].tolist(), found.tolist(), strict=True):
@@ -169,10 +169,8 @@ def test_an_outlier_is_one_k_group_of_the_remainder() -> None:
     tiles, axes, weights = _square(values, (100,))
     (k_group,) = pack_weights(weights, tiles, axes).remainder
     assert k_group.offset == 4
-    assert k_group.weights.shape == (1, 1, 8, 4)
-    assert {tuple(index): int(k_group.weights[*index]) for index in np.argwhere(k_group.weights)} == {
-        (0, 0, 3, 1): 155 - 127
-    }
+    assert k_group.taps.shape == (1, 1, 8, 4)
+    assert {tuple(index): int(k_group.taps[*index]) for index in np.argwhere(k_group.taps)} == {(0, 0, 3, 1): 155 - 127}
 
 
 def test_what_is_no_outlier_of_the_block_is_left_out() -> None:

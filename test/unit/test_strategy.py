@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.cost.register_tiles import Products, explained
+from qdialect.lowering.cost.register_tiles import Layout, explained
 from qdialect.lowering.cost.strategy import (
     ChannelBlock,
     Strategy,
@@ -153,7 +153,7 @@ def test_additions_of_words_take_units_of_their_products_on_zen() -> None:
     assert skylake is not None
     assert zen.machine.word_dots_started == 1.6
     assert skylake.machine.word_dots_started == skylake.machine.dot_products == 2
-    words = replace(zen, products=Products.STORED_WORDS)
+    words = replace(zen, layout=Layout.STORED_WORDS)
     assert words.cycles(6, 2, 1) == 15
     # What is fetched ahead from beyond the second level comes in time.
     assert words.cycles(6, 2, 1 << 30) == 15
@@ -179,9 +179,10 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.products is Products.WORDS else vectors + 1
+                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
                 assert rows * vectors + beside <= target.machine.vector_registers
-        pairs = strategy_of(target).pair_model
+        strategy = strategy_of(target)
+        pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
         for choice in pairs.choices() if pairs else ():
             for vectors, rows in choice.tiles.rows.items():
                 # Weights, a broadcast row, a product and ones.

@@ -26,7 +26,7 @@ was measured, the waiting time is added instead, see `KernelCycles.awaited`.
 Where the pipes were measured, a loop takes no less than the chain of what its iterations hand on (`latency`), and
 instructions that alternate are distributed less evenly among the pipes than they could be.  Where memory was measured,
 too, a call waits for its bytes as `qdialect/targets/machine.py` describes, from where the calls before it have left
-them (`reuse`).
+them (`memory_traffic.py`).
 
 Kernels of matrix tiles are predicted otherwise.  Loads of tiles are hidden behind products and stores of tiles, or
 these behind them, but vector code is not:

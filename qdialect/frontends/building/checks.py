@@ -53,6 +53,18 @@ def require(condition: bool, reason: str) -> None:
         raise UnsupportedError(reason)
 
 
+def axis_in(axis: int, rank: int, what: str = "axis") -> int:
+    """The dimension of `rank` that `axis` names, from the end where it is negative; raises `UnsupportedError`."""
+    require(-rank <= axis < rank, f"{what} must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+def axes_in(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
+    """As `axis_in`, of several."""
+    require(all(-rank <= axis < rank for axis in axes), f"{what} must be in [-{rank}, {rank}), but got {list(axes)}")
+    return [axis % rank for axis in axes]
+
+
 def check_scale(scale: float, what: str) -> None:
     """`scale` is one that the dialect can hold; NaN and infinity are not."""
     require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")

@@ -10,7 +10,22 @@ import numpy as np
 
 from qdialect.arithmetic.expressions import Expression, fold
 from qdialect.arithmetic.float32 import ALGORITHMS
-from qdialect.dialect import BroadcastOp, F32ReduceOp, F32SumOp, QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import (
+    BroadcastOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    QnnOp,
+    ReshapeOp,
+    TransposeOp,
+    build,
+)
 from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
@@ -257,6 +272,22 @@ def reduced(
 ) -> ir.Value:
     """A reduction of an f32 value over `axes`."""
     return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
+
+
+def ordered_sum(emitter: OpBuilder, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
+    """The sum of an f32 value over `axes`, one term after another."""
+    return emitter.build(F32SumOp, value, element="f32", axes=axes, keep_dims=keep_dims, in_order=True)
+
+
+_F32_REDUCTIONS = {"max": F32MaxOp, "min": F32MinOp, "prod": F32ProdOp, "sum": F32SumOp}
+_INTEGER_REDUCTIONS = {"max": IntMaxOp, "min": IntMinOp, "prod": IntProdOp, "sum": IntSumOp}
+
+
+def reduced_numbers(emitter: OpBuilder, kind: str, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
+    """The largest, smallest, product or sum (``"max"``) of f32 numbers or integers over `axes`."""
+    element = element_of(value.type)
+    op_class = (_F32_REDUCTIONS if element == "f32" else _INTEGER_REDUCTIONS)[kind]
+    return emitter.build(op_class, value, element=element, axes=axes, keep_dims=keep_dims)
 
 
 # Sums of f32 values in blocks: a row becomes partial sums side by side, and these are added last.

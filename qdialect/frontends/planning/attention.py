@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.op_builder import F32Builder, OpBuilder, blocked_sum, ordered_sum, reduced
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.ir._mlir import ir
 
@@ -73,11 +73,27 @@ class Attention:
         return emitter.float_op("arith.andi", holds, emitter.broadcast(emitter.constant(reached), shape))
 
 
-def softmax(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> ir.Value:
-    """``e^d / sum(e^d)`` over `axes`, with the distance d from the largest number."""
+def softmax(
+    emitter: OpBuilder,
+    value: ir.Value,
+    axes: tuple[int, ...],
+    *,
+    is_logarithm: bool = False,
+    beta: float = 1.0,
+    in_order: bool = False,
+) -> ir.Value:
+    """``e^(beta * d) / sum`` over `axes`, with the distance d from the largest number, or the logarithm of that.
+
+    With `in_order` terms are added one after another, and functions are rounded from float64.
+    """
     s = F32Builder(emitter, shape_of(value.type))
-    raised = s("exp", s("subf", value, reduced(emitter, F32MaxOp, value, axes)))
-    return s("divf", raised, blocked_sum(emitter, raised, axes))
+    distance = s("subf", value, reduced(emitter, F32MaxOp, value, axes))
+    distance = distance if beta == 1 else s("mulf", distance, beta)
+    raised = emitter.float_op("math.exp", distance, in_float64=in_order)
+    total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
+    if not is_logarithm:
+        return s("divf", raised, total)
+    return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
 
 
 def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.register_tiles import TileModel
+from qdialect.lowering.cost.register_tiles import Layout, TileModel
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, TiledOperand, row_tiles
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import error_at_module
@@ -48,8 +48,8 @@ class ContractionShape:
     taps: int
     pixels: tuple[int, ...]
     """The extents of the axes of pixels."""
-    in_pairs: bool
-    """Whether the model sums products in pairs."""
+    layout: Layout
+    """What the model chose."""
     has_tiles: bool
     """Whether the model multiplies matrix tiles."""
     data_bytes: int
@@ -67,7 +67,7 @@ def varied(strategy: Strategy, name: str) -> Strategy:
     if name in _LOOP_ORDERS.values():
         return replace(strategy, fixed_weight_stationary=name == _LOOP_ORDERS[True])
     return {
-        _WORDS: replace(strategy, pair_model=None),
+        _WORDS: replace(strategy, others=tuple(one for one in strategy.others if one is not Layout.PAIRS)),
         _PAIRS: replace(strategy, fixed_pairs=True),
         _DOTS: replace(strategy, matrix_machine=None),
         _TILES: replace(strategy, matrix_machine=_without_dots(strategy.matrix_machine)),
@@ -77,13 +77,13 @@ def varied(strategy: Strategy, name: str) -> Strategy:
 
 def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple[str, list[str]]:
     """What the model chose for a contraction, and the variants of it, the best first."""
-    model = strategy.pair_model if shape.in_pairs else strategy.model
+    model, in_pairs = strategy.model_of(shape.layout), shape.layout is Layout.PAIRS
     if model is None:
         return "", []
     others = [_DOTS if shape.has_tiles else _TILES] if strategy.matrix_machine else []
     if shape.has_tiles:
         return _TILES, others
-    others += [_WORDS if shape.in_pairs else _PAIRS] if strategy.pair_model else []
+    others += [_WORDS if in_pairs else _PAIRS] if Layout.PAIRS in strategy.others else []
     blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
     own = _title(blocks)
@@ -99,7 +99,7 @@ def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]
 
 
 def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
-    return strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs, parameters=shape.parameters)
+    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters)
 
 
 def _title(blocks: Sequence[ChannelBlock]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from qdialect import targets
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.lowered import Lowered, Phase, error_at_module, phase_of, target_name_of
@@ -44,7 +45,7 @@ class _Settings:
 _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
     Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_extern=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [
-        *([PairChannelsPass()] if strategy_of(settings.target).pair_model else []),
+        *([PairChannelsPass()] if Layout.PAIRS in strategy_of(settings.target).others else []),
         ToLinalgPass(settings.target.name, settings.clocked, settings.threads),
     ],
     Phase.VECTOR: lambda settings: [

@@ -9,13 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER
+from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER, SCALE_BOUND, SCALED
 from qdialect.arithmetic.quantization import LEAST_DIVIDEND, ShortReciprocal
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import READ, change_problem, writes_to
 from qdialect.lowering.ir.loops import LOOP
-from qdialect.lowering.qnn_to_linalg.bodies.float32_machine import SCALE_BOUND, SCALED
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
@@ -59,7 +58,7 @@ def every(lanes: ir.Value) -> ir.Value:
 
 # Divisions of float32 numbers by a short constant -> two products, where the divider is slow.
 #
-# See `quant_math.short_reciprocal`.  Vectors with a smaller number than it allows are divided.
+# See `ShortReciprocal`.  Vectors with a smaller number than it allows are divided.
 
 DIVIDED = "qnn.divided"
 """The attribute of a division that is not rewritten."""
@@ -330,7 +329,7 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)
 #
-# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `scale_exponent` masks the
+# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `ScaleExponent` masks the
 # product to zero, whatever f(x) is, infinity and NaN too: the bound changes no result.  A NaN passes through both.
 
 _LANEWISE = ("arith", "math")

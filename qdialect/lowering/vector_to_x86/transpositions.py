@@ -52,7 +52,7 @@ class TransposePair(InstructionPattern[Transposition]):
 #   gather(transpose(i)) = transpose(gather(i)).
 #
 # Patterns of tables need the integers that indices were cast from, and then find them behind the cast.  If the
-# result is transposed back, both transpositions are gone (`transpose_pair`).
+# result is transposed back, both transpositions are gone (`TransposePair`).
 
 
 class TransposedGather(InstructionPattern[Transposition]):

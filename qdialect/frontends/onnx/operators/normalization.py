@@ -11,10 +11,9 @@ from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.windows import Pool, Window
-from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
 from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.indexing import indices_of
@@ -216,7 +215,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
     """``(x - mean) / deviation``; ONNX Runtime adds nothing to a deviation of 0."""
     call.count(1)
     shape = call.f32(0).shape
-    axes = tuple(sorted(set(normalized_axes(call.attribute("axes", [0, 2, 3]), len(shape)))))
+    axes = tuple(sorted(set(axes_in(call.attribute("axes", [0, 2, 3]), len(shape)))))
     require(len(axes) > 0, "axes must not be empty")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:

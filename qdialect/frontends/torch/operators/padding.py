@@ -47,7 +47,7 @@ class Border:
 
     def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
         """A tensor within its border of the integer `fill`."""
-        return framed(emitter, value, self.low, self.high, fill)
+        return framed(emitter, value, self.low, self.high, fill=fill)
 
 
 @dataclass(frozen=True, eq=False)

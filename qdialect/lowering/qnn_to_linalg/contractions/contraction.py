@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy
 from qdialect.lowering.ir.strides import Axis, View, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
@@ -255,17 +256,26 @@ class Contraction:
         """
         return 1 if strategy.multiplies_words else factor_of_ones(self.zero_points)
 
+    def layout(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> Layout:
+        """How the K groups of `group` lie: weights that are not known are bytes."""
+        if self.are_words:
+            return Layout.STORED_WORDS
+        if not isinstance(self.weights, ConstantWeights):
+            return Layout.BYTES
+        if self.sums_pairs(strategy, group, axes):
+            return Layout.PAIRS
+        return Layout.WORDS if strategy.are_words(self.pixel_count) else Layout.BYTES
+
     def sums_pairs(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> bool:
-        """Whether the products of `group` are summed in pairs: never of words, nor where weights are not known."""
-        if strategy.pair_model is None or self.are_words:
+        """Whether the products of constant weights of `group` are summed in pairs."""
+        if Layout.PAIRS not in strategy.others:
             return False
         remainder = self.pair_remainder(group, axes)
         return remainder is not None and strategy.takes_pairs(group.lanes, axes.taps, self.pixel_count, remainder)
 
     def pair_remainder(self, group: ChannelGroup, axes: ReductionAxes) -> float | None:
-        """The share of K groups that products in pairs multiply once more; None where they are too many or unknown."""
-        if not isinstance(self.weights, ConstantWeights):
-            return None
+        """The share of K groups that products in pairs multiply once more; None where they are too many."""
+        assert isinstance(self.weights, ConstantWeights), "pairs are of weights that are known"
         k_groups = remainder_k_groups(self.weights, group, axes)
         return k_groups / (math.prod(axes.sizes) * axes.k_groups) if k_groups <= MAX_K_GROUPS else None
 

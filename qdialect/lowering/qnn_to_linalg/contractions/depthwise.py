@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.pair_sums import LARGEST, parts_that_fit
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, LaneBlock, Strategy, depthwise_blocks, lane_blocks
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, StoredTaps
@@ -96,7 +97,7 @@ def _emit_micro_kernel(
         [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters],
         (),
         Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops) if buffers[2:] else None,
-        stages.row_operands(kernel, segment, len(buffers)),
+        stages.segment_operands(kernel, segment, len(buffers)),
         kernel.write(buffers[1], _pixel_view(op, segment, 1, block)),
         Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes)),
     )
@@ -289,7 +290,7 @@ class _InterleavedMicroKernel:
             [Operand(parameter, ("ct", *self.lanes.names)) for parameter in self.parameters],
             (),
             Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
-            self.stages.single_operands(kernel),
+            self.stages.row_operands(kernel),
             kernel.write(buffers[1], self._view(rows, 1)),
             Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names])),
         )
@@ -378,7 +379,7 @@ class _InterleavedMicroKernel:
 
 
 def _sums_pairs(strategy: Strategy) -> bool:
-    return strategy.pair_model is not None
+    return Layout.PAIRS in strategy.others
 
 
 def _k_groups(op: Contraction, strategy: Strategy) -> list[KGroups]:

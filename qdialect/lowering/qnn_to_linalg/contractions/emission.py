@@ -16,6 +16,7 @@ import numpy as np
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.matrix_tiles import are_faster, channel_blocks
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import Strategy
 from qdialect.lowering.cost.variants import ContractionShape, contraction_candidates, depthwise_candidates, varied
 from qdialect.lowering.ir.errors import error_at
@@ -80,7 +81,7 @@ _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
 
 def is_faster_on_words(op: Contraction, strategy: Strategy) -> bool:
     """Whether `op` takes fewer cycles on words, those that store them included."""
-    if strategy.stored_word_model is None or not isinstance(op.weights, ConstantWeights) or op.are_words:
+    if Layout.STORED_WORDS not in strategy.others or not isinstance(op.weights, ConstantWeights) or op.are_words:
         return False
     (group, axes), *others = op.parts
     if others:
@@ -146,7 +147,7 @@ def _variants(program: Program, op: Contraction) -> Tunable:
         group.lanes,
         axes.taps,
         tuple(axis.size for axis in op.pixels),
-        op.sums_pairs(strategy, group, axes),
+        op.layout(strategy, group, axes),
         are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
         len(op.epilogue.channel_parameters()),

@@ -71,33 +71,30 @@ class Stages:
         """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
-    def row_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
-        """The parameters by row of a segment's pixels, among whose operands they are those from `first` on."""
-        pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
-        return [one.operand(kernel, buffer, segment, first + i) for i, (one, buffer) in enumerate(pairs)]
-
-    def row_operands_from(
+    def row_operands(
         self,
         kernel: Kernel,
-        pixels: Sequence[Axis],
-        loops: Sequence[str],
-        first: int,
-        start: Callable[[int, int], Value],
+        first: int = 0,
+        pixels: Sequence[Axis] = (),
+        loops: Sequence[str] = (),
+        start: Callable[[int, int], int | Value] = lambda _, offset: offset,
     ) -> list[Operand]:
         """The parameters by row of `pixels` along `loops`, among whose operands they are those from `first` on.
 
-        `start` gives where the pixels begin for an operand whose first element stands at an offset.
+        `start` gives where the pixels begin for an operand whose first element stands at an offset.  Without pixels
+        each is one number for all.
         """
-        found: list[Operand] = []
-        for index, (one, buffer) in enumerate(zip(self.epilogue.row_parameters(), self.rows, strict=True), first):
-            begin = start(index, one.slot.storage.origin)
-            found.append(one.operand_from(kernel, buffer, pixels, loops, index, begin))
-        return found
-
-    def single_operands(self, kernel: Kernel) -> list[Operand]:
-        """The parameters by row where each is one number for all pixels."""
         pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
-        return [one.single(kernel, buffer) for one, buffer in pairs]
+        return [
+            one.operand(kernel, buffer, pixels, loops, index, start(index, one.slot.storage.origin))
+            for index, (one, buffer) in enumerate(pairs, first)
+        ]
+
+    def segment_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
+        """Those of a segment's pixels."""
+        return self.row_operands(
+            *(kernel, first, segment.pixels, segment.loops), lambda index, offset: offset + segment.offsets[index]
+        )
 
     def store(
         self,

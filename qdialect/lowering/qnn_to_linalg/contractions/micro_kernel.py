@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
@@ -99,12 +100,8 @@ class Site:
 
     def _blocks(self, group: ChannelGroup, axes: ReductionAxes) -> list[ChannelBlock]:
         strategy, op = self.kernel.program.strategy, self.op
-        return strategy.channel_blocks(
-            *(group.lanes, axes.taps),
-            in_pairs=op.sums_pairs(strategy, group, axes),
-            stored_words=op.are_words,
-            parameters=len(op.epilogue.channel_parameters()),
-        )
+        layout, parameters = op.layout(strategy, group, axes), len(op.epilogue.channel_parameters())
+        return strategy.channel_blocks(group.lanes, axes.taps, layout, parameters)
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,6 @@ class _Columns:
     correction: ZeroPointCorrection | None
     remainder: Sequence[tuple[Value, Tensor]] = ()
     """K groups that are multiplied once more: an index, where each lies in the window, and its weights."""
-    are_words: bool = False
-    """Whether weights of bytes are words, as `widened_k_groups` orders them."""
 
 
 class ContractionMicroKernel:
@@ -148,24 +143,26 @@ class ContractionMicroKernel:
 
     def _declare(self) -> _Columns:
         """Declare the weights of the micro-kernel's channels."""
-        weights, strategy, tiles = self.op.weights, self.kernel.program.strategy, self.tiles
-        factor = self.op.factor_of_ones(strategy)
+        weights, tiles, factor = self.op.weights, self.tiles, self.op.factor_of_ones(self.kernel.program.strategy)
         if not isinstance(weights, ConstantWeights):
             # Every stored value minus 128 fits s8.
             correction = correction_of(self.op.zero_points, tiles, self.axes, factor)
             return _Columns(self._stored_weights(), self._stored_start(), correction)
-        packed, in_pairs = pack_weights(weights, tiles, self.axes, factor), tiles.block.in_pairs
-        are_words = not in_pairs and weights.k_group == K_GROUP and strategy.are_words(self.op.pixel_count)
-        own = self._constant(
-            "weights", widened_k_groups(packed.weights) if are_words else packed.weights, is_weight=True
-        )
+        packed = pack_weights(weights, tiles, self.axes, factor)
+        words = widened_k_groups(packed.weights) if self._are_words else packed.weights
+        own = self._constant("weights", words, is_weight=True)
         bias = Operand(self._constant("bias", packed.bias), self.channel_loops)
         remainder: list[tuple[Value, Tensor]] = []
         for index, k_group in enumerate(packed.remainder):
             name = f"remainder{index}"
             offset = self.kernel.number(self._name_of(f"{name}_offset"), k_group.offset, "index")
-            remainder.append((offset, self._constant(name, k_group.weights, is_weight=True)))
-        return _Columns(own, bias, packed.correction, remainder, are_words)
+            remainder.append((offset, self._constant(name, k_group.taps, is_weight=True)))
+        return _Columns(own, bias, packed.correction, remainder)
+
+    @property
+    def _are_words(self) -> bool:
+        """Whether weights of bytes are words, as `widened_k_groups` orders them."""
+        return self.tiles.block.layout is Layout.WORDS
 
     def _stored_weights(self) -> Tensor:
         """The packed channels of the micro-kernel, one group after the other, or one tap."""
@@ -195,7 +192,7 @@ class ContractionMicroKernel:
 
     def _constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Tensor:
         """A parameter for constants of the block."""
-        in_pairs = is_weight and self.tiles.block.in_pairs
+        in_pairs = is_weight and self.tiles.block.layout is Layout.PAIRS
         constants = np.ascontiguousarray(values)
         data = self.kernel.data(self._name_of(name), constants, is_weight=is_weight, in_pairs=in_pairs)
         return self.kernel.read(data, View(values.shape, row_major(values.shape)))
@@ -207,7 +204,7 @@ class ContractionMicroKernel:
     def emit(self) -> None:
         """Emit the micro-kernels of all pixels."""
         pixels, block = self.op.pixels, self.tiles.block
-        least = self.kernel.program.strategy.least_rows(block, stored_words=self.op.are_words)
+        least = self.kernel.program.strategy.least_rows(block)
         for segment in tile_segments(with_sums(pixels), row_tiles([axis.size for axis in pixels], block.rows, least)):
             self._emit(segment)
 
@@ -215,7 +212,7 @@ class ContractionMicroKernel:
         kernel, stages = self.kernel, self.site.stages
         micro_kernel = kernel.next_micro_kernel()
         loops, own = self._root_loops(segment), (*self.groups, *segment.loops, *_TILE)
-        data = self._data(segment, self.columns.are_words)
+        data = self._data(segment, self._are_words)
         tiles = dict(zip(segment.loops, segment.tiles, strict=True)) | dict.fromkeys((*self.groups, "nt"), 1)
         residual = self.site.residual
         stages.store(
@@ -225,7 +222,7 @@ class ContractionMicroKernel:
             [Operand(parameter, self.channel_loops) for parameter in self.parameters],
             self._correction(micro_kernel, segment, data),
             Operand(kernel.read(residual, self._output_view(segment, 2)), own) if residual else None,
-            stages.row_operands(kernel, segment, len(self.site.buffers)),
+            stages.segment_operands(kernel, segment, len(self.site.buffers)),
             kernel.write(self.site.buffers[1], self._output_view(segment, 1)),
             Tag(micro_kernel, "root", tuple(tiles.get(loop, 0) for loop in loops.parallel)),
         )
@@ -260,7 +257,7 @@ class ContractionMicroKernel:
         for index in range(len(self.gathered_weights)):
             start = self._add_gathered(micro_kernel, segment, index, start)
         taps, tiles = ("nl", "k4"), axes.tiles
-        if self.columns.are_words:
+        if self._are_words:
             taps, tiles, loops = (
                 ("kq", "nl", "kp"),
                 (*tiles, 0),
@@ -326,7 +323,7 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *own), self.axes.loops)
         start = self.kernel.filled(sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         tag = Tag(micro_kernel, "sum", self.axes.tiles)
-        bytes_ = self._data(segment, in_pairs=False) if self.columns.are_words else data
+        bytes_ = self._data(segment, in_pairs=False) if self._are_words else data
         ones = Operand(self._ones, columns)
         acc = accumulate(self.kernel, tag, loops, (bytes_, ones), start, is_signed=self.op.data.signed)
         return Operand(acc, loops.parallel)

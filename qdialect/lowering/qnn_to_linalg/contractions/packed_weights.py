@@ -15,7 +15,7 @@ over the window are the same at the border.  All arithmetic is modulo 2^32, as t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import accumulator_range
 from qdialect.lowering.cost.pair_sums import parts_that_fit
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot
@@ -328,14 +329,6 @@ class ZeroPointCorrection:
 
 
 @dataclass(frozen=True)
-class PackedRemainder:
-    """A K group of the clipped remainder: its offset in the window, in elements; int8[group, tile, vector, lane, 4]."""
-
-    offset: int
-    weights: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
 class PackedWeights:
     """The weights of one block of channels; the group axis exists only where there are several groups."""
 
@@ -343,8 +336,8 @@ class PackedWeights:
     """[group, tile, outer axes, K group, vector, lane, taps]."""
     bias: NDArray[np.int32]
     """[group, tile, vector, lane]."""
-    remainder: tuple[PackedRemainder, ...]
-    """The K groups in which a channel of the block has a clipped remainder."""
+    remainder: tuple[RemainderGroup, ...]
+    """The K groups in which a channel of the block has a clipped remainder, int8[group, tile, vector, lane, 4]."""
     correction: ZeroPointCorrection | None
     """None where every channel of the block has the zero point 0."""
 
@@ -362,7 +355,7 @@ class GatheredTaps:
 
 def pack_weights(weights: ConstantWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1) -> PackedWeights:
     """The weights of the channels of `tiles`, whose taps lie along `axes`; `factor` is that of `correction_of`."""
-    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.in_pairs)
+    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.layout is Layout.PAIRS)
     own: NDArray[Any] = taps if weights.k_group == _K_GROUP else taps.astype(np.int16)
     return PackedWeights(
         tiles.packed(own, weights.k_group),
@@ -405,16 +398,16 @@ def correction_of(
     return ZeroPointCorrection(own if factor == 1 else None, _packed_ones(tiles, axes) * np.int8(factor))
 
 
-def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:
+def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[RemainderGroup, ...]:
     """The K groups where `taps`, [channels of the groups, extents...], of the block's channels are not zero."""
     if not taps.any():
         return ()
     own = np.zeros_like(taps)
     rows = (tiles.indices - tiles.group.start).clip(max=len(taps) - 1).ravel()
     own[rows] = taps[rows]
-    found = [(k_group.offset, tiles.packed(k_group.taps)) for k_group in remainder_groups(own, axes.strides)]
     # One K group needs no loop over K groups.
-    return tuple(PackedRemainder(offset, packed.squeeze(axis=-4)) for offset, packed in found)
+    found = remainder_groups(own, axes.strides)
+    return tuple(replace(k_group, taps=tiles.packed(k_group.taps).squeeze(axis=-4)) for k_group in found)
 
 
 def _packed_ones(tiles: ChannelTiles, axes: ReductionAxes) -> NDArray[np.int8]:

@@ -206,7 +206,7 @@ class TileMicroKernel(ContractionMicroKernel):
             [Operand(iteration.own(parameter), _CHANNELS) for parameter in self.parameters],
             self._tile_correction(iteration),
             Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel) if buffers[2:] else None,
-            stages.row_operands_from(kernel, iteration.block.pixels, _PIXELS, len(buffers), iteration.start),
+            stages.row_operands(kernel, len(buffers), iteration.block.pixels, _PIXELS, iteration.start),
             kernel.write(buffers[1], *self._stored(iteration, 1)),
             Tag(micro_kernel, "root", (1, rows)),
         )

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import split
 from qdialect.lowering.ir.strides import Axis, View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, accumulate, with_sums
@@ -60,7 +61,7 @@ def emit_window_sums(program: Program, op: Contraction) -> BufferSlot | None:
     data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
     own = op.factor_of_ones(program.strategy)
     ones *= np.int8(own)
-    weights = kernel.data("ones", ones, is_weight=True, in_pairs=own == 1 and program.strategy.pair_model is not None)
+    weights = kernel.data("ones", ones, is_weight=True, in_pairs=own == 1 and Layout.PAIRS in program.strategy.others)
     columns = kernel.read(weights, View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):

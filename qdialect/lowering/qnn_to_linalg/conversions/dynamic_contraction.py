@@ -14,7 +14,7 @@ from qdialect.arithmetic.activations import ACTIVATIONS, Activation
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue

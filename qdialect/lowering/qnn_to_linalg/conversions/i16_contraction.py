@@ -27,8 +27,8 @@ from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
+from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, map_stored
-from qdialect.lowering.qnn_to_linalg.conversions.reduced_products import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold

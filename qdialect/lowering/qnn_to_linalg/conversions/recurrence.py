@@ -26,7 +26,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
 from qdialect.lowering.ir.strides import row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site

@@ -213,7 +213,7 @@ class ReductionAxes:
     padding: int = 0
     """Taps after the contiguous reduction that are read and multiplied by 0, in addition to those of the K group."""
     gathered: int = 0
-    """Taps at the end of the contiguous reduction that are products of their own, see `gathered_taps`."""
+    """Taps at the end of the contiguous reduction that are products of their own, see `gather_taps`."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
