@@ -1,4 +1,4 @@
-"""Element-wise graphs drawn at random, as text beside what they mean in plain NumPy."""
+"""Element-wise graphs drawn at random, as text, with their meaning in plain NumPy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

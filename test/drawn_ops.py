@@ -1,4 +1,4 @@
-"""Drawn modules of the ops beside contractions."""
+"""Drawn modules of ops other than contractions."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""One operator of 16-bit activations as a model, beside LiteRT's reference kernels."""
+"""One operator of 16-bit activations as a model, compared with LiteRT's reference kernels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Models of one .tflite operator, beside LiteRT's reference kernels."""
+"""Models of one .tflite operator, compared with LiteRT's reference kernels."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -68,7 +68,7 @@ def test_generated_code_calls_nothing_but_itself(require_model: Callable[[str], 
     functions = [op for op in found if op.name == "llvm.func"]
     assert functions
     assert all(len(op.regions[0].blocks) for op in functions)
-    # Beside them stand constants of the code, as the shapes of matrix tiles.
+    # There are also constants of the code, such as the shapes of matrix tiles.
     others = [op for op in found if op.name != "llvm.func"]
     assert all(op.name == "llvm.mlir.global" and "constant" in op.attributes for op in others)
 

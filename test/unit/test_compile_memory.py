@@ -1,4 +1,4 @@
-"""What a compilation holds beside the weights: how many copies of them, and for how long."""
+"""The memory of a compilation: how many copies of the weights it holds, and for how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Float functions off the middle of their range, compiled, beside PyTorch, ONNX Runtime and LiteRT."""
+"""Float functions off the middle of their range, compiled, compared with PyTorch, ONNX Runtime and LiteRT."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_it_is_done_only_where_it_pays() -> None:
     assert not gathers(convolution(STEM, "ui8", "i8"), "generic")
     assert not gathers(convolution(STEM, "ui8", "i8"), "avx512vnni")
     assert not gathers(convolution(STEM, "ui8", "i8"), "amxint8")
-    # Windows are summed up beside the products.
+    # Windows are summed in addition to the products.
     assert not gathers(convolution(STEM, "ui8", "ui8", point=0))
     # Eight channels save half as much.
     assert not gathers(convolution((STEM[0], (8, 3, 3, 3), *STEM[2:]), "ui8", "i8"))

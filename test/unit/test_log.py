@@ -1,4 +1,4 @@
-"""What is done beside what was asked for: a line each, on the logger of the package."""
+"""Steps in addition to the request are logged, a line each, on the logger of the package."""
 
 import logging
 from collections.abc import Generator

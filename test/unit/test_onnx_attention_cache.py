@@ -1,4 +1,4 @@
-"""frontends/onnx/operators/attention_cache.py: keys and values of earlier tokens, beside ONNX Runtime."""
+"""frontends/onnx/operators/attention_cache.py: keys and values of earlier tokens, compared with ONNX Runtime."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -102,7 +102,7 @@ def test_every_attribute_of_every_operator_set_is_named_by_a_planner() -> None:
 
 
 def _model(kind: str, attributes: dict[str, Any], version: int) -> bytes:
-    """An operator of X, or of its first three numbers and what it reads beside them."""
+    """An operator of X, or of its first three numbers and its other inputs."""
     model = ModelBuilder()
     inputs = [model.input("x", X.shape)]
     if kind == "DequantizeLinear":

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that its optimizers write into language models, and others: beside ONNX Runtime."""
+"""Operators of com.microsoft that its optimizers write into language models, and others: compared with ONNX Runtime."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""frontends/onnx/operators/filtered_resize.py: filters as products with matrices, beside ONNX Runtime."""
+"""frontends/onnx/operators/filtered_resize.py: filters as products with matrices, compared with ONNX Runtime."""
 
 from collections.abc import Sequence
 from importlib import import_module

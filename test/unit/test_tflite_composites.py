@@ -1,4 +1,4 @@
-"""STABLEHLO_COMPOSITE: its decomposition is compiled, beside LiteRT."""
+"""STABLEHLO_COMPOSITE: its decomposition is compiled, compared with LiteRT."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Operators between float32 tensors, beside LiteRT's reference kernels."""
+"""Operators between float32 tensors, compared with LiteRT's reference kernels."""
 
 from collections.abc import Callable
 from typing import Any

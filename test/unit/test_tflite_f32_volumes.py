@@ -1,4 +1,4 @@
-"""Convolutions of float32 volumes and normalizations of float32 rows, beside LiteRT's reference kernels."""
+"""Convolutions of float32 volumes and normalizations of float32 rows, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

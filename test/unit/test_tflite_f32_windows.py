@@ -1,4 +1,4 @@
-"""Float32 pools and transposed convolutions of .tflite files, beside LiteRT's reference kernels."""
+"""Float32 pools and transposed convolutions of .tflite files, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Operators of 16-bit activations beside LiteRT's reference kernels: interpreted and compiled, no element differs."""
+"""Operators of 16-bit activations interpreted and compiled: no element differs from LiteRT."""
 
 from typing import Any
 

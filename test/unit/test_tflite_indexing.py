@@ -1,4 +1,4 @@
-"""Elements at run-time indices, beside LiteRT's reference kernels."""
+"""Elements at run-time indices, compared with LiteRT's reference kernels."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Means of integers beside LiteRT's reference kernel, and integers of two types."""
+"""Means of integers compared with LiteRT's reference kernel, and integers of two types."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""LOG_SOFTMAX of bytes beside LiteRT's reference kernel."""
+"""LOG_SOFTMAX of bytes compared with LiteRT's reference kernel."""
 
 from typing import Any
 

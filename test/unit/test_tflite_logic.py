@@ -1,4 +1,4 @@
-"""Comparisons and choices of quantized values, beside LiteRT's reference kernels."""
+"""Comparisons and choices of quantized values, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ONE_HOT beside LiteRT's reference kernel."""
+"""ONE_HOT compared with LiteRT's reference kernel."""
 
 from typing import Any
 

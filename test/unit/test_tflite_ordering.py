@@ -1,4 +1,4 @@
-"""Running sums and the largest elements, beside LiteRT's reference kernels."""
+"""Running sums and the largest elements, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Operators on numbers as they are, beside LiteRT's reference kernels: bits, diagonals, filled and written tensors."""
+"""Operators on numbers as they are, compared with LiteRT: bits, diagonals, filled and written tensors."""
 
 from typing import Any
 

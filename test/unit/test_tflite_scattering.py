@@ -1,4 +1,4 @@
-"""Sums at run-time indices and over segments, beside LiteRT's reference kernels."""
+"""Sums at run-time indices and over segments, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

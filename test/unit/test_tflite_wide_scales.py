@@ -1,4 +1,4 @@
-"""Scales around 1e36, which masks of attention bring along, beside LiteRT's reference kernels."""
+"""Scales around 1e36, which masks of attention bring along, compared with LiteRT's reference kernels."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ class Case:
     zero_point: int = 3
     dtype: torch.dtype = torch.int8
     ops: tuple[str, ...] = ()
-    """The ops of the dialect that it must become, beside constants and the return."""
+    """The ops of the dialect that it must become, without constants and the return."""
 
 
 def single(scale: float) -> float:

@@ -1,4 +1,4 @@
-"""tools/zoo/truth/tflite_lstm.py: long short-term memory in float64, beside LiteRT's reference kernels."""
+"""tools/zoo/truth/tflite_lstm.py: long short-term memory in float64, compared with LiteRT's reference kernels."""
 
 import numpy as np
 import pytest

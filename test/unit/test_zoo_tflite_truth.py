@@ -1,4 +1,4 @@
-"""tools/zoo/truth: .tflite graphs in float64, beside formulas and LiteRT's reference kernels."""
+"""tools/zoo/truth: .tflite graphs in float64, compared with formulas and LiteRT's reference kernels."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,6 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 
-// Rows of two vectors share 64 bytes with the row beside them: six vectors are packed as four and two, and stored by row.
+// Rows of two vectors share 64 bytes with the adjacent row: six vectors are packed as four and two, and stored by row.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: "llvm.x86.avx512.packuswb.512"

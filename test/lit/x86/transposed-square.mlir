@@ -20,7 +20,7 @@ func.func @square(%x: memref<16x16xf32>, %y: memref<16x16xf32>) {
   return
 }
 
-// Dimensions of 1 beside the square change nothing.
+// Dimensions of 1 next to the square change nothing.
 
 // CHECK-LABEL: func.func @units(
 // CHECK-NOT: vector.transpose
