@@ -128,8 +128,8 @@ def _sample(call: Callable[[], None], batch: int) -> float:
 
 # The process of one engine: ``python -m qdialect.bench.worker ENGINE THREADS CORE...``.
 #
-# Reads one JSON object a line on stdin and answers each with one on stdout; prints of an engine go to stderr.
-# Requests: ``{"do": "load", "case": ...}`` tells what became of each variant,
+# Reads one JSON object a line on stdin and answers each with one on stdout; prints of an engine go to stderr. Requests:
+# ``{"do": "load", "case": ...}`` tells what became of each variant,
 # ``{"do": "measure", "variant": ..., "seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's
 # rate, ``{"do": "bandwidth"}`` the rates of reading memory; ``{"do": "drop"}`` forgets the case.
 

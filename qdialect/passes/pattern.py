@@ -24,23 +24,23 @@ from qdialect.support.late_imports import UNINTERRUPTED
 
 M = TypeVar("M")
 
-# Rewrites per op of the module after which patterns are taken to feed each other for ever.
+# After this many rewrites per op of the module, patterns are assumed not to terminate.
 _REWRITES_PER_OP = 50
 _PURE_DIALECTS = ("qnn", "arith", "math", "tensor")
 
 
 @dataclass(frozen=True)
 class MatchFailure:
-    """A candidate that a pattern does not rewrite, with the reason a user is shown."""
+    """A candidate that a pattern does not rewrite, with the reason that users see."""
 
     reason: str
 
 
 class Rewriter:
-    """What a pattern's `rewrite` may do to the module.
+    """The changes that a pattern's `rewrite` may make to the module.
 
     An op is erased when `rewrite` has returned, so it stays readable until then; so do the producers that lose their
-    last use with it.  The op that stands for them afterwards is located where all of them were.
+    last use with it.  The op that replaces them gets the fused location of all of them.
     """
 
     def __init__(self, driver: rewrite.PatternRewriter) -> None:
@@ -56,9 +56,9 @@ class Rewriter:
             yield
 
     def replace(self, op: ir.OpView, value: ir.Value) -> None:
-        """Let `value` stand wherever the one result of `op` stood, and erase `op`.
+        """Replace all uses of the one result of `op` by `value`, and erase `op`.
 
-        What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
+        Discardable attributes of `op` (those with a dialect prefix) are kept on the op that computes `value`.
         """
         _keep_discardable_attributes(op, value)
         op.results[0].replace_all_uses_with(value)
@@ -168,8 +168,8 @@ def explain(name: str, op: ir.Operation, failure: MatchFailure) -> None:
 def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     """Apply `patterns` to every op of `module` until none matches; returns the number of rewrites.
 
-    Ops are visited in program order, round after round.  Ops without side effects that nobody uses are erased.  Raises
-    `PassError` when patterns undo each other's work and no end is in sight.
+    Ops are visited in program order, round after round.  Dead ops are erased.  Raises `PassError` if the patterns do
+    not terminate.
     """
     # What is dead must not count as a user.
     apply_greedily(module.operation, (), 0, folds=False)

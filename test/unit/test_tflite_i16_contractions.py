@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of 16-bit activations compared with LiteRT's reference kernels: no element differs."""
+"""Convolutions and matrix products of 16-bit activations: no element differs from LiteRT."""
 
 from typing import Any
 

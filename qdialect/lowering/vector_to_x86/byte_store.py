@@ -1,17 +1,16 @@
-"""Storing a register tile's bytes: four vectors of 32-bit integers -> 64 bytes, table or limits, stores.
+"""Stores of a register tile's bytes: four vectors of 32-bit integers -> pack to 64 bytes, table or clamp, store.
 
-`vpackssdw` and `vpackuswb` saturate, first to 16 bits, then to 0..255: together they clamp to a byte, so that a clamp
-to 0..255 before them is left out, and integers already there lose nothing.  Others would wrap where a truncation is
-meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
-their use as indices of a table of 256 entries.
+`vpackssdw` and `vpackuswb` saturate, first to 16 bits, then to 0..255: together they clamp to a byte, so a clamp to
+0..255 before them is removed, and integers in that range do not change.  A truncation would wrap other integers
+instead: so they must be proven to be bytes, by range analysis, by `overflow<nuw>` on the truncation, or by their use as
+indices of a table of 256 entries.
 
-Where the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, and the sum is proven not to
-wrap, 16 bits hold what matters of them: words are packed, added and shifted, half as many instructions as for the
-integers.
+If the integers are a sum with a number of 15 bits, perhaps shifted right by a few bits, and the sum is proven not to
+wrap, 16-bit arithmetic gives the same bytes: packed words are added and shifted, with half as many instructions.
 
-Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
-lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
-row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
+Clamps within that range follow as unsigned bytes, on all 64 at once.  Both packs work within 128-bit lanes; one
+`vpermd` restores the order, unless the tile is of bytes that were unpacked, which are in order.  A row of fewer than
+four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ _QUARTERS = 4
 _LARGEST_BYTE = 255
 _WORD = 32
 _LONGEST_SHIFT = 7
-"""Of words that saturate at 2^15 - 1, so that 255 or more is left."""
+"""Longest right shift of words, so that words saturated at 2^15 - 1 stay at 255 or more."""
 
 Position = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Where bytes come from: 32-bit integers, saturated; then a table, or a minimum and a maximum."""
+    """The source of bytes: 32-bit integers, saturated; then a table, or a minimum and a maximum."""
 
     integers: ir.Value
     table: ir.Value | None = None
@@ -57,7 +56,7 @@ class _Bytes:
     """Of bytes read as unsigned: a scalar, or the bits of a constant."""
 
     def finish(self, packed: ir.Value, instructions: InstructionSet) -> ir.Value:
-        """What is stored of a register of packed bytes."""
+        """The bytes to store, from a register of packed bytes."""
         if self.table is not None:
             return table_of(self.table, instructions).look_up(packed)
         limited = packed if self.low is None else arith.maxui(packed, _spread(packed.type, self.low))
@@ -132,7 +131,7 @@ def _distance(row: Position, strides: Sequence[int]) -> int:
 
 
 def _by_row(group: list[Position], packed: ir.Value, lanes: int) -> Iterator[tuple[Position, int, ir.Value]]:
-    """(row, first byte of it, bytes) of what lies side by side in memory."""
+    """(row, its first byte, bytes) for each contiguous store."""
     start = 0
     for row, members in groupby(group, key=lambda position: position[:-1]):
         columns = [position[-1] for position in members]
@@ -171,7 +170,7 @@ def _is_narrowed(value: ir.Value) -> bool:
 
 
 def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | MatchFailure:
-    """How the bytes that `op` writes come about."""
+    """The source of the bytes that `op` writes."""
     gather = b.defining(value, "vector.gather")
     if gather is not None:
         return _looked_up(op, gather)
@@ -190,19 +189,19 @@ def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
     found = look_up(gather)
     if found is None or isinstance(found, MatchFailure):
         return found or MatchFailure("table must have 256 bytes")
-    # It is read where bytes are stored, and after the first of them.
+    # The table is read at the stores, also after the first of them.
     if not is_unwritten(gather, op) or may_alias(found.table, op.operands[1]):
         return MatchFailure("table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
 
 
 def _never_wraps(narrowed: ir.Operation) -> bool:
-    """Whether the truncation says that its operand is an unsigned number of the narrow type."""
+    """Whether the truncation states that its operand is an unsigned number of the narrow type."""
     return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 
 def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | int | None]:
-    """The value that an op limits by a scalar, and the scalar; the value itself where it does not."""
+    """The operand of a clamp by a scalar, and the scalar; `value` itself if it is not a clamp."""
     owner = b.defining(value, name)
     scalar = _scalar(owner.operands[1]) if owner else None
     return (value, None) if owner is None or scalar is None else (owner.operands[0], scalar)
@@ -237,10 +236,10 @@ class _Words:
     rest: ir.Value
     shift: ir.Value | None
     known: dict[tuple[ir.Value, tuple[Position, ...]], list[ir.Value]] = field(default_factory=dict)
-    """What was packed already of a rest or a shift, by where it is."""
+    """Packed addends and shift amounts, by their positions."""
 
     def pack(self, group: list[Position], lanes: int) -> ir.Value:
-        """As `_pack`; what is added and shifted by is the same for all rows, and packed once for them."""
+        """As `_pack`; addends and shift amounts that are the same for all rows are packed once."""
         high, rest = _halves(self.high, group, lanes), self._packed(self.rest, group, lanes)
         shifts = (None, None) if self.shift is None else self._packed(self.shift, group, lanes)
         words: list[ir.Value] = []
@@ -258,7 +257,7 @@ class _Words:
 
 
 def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
-    """What packed words may be computed from, where the target adds and shifts them: of a sum that never wraps."""
+    """The operands of 16-bit arithmetic on packed words, if the target has it and the sum never wraps."""
     shifted = b.defining(integers, "arith.shrsi")
     total = b.defining(shifted.operands[0] if shifted else integers, "arith.addi")
     if total is None or lanes not in ADD_WORDS:
@@ -271,7 +270,7 @@ def _words_behind(integers: ir.Value, lanes: int) -> _Words | None:
 
 
 def _is_whole_sum(total: ir.Operation) -> bool:
-    """Whether 32 bits hold a sum: words saturate where a longer one wraps."""
+    """Whether a 32-bit sum does not wrap: words would saturate instead."""
     if "overflowFlags" in total.attributes and "nsw" in str(total.attributes["overflowFlags"]):
         return True
     (low, high), (least, most) = (interval(operand) for operand in total.operands)
@@ -279,7 +278,7 @@ def _is_whole_sum(total: ir.Operation) -> bool:
 
 
 def _unspread(integers: ir.Value, group: list[Position]) -> tuple[ir.Value, list[Position]]:
-    """The vectors that a broadcast repeats for all rows, if it does nothing else, and where those of `group` are."""
+    """The operand of a broadcast over rows, and the positions of `group` in it; else `integers` and `group`."""
     spread = b.defining(integers, "vector.broadcast")
     source = spread.operands[0] if spread else integers
     shape = b.shape_of(source) if isinstance(source.type, ir.VectorType) else []

@@ -84,7 +84,7 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     if len(scales) == 1:
         return Quantized(value.shape, value, scales, zero_points)
     rank = len(value.shape)
-    # One dimension is the axis whatever the node says, as in a bias that ONNX Runtime fuses.
+    # The only dimension is the axis, whatever the node's attribute, as in a bias that ONNX Runtime fuses.
     axis = 0 if rank == 1 else axis_in(axis, rank)
     extent = value.shape[axis]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")

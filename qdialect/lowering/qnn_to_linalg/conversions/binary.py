@@ -237,7 +237,7 @@ def _declare_product(
     return emit
 
 
-# Functions of two quantized tensors beside sum and product.
+# Functions of two quantized tensors other than sum and product.
 
 EmitF32 = Callable[[Body, Value, Value], Value]
 """(body, lhs, rhs) -> result, all f32."""
