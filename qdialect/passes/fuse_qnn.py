@@ -60,7 +60,7 @@ class FuseQnnPass(CompositePass):
             FuseBiasPass(),
             # Zero points show at the accumulator 0, so what was added to accumulators must be their bias by now.
             RaiseRequantizePass(),
-            # What follows the value that was raised starts from 8 bits by now.
+            # Ops after the raised value start from 8 bits by now.
             TabulateElementwisePass(),
             FoldPaddingPass(),
             # All padding is the convolution's own by now.

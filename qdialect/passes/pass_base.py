@@ -60,7 +60,7 @@ class Pass(ABC):
     def description(cls) -> str:
         """The docstring, empty where the class has none of its own."""
         text = inspect.cleandoc(cls.__doc__ or "")
-        # What dataclass writes itself.
+        # The docstring that dataclass generates.
         return "" if text.startswith(f"{cls.__name__}(") else text
 
     @classmethod

@@ -104,7 +104,7 @@ class Pattern(ABC, Generic[M]):
         """The match at the root `op`, a match failure with its reason, or None where `op` is not a candidate."""
 
     def match(self, op: ir.OpView) -> M | MatchFailure | None:
-        """What `check` finds; a kind of patterns may ask for more."""
+        """The match of `check`; subclasses may add conditions."""
         return self.check(op)
 
     @abstractmethod
@@ -171,7 +171,7 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     Ops are visited in program order, round after round.  Dead ops are erased.  Raises `PassError` if the patterns do
     not terminate.
     """
-    # What is dead must not count as a user.
+    # Dead ops must not count as users.
     apply_greedily(module.operation, (), 0, folds=False)
     count = len(_inside(module.operation)) if patterns else 0
     total = apply_greedily(module.operation, patterns, count, folds=False) if patterns else 0
@@ -190,7 +190,7 @@ def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: 
     failures: list[BaseException] = []
 
     def apply(op: ir.OpView, driver: rewrite.PatternRewriter) -> bool | None:
-        """Truthy where `op` is left alone, as the bindings want it; what is raised must not pass through MLIR."""
+        """Truthy where `op` is left alone, as the bindings want it; exceptions must not pass through MLIR."""
         nonlocal total
         try:
             if failures or not _apply_first(op, by_root[op.operation.name], driver):

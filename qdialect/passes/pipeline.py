@@ -281,7 +281,7 @@ def _scratch_context() -> ir.Context:
 #     pipeline = element ("," element)*
 #     element  = name ["{" options "}"]  |  anchor "(" pipeline ")"
 
-# What diagnostics call the text.
+# The file name of the text in diagnostics.
 TEXT_NAME = "<pass-pipeline>"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")

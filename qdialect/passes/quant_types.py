@@ -8,7 +8,7 @@ from qdialect.arithmetic import QuantParams
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.ir._mlir import ir, quant
 
-# What float32, the type that quantized values express, holds without loss.
+# The smallest scale: below the normal numbers of float32, the expressed type, it would lose bits.
 _MIN_SCALE = 2.0**-126
 _SIGNED = 1
 

@@ -81,7 +81,7 @@ def is_eight_bit_function(op: ir.OpView | None) -> bool:
 
 
 def _open_operands(value: ir.Value, results: Mapping[ir.Value, Array]) -> list[ir.Value]:
-    """What must be evaluated before `value` can be, the operands without a result."""
+    """The operands without a result, which must be evaluated before `value`."""
     if value in results or uniform_value(value) is not None:
         return []
     op = producer(value)
@@ -101,7 +101,7 @@ def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
     results[value] = uniform
 
 
-# What the patterns that end in a table share.
+# The base of the patterns that end in a table.
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def _shaped(op: F32ReduceOp, value: Array) -> Array:
 
 
 def _step(op: F32MatmulOp | F32Conv2DOp) -> Callable[[Array, Array, Array], Array]:
-    """What adds a product to a sum."""
+    """The function that adds a product to a sum."""
     return (lambda a, b, total: total + a * b) if op.rounded_products else multiply_add
 
 

@@ -136,7 +136,7 @@ def _result_bytes(operation: ir.Operation) -> int:
 
 def _unsupported(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
     if operation.name == _CALL and _callee(operation) in called:
-        # What is called calls nothing, so that evaluation ends.
+        # Called functions call nothing, so evaluation ends.
         return [note for inner in _body(called[_callee(operation)])[:-1] for note in _unsupported(inner, {})]
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]

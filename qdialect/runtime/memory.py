@@ -107,7 +107,7 @@ class WorkspacePool(Generic[W]):
         self._waiting: deque[SimpleQueue[W]] = deque()
 
     def take(self) -> W:
-        """A workspace for this thread alone; what `make` raises is raised.
+        """A workspace for this thread alone; exceptions of `make` propagate.
 
         `give_back` follows in any case, with None where an exception comes first.
         """

@@ -89,7 +89,7 @@ class ShapedExecutable(Executable):
         return _unpickled, (self._first, self._declared, others, self._ranges)
 
     def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
-        """What is said of an extent of one input, by its name: it holds for all inputs that have it."""
+        """The extents given for one input, by their names: they hold for all inputs that have them."""
         keys = [
             _keys(name, axis, extent)
             for name, declared in self._declared.items()

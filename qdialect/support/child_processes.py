@@ -23,7 +23,7 @@ class ChildError(Exception):
 
 
 def tool_output(command: Sequence[str], folder: Path) -> str:
-    """What a tool that runs in `folder` prints; raises `ChildError`, with the last line of its errors, if it fails."""
+    """The output of a tool run in `folder`; raises `ChildError`, with the last line of its errors, if it fails."""
     with LATE_IMPORTS:
         import subprocess
 
@@ -37,7 +37,7 @@ def tool_output(command: Sequence[str], folder: Path) -> str:
 
 
 def answer(function: str, content: bytes, arguments: Sequence[str], *, seconds: float) -> bytes:
-    """What ``MODULE:NAME`` of this package gives for `content` and `arguments` in a Python of its own.
+    """The result of ``MODULE:NAME`` of this package for `content` and `arguments`, in a Python process of its own.
 
     It imports from where this process does, but never from the current folder, and no environment variable changes
     what it runs. Its answer stands between two marks that nobody else knows: what other code prints is no part of it,
@@ -66,9 +66,9 @@ def answer(function: str, content: bytes, arguments: Sequence[str], *, seconds: 
 
 
 def serve(function: str, mark: str, *arguments: str) -> None:
-    """What the child of `answer` does."""
+    """The main function of the child of `answer`."""
     output = os.dup(1)
-    # What is printed by others goes to where errors go.
+    # Prints of other code go to stderr.
     os.dup2(2, 1)
     module, _, name = function.partition(":")
     found: bytes = getattr(import_module(module), name)(sys.stdin.buffer.read(), *arguments)

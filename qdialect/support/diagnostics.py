@@ -67,7 +67,7 @@ class QDialectError(Exception):
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         self.message = printable(message)
-        """What is wrong, on one line, without location and notes."""
+        """The message on one line, without location and notes."""
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
         told = diagnostics if self.tells_all else ()
         location = next((one.location for one in told if one.message == message), "")
@@ -114,7 +114,7 @@ class CompileError(QDialectError):
 
 
 NOT_COMPILED = (ImportModelError, CompileError, PassError, VerificationError)
-"""What may be raised on the way from a model file to machine code, at whatever stage."""
+"""The exceptions of any stage between a model file and machine code."""
 
 
 class RegistrationError(QDialectError):

@@ -25,7 +25,7 @@ class ReadFile:
     """Its path from the folder of the model."""
     path: Path
     identity: tuple[int, ...]
-    """What changes where the file does."""
+    """A key that changes if the file changes."""
 
     def is_current(self) -> bool:
         """Whether the file is the one that was read."""

@@ -33,7 +33,7 @@ def _age_imports() -> None:
 
     The collection of young ones that is due would look at each of them. Of later compilations it finds what is free.
     """
-    # What a program has frozen is not to be collected at all.
+    # Objects that a program has frozen must not be collected at all.
     if gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# What a compiled network is to whoever calls it: its inputs and outputs, and the kernel calls that it makes.
+# The interface of a compiled network: its inputs and outputs, and the kernel calls that it makes.
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Tunable:
     """A kernel whose code can be written in several ways, all with the same results."""
 
     kernel: str
-    """What it computes, in the terms that its speed depends on: kernels of one text are tuned as one."""
+    """A description by everything that its speed depends on: kernels of equal descriptions are tuned as one."""
     own: str
-    """What the cost model chose."""
+    """The cost model's choice."""
     candidates: tuple[str, ...]
     """The variants that the model ranks next, the best first."""
     variant: str = ""
@@ -68,7 +68,7 @@ _EXTENT = struct.Struct("<q")
 
 
 class Tail:
-    """What stands behind the structures: arrays and texts, by their offsets."""
+    """The data after the structures: arrays and texts, by their offsets."""
 
     def __init__(self, start: int) -> None:
         self._start = start

@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
 class _Uninterrupted:
-    """A context in which no handler of a signal runs; what arrived is handled when it is left.
+    """A context in which no signal handler runs; signals that arrived are handled when it is left.
 
     A module that registers what it defines, as those of the bindings do, cannot be imported again where an exception of
     a handler, such as that of Ctrl-C, left it half done.
@@ -66,7 +66,7 @@ class _Uninterrupted:
         try:
             while self._handlers:
                 number, handler = self._handlers.popitem()
-                # What is imported may have set another one.
+                # An imported module may have set another one.
                 if signal.getsignal(number) == self._note:
                     signal.signal(number, handler)
         finally:

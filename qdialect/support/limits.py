@@ -33,7 +33,7 @@ def memory_limit() -> int:
 
 def exceeded_limit(size: int) -> int | None:
     """The memory limit where `size` bytes are more than that; None where this process may have them."""
-    # What every process has need not be looked up, which takes as long as a small compilation step.
+    # Small sizes are not checked, because reading the limit takes as long as a small compilation step.
     limit = memory_limit() if size > _LITTLE else size
     return limit if size > limit else None
 

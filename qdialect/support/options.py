@@ -167,7 +167,7 @@ class CompileOptions:
                 raise InputError(f"'{name}' must be given with a model file, but got {value!r} with a module")
 
     def text(self) -> str:
-        """What the network of a shape depends on."""
+        """The options that the network of a shape depends on."""
         dims = sorted((repr(name), repr(extent)) for name, extent in self.dims.items())
         # By default it is the framework, with a warning: of a network that is kept it runs nothing.
         fallback = self.fallback or "framework"

@@ -15,7 +15,7 @@ MAX = 256
 """Parts beyond this have nothing left to compute."""
 
 SYMBOLS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
-"""What compiled code for several threads takes from an OpenMP runtime."""
+"""The symbols of an OpenMP runtime that compiled code for several threads uses."""
 
 
 def checked(threads: object) -> int:
@@ -27,7 +27,7 @@ def checked(threads: object) -> int:
 
 # How many threads a compilation may use at the same time, like ``--jobs`` of a build tool.
 #
-# What is compiled does not depend on the number.
+# Compiled code does not depend on the number.
 
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 

@@ -191,7 +191,7 @@ def resolve(name: str | Target) -> Target:
 
 
 def _changed(features: frozenset[str], attribute: str) -> frozenset[str]:
-    """`features` with one more or less; what is known and never used changes nothing but what it needs."""
+    """`features` with one more or less; a known but unused feature changes only the features that it implies."""
     sign, feature = attribute[:1], attribute[1:]
     known = (*NEEDS, *UNUSED, *BASELINE)
     if sign not in ("+", "-") or feature not in known:

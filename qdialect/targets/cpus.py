@@ -61,7 +61,7 @@ UNUSED: Mapping[str, tuple[str, ...]] = {name: needed for needed, names in _UNUS
 """Instruction sets that LLVM knows and no code here uses, and what each one needs of those that it does."""
 
 BASELINE = frozenset({"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"})
-"""What every x86-64 CPU has."""
+"""The features of every x86-64 CPU."""
 
 V2 = frozenset({"sse3", "ssse3", "cx16", "sse4.1", "sse4.2", "popcnt", "sahf"})
 V3 = V2 | {"fma", "movbe", "avx", "f16c", "bmi", "avx2", "bmi2", "lzcnt"}
@@ -191,7 +191,7 @@ CPUS: Mapping[str, frozenset[str]] = dict(_each())
 
 # Which CPU this machine has, by LLVM's name: whose figures measured times are held against.
 
-# Vendor, family and the models from one to another one; what the kernel shows of CPUID's leaf 1.
+# Vendor, family and a range of models, as the kernel shows them from CPUID's leaf 1.
 _AMD, _INTEL = "AuthenticAMD", "GenuineIntel"
 _MODELS: tuple[tuple[str, int, int, int, str], ...] = (
     (_AMD, 0x17, 0x00, 0x2F, "znver1"),

@@ -71,16 +71,16 @@ ZEN_4_LEVELS = Levels(
 
 
 class Kind(StrEnum):
-    """What instructions on vectors do, as far as it matters which pipes take them."""
+    """Kinds of vector instructions, by the pipes that take them."""
 
     MULTIPLY = "multiply"
     """Products of integers and floats, dot products, fused multiply-adds, and comparisons into mask registers."""
     ADD = "add"
     """Sums, minima and maxima of floats, conversions, roundings, and shifts."""
     PERMUTE = "permute"
-    """What moves elements between lanes or changes their width."""
+    """Instructions that move elements between lanes or change their width."""
     INTERLEAVE = "interleave"
-    """What interleaves the elements of two vectors inside of 128 bits."""
+    """Instructions that interleave the elements of two vectors inside of 128 bits."""
     SIMPLE = "simple"
     """Sums, minima, maxima and logic of integers, and selections."""
 
@@ -99,7 +99,7 @@ class Pipes:
     root_cycles: int
     """The same of square roots."""
     mixed_share: float
-    """What all pipes together do of that number of instructions, if kinds alternate that different pipes take."""
+    """The share of the rate of all pipes that is reached if kinds for different pipes alternate."""
 
     def cycles(self, occupations: Mapping[str, float], *, mixed: bool = False) -> float:
         """Cycles of these numbers of occupations of each kind: at least, or if they alternate."""
@@ -138,7 +138,7 @@ ZEN_4_PIPES = Pipes(
 )
 
 
-# What the core of a CPU does in a cycle and holds, as far as the choice of tiles depends on it.
+# Models of CPU cores, as far as the choice of tiles depends on them.
 
 _KB = 1 << 10
 _MB = 1 << 20
@@ -197,7 +197,7 @@ class Machine:
     """Which kinds of instructions compete; None where that was not measured."""
 
     levels: Levels | None = None
-    """What memory delivers; None where that was not measured."""
+    """The rates and latency of memory; None if they were not measured."""
 
     @cached_property
     def vector_pipes(self) -> Pipes | None:
@@ -306,7 +306,7 @@ MACHINES: Mapping[str, Machine] = {
     "znver4": _ZEN_4,
     "znver5": _ZEN_5,
 }
-"""What is known of CPUs, by LLVM's names."""
+"""The models of CPUs, by LLVM's names."""
 
 
 def machine_of(cpu: str, features: frozenset[str]) -> Machine:

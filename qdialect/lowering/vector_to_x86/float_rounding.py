@@ -93,7 +93,7 @@ class _VectorRounding(InstructionPattern[ir.VectorType]):
     def emit(self, op: ir.Operation, match: ir.VectorType) -> ir.Value:
         source = op.operands[0]
         has_fraction = arith.cmpf(_Float.OLT, math.absf(source), _splat(match, _INTEGERS))
-        # What 32 bits do not hold must not be converted.
+        # Numbers out of range of i32 must not be converted.
         small = arith.select(has_fraction, source, _splat(match, 0.0))
         return arith.select(has_fraction, math.copysign(self.rounded(small, match), source), source)
 
@@ -179,7 +179,7 @@ _SIGN = 63
 
 @dataclass(frozen=True)
 class _Types:
-    """What a result consists of in float32, and what it is computed in."""
+    """The type of a result in float32, the types of its computation, and their constants."""
 
     result: ir.Type
     wide: ir.Type
@@ -254,7 +254,7 @@ def _any(words: ir.Value) -> ir.Value:
 
 
 def _lost(first: ir.Value, second: ir.Value, total: ir.Value) -> ir.Value:
-    """What the sum of two numbers has lost."""
+    """The rounding error of the sum of two numbers."""
     of_second = arith.subf(total, first)
     of_first = arith.subf(total, of_second)
     return arith.addf(arith.subf(first, of_first), arith.subf(second, of_second))
@@ -265,7 +265,7 @@ def _rounded_to_odd(total: ir.Value, lost: ir.Value, types: _Types) -> ir.Value:
     bits, lost_bits = (arith.bitcast(types.bits, value) for value in (total, lost))
     is_inexact = arith.extsi(types.bits, arith.cmpf(arith.CmpFPredicate.ONE, lost, _constant(types.wide, 0)))
     is_up = arith.shrsi(arith.xori(bits, lost_bits), _constant(types.bits, _SIGN))
-    # What holds is -1.
+    # A comparison that holds is -1.
     down = arith.addi(bits, arith.andi(is_up, is_inexact))
     return arith.bitcast(types.wide, arith.ori(down, arith.shrui(is_inexact, _constant(types.bits, _SIGN))))
 

@@ -86,7 +86,7 @@ def factors_of(op: ir.Operation) -> Factors | None:
 
 
 def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | None:
-    """What `op` contracts; None where its operands are not narrow, a reason where they cannot be loaded so."""
+    """The contraction of `op`; None if its operands are not narrow, a reason if they cannot be loaded so."""
     kind = factors_of(op)
     if kind is None:
         return None

@@ -40,7 +40,7 @@ _FIXED_FIRST = (
 
 @dataclass(frozen=True)
 class Scales:
-    """What the integers before and after a requantization mean: input, weights, output."""
+    """The scales of the integers before and after a requantization: input, weights, output."""
 
     input: float
     weights: tuple[float, ...]
@@ -146,7 +146,7 @@ def _multipliers(graph: ElementwiseGraph, thresholds: Thresholds, points: Sequen
 
 
 def _product_of_factors(graph: ElementwiseGraph) -> F64Array | None:
-    """What the graph multiplies by: its factors, shifts and divisors as one number for each channel."""
+    """The multiplier of the graph: its factors, shifts and divisors as one number for each channel."""
     total: F64Array = np.ones(1)
     for op in graph.ops:
         name = op.operation.name

@@ -112,7 +112,7 @@ class ElementwiseGraph:
 
     @property
     def result(self) -> ir.Value:
-        """What the graph computes."""
+        """The result of the graph."""
         return self.ops[-1].operation.results[0]
 
     @property

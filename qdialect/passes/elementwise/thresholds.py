@@ -335,7 +335,7 @@ def _sign(value: Array, *_: Array) -> Array:
 
 
 def _key_of(op: ir.OpView) -> _Key | None:
-    """What an op turns on."""
+    """The function whose sign decides the branch of an op; None if the op has none."""
     if op.operation.name in (*_COMPARISONS, *_EXTREMES):
         return _order
     return _sign if op.operation.name in _SIGN_OPS else None

@@ -100,7 +100,7 @@ def window_of(op: AnyOp | AnyDynamic | AnyI16Contraction, data: BufferSlot) -> W
 def weights_of(
     op: AnyContraction | AnyFused, taps: NDArray[Any], *, is_signed: bool = False
 ) -> tuple[ConstantWeights, tuple[IntArray, IntArray]]:
-    """What kernels need of `taps`, `op`'s weights or a part of each channel's, and the range of the accumulators.
+    """The parameters that kernels need for `taps`, `op`'s weights or a part of them, and the range of the accumulators.
 
     Kernels read stored values of the data, or quantized values as they are where the data `is_signed`.
     """
@@ -111,7 +111,7 @@ def weights_of(
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
-    """What the accumulators of each output channel start at: the bias, zeros where it is absent or f32."""
+    """The initial accumulators of each output channel: the bias, zeros if it is absent or f32."""
     bias = None if op.bias is None else required_constant("bias", op.bias)
     if bias is None or bias.dtype != np.int32:
         return np.zeros(shape_of(op.operation.results[0].type)[-1], np.int32)

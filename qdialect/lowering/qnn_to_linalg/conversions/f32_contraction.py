@@ -40,7 +40,7 @@ class ReducedProducts:
 
     fold: Fold
     epilogue: Callable[[slice], tuple[list[MapOperand], Finish]]
-    """What is made of the sums of some channels, and the operands that it takes."""
+    """The function of the sums of some channels, and its operands."""
     width: int
     rows: int
 

@@ -85,7 +85,7 @@ class PartialSums:
         weight = taps_of(op)
         if weight.dtype != np.int8 or _is_depthwise(op):
             return None
-        # What 32 bits do not hold, an i32 result does not have either.
+        # A sum that exceeds 32 bits cannot be in an i32 result either.
         wraps = element_of(op.output.type) == "i32"
         parts = [(0, weight.shape[3])] if wraps else channel_parts(weight)
         if parts is None or (len(parts) > 1 and groups_of(op) > 1):

@@ -64,7 +64,7 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class OverAxes:
-    """What is reduced: the quantized values of `input` over `axes` (ascending), to `output`."""
+    """A reduction of the quantized values of `input` over `axes` (ascending), to `output`."""
 
     input: ir.Value
     output: ir.Value
@@ -266,7 +266,7 @@ def _lower_arg(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
 
 @dataclass(frozen=True)
 class _OnImage:
-    """What is done with the channels of each pixel."""
+    """The reduction of the channels of each pixel."""
 
     fold: Fold
     finish: Finish
@@ -437,7 +437,7 @@ def _lanes_of_extreme(lowering: GraphLowering, op: F32ReduceOp) -> int:
     strides = dim_strides(shape, lowering.slot(op.input).storage)
     row = 1
     for axis in reversed(op.axes):
-        # What lies side by side with the axes behind it is one row with them.
+        # An axis that is contiguous with the axes after it forms one row with them.
         row *= shape[axis] if strides[axis] == row or shape[axis] == 1 else 1
     if row < 2 * _FEW_LANES:
         return partial_sums(shape, op.axes)

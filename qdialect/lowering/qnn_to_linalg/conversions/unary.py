@@ -126,7 +126,7 @@ def _table(op: RequantizeOp) -> Table:
 
 
 def _bound(op: RequantizeOp) -> int:
-    """What no offset's magnitude exceeds."""
+    """The bound of the offsets' magnitudes."""
     low, high = range_of(op.input.type)
     return max(high - min(op.input_zero_points), max(op.input_zero_points) - low)
 

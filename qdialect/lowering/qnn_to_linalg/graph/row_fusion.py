@@ -53,7 +53,7 @@ _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
 
 
 class Scope(Enum):
-    """What the ops of a function compute."""
+    """The part of a network that a function computes."""
 
     NETWORK = auto()
     MATRICES = auto()

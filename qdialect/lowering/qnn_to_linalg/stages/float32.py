@@ -81,7 +81,7 @@ class ActivationKernel(StageKernel):
 @lowers_stage(SumStage)
 @dataclass(frozen=True)
 class SumKernel(StageKernel):
-    """What the stored residual means."""
+    """The quantization of the stored residual."""
 
     residual: Quantization
 

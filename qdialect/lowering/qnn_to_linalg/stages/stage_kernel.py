@@ -88,9 +88,9 @@ class StageSite:
     accumulator_range: tuple[IntArray, IntArray]
     """The range of the accumulators, by channel."""
     follower: type[StageKernel] | None
-    """What computes the next stage."""
+    """The kernel of the next stage."""
     forms: RequantizerForms
-    """What the target is fast at."""
+    """The fast forms of the target."""
 
     @property
     def quantization(self) -> Quantization:
@@ -104,7 +104,7 @@ class StageSite:
 
     @property
     def residual_shift(self) -> int:
-        """What is added to an element of the residual when it is stored."""
+        """The number that is added to an element of the residual when it is stored."""
         assert self.op.residual is not None, "the verifier has seen a residual"
         return signed_shift(self.op.residual.type)
 
@@ -115,7 +115,7 @@ class StageSite:
 
 
 class EpiloguePart(ABC):
-    """What happens to a value between the accumulators and the store, as a part of a kernel."""
+    """The computation of a stage between the accumulators and the store, as a part of a kernel."""
 
     @property
     def leaves_byte(self) -> bool:
@@ -124,7 +124,7 @@ class EpiloguePart(ABC):
 
     @property
     def offset(self) -> NDArray[np.int32]:
-        """What is added to the start of each channel's accumulator, or to all."""
+        """The addend of each channel's initial accumulator, or of all."""
         return np.zeros(1, np.int32)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
