@@ -312,8 +312,7 @@ class TransposedVolumes:
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are
-# one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are the remainders' side by side; then they are interleaved.
 
 
 def f32_transposed_convolution(

@@ -7,7 +7,6 @@ import numpy as np
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice
 from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, value_of_tensor
-from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.movement import Padding, Slicing, concatenation, joined, joined_shape, move
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.torch.operators.indexing import axis_of
@@ -57,9 +56,7 @@ def _cat_of_integers(call: Call) -> Result:
     element = element_of_result(call)
     values = [value_of_tensor(call, as_element(call, tensor, element)) for tensor in call.tensors("tensors")]
     axis = axis_of(call, len(values[0].shape))
-
-    def emit(emitter: Emitter) -> Emitted:
-        return emitter.concatenate([emitter.to_channels_first(value) for value in values], axis), False
-
     shape = joined_shape([value.shape for value in values], axis)
-    return tensor_of(call.plan.compute(call.name, shape, element, emit))
+    return tensor_of(
+        call.plan.ordered(call.name, shape, element, values, lambda emitter, held: emitter.concatenate(held, axis))
+    )
