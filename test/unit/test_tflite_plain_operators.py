@@ -152,6 +152,12 @@ def test_elements_moved_apart(dtype: Any, dilations: tuple[int, int]) -> None:
     check_operator(KIND.DILATE, inputs, [result(shape, dtype)])
 
 
+@pytest.mark.parametrize("fill", [0.5, -np.inf, 3e9])
+def test_padding_with_any_number(fill: float) -> None:
+    inputs = [given(drawn(np.float32, 3, 4)), known([[1, 0], [0, 2]]), given(np.float32(fill), is_constant=True)]
+    check_operator(KIND.PADV2, inputs, [result((4, 6), np.float32)])
+
+
 REFUSED = [
     (KIND.RANGE, [known(1), known(5), known(0)], Result((4,), np.int32), OPTIONS.RangeOptions, "delta must lead from"),
     (

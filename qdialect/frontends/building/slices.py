@@ -57,7 +57,14 @@ def gather(builder: OpBuilder, value: ir.Value, axis: int, indices: Sequence[int
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 
 
-def framed(builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequence[int], *, fill: int = 0) -> ir.Value:
+_LARGEST_WHOLE = 2**24
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
+
+
+def framed(
+    builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequence[int], *, fill: float = 0
+) -> ir.Value:
     """`value` with cells of `fill` before and after each dimension; fewer than none cut elements off."""
     shape = shape_of(value.type)
     kept = [Slice(max(-b, 0), 1, n + min(b, 0) + min(a, 0)) for n, b, a in zip(shape, low, high, strict=True)]
@@ -65,10 +72,17 @@ def framed(builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequen
     before, after = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
     if not any((*before, *after)):
         return value
-    return builder.build(PadOp, value, element=element_of(value.type), low=before, high=after, value=fill)
+    element = element_of(value.type)
+    if element != "f32" or (float(fill).is_integer() and abs(fill) <= _LARGEST_WHOLE):
+        return builder.build(PadOp, value, element=element, low=before, high=after, value=int(fill))
+    # Zeros around the differences from `fill` would round: a mask says where the border is.
+    padded = framed(builder, value, before, after)
+    inside = framed(builder, builder.number(0.0, shape_of(value.type)), before, after, fill=1)
+    outside = builder.compare(_GREATER, inside, builder.number(0.5, shape_of(padded.type)))
+    return builder.select(outside, builder.number(fill, shape_of(padded.type)), padded)
 
 
-def spaced(builder: OpBuilder, value: ir.Value, steps: Sequence[int], fill: int = 0) -> ir.Value:
+def spaced(builder: OpBuilder, value: ir.Value, steps: Sequence[int], fill: float = 0) -> ir.Value:
     """`value` with cells of `fill` behind each element, so that elements are `steps` apart along each dimension."""
     shape = shape_of(value.type)
     pairs = list(zip(shape, steps, strict=True))

@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
-from qdialect.frontends.building.windows import Window
+from qdialect.frontends.building.windows import Window, effective_kernel_extent
 from qdialect.frontends.planning.contraction import Contraction, Finish, RunTimeWeight, Weight, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.movement import Movement, move
@@ -305,3 +305,94 @@ class TransposedVolumes:
         whole = emitter.reshape(beside, (batch, windows * stride, *size, channels))
         slices = (Slice(0, 1, batch), Slice(self.before[0], 1, depth), *(Slice(0, 1, one) for one in (*size, channels)))
         return emitter.reshape(take_slices(emitter, whole, slices), (batch * depth, *size, channels))
+
+
+# Transposed convolutions in float32.
+#
+# Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
+# ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
+# are one convolution, whose output channels are the remainders' side by side; then they are interleaved.
+
+
+def f32_transposed_convolution(
+    budget: Budget,
+    shape: Shape,
+    weight: Array,
+    groups: int,
+    strides: Shape,
+    dilation: Shape,
+    before: Shape,
+    output: Shape,
+) -> Callable[[Emitter, Value], ir.Value]:
+    """What builds the sums over f32 data NCL to NCDHW of `shape` as [N, ..., O]; weights are [C, O / groups, ...].
+
+    Of the full extent the elements `before` are cropped, and `output` ones are left.  Raises `UnsupportedError` where
+    there are too many taps to be listed.
+    """
+    flat = (1,) * (4 - len(shape))
+    extent = effective_kernel_extent(weight.shape[2:], dilation)
+    strides, before, output = flat + strides, (0,) * len(flat) + before, flat + output
+    taps = _remainder_taps(_dilated(weight, dilation).reshape(*weight.shape[:2], *flat, *extent), groups, strides)
+    if len(shape) == RANK:
+        check_indices(taps.shape[1] * (shape[2] + output[0]), budget)
+    ends = [math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True)]
+    inside = [Slice(low, 1, size) for low, size in zip(before, output, strict=True)]
+    slices = Slice(0, 1, shape[0]), *inside, Slice(0, 1, groups * weight.shape[1])
+
+    def build(emitter: Emitter, value: Value) -> ir.Value:
+        data = emitter.last(value) if len(shape) == RANK else image(emitter, value)
+        # Elements that no window reaches are left out.
+        rests = (end - size for end, size in zip(ends, shape_of(data.type)[1:-1], strict=True))
+        data = framed(emitter, data, (0, *(size - 1 for size in taps.shape[1:-1]), 0), (0, *rests, 0))
+        whole = _interleaved(emitter, _convolved(emitter, data, taps, groups), groups, strides)
+        return take_slices(emitter, whole, slices)
+
+    return build
+
+
+def _dilated(weight: Array, dilation: Shape) -> Array:
+    """The kernel with zeros between its elements."""
+    extents = [(extent - 1) * rate + 1 for extent, rate in zip(weight.shape[2:], dilation, strict=True)]
+    spread = np.zeros((*weight.shape[:2], *extents), np.float32)
+    spread[(slice(None), slice(None), *(slice(None, None, rate) for rate in dilation))] = weight
+    return spread
+
+
+def _remainder_taps(weight: Array, groups: int, strides: Shape) -> Array:
+    """[C, O / g, KH, KW] as the [g * s * t * O / g, ceil(KH / s), ceil(KW / t), C / g] of all remainders.
+
+    Kernels are reversed, as a convolution goes forwards; volumes have a dimension more.
+    """
+    inputs, outputs, *kernel = weight.shape
+    rank = len(kernel)
+    counts = [math.ceil(extent / stride) for extent, stride in zip(kernel, strides, strict=True)]
+    missing = [count * stride - extent for count, stride, extent in zip(counts, strides, kernel, strict=True)]
+    whole = np.pad(weight, ((0, 0), (0, 0), *((0, one) for one in missing)))
+    pairs = (extent for pair in zip(counts, strides, strict=True) for extent in pair)
+    apart = np.flip(whole.reshape(groups, inputs // groups, outputs, *pairs), tuple(range(3, 3 + 2 * rank, 2)))
+    remainders, taps = range(4, 4 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+    return np.ascontiguousarray(apart.transpose(0, *remainders, 2, *taps, 1).reshape(-1, *counts, inputs // groups))
+
+
+def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:
+    """Sums over images or volumes without padding and strides."""
+    if taps.ndim == 4:
+        return emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", groups=groups)
+    batch, *extents, _ = shape_of(data.type)
+    kernel, ones, zeros = taps.shape[1:-1], (1, 1, 1), (0, 0, 0)
+    output = tuple(extent - taken + 1 for extent, taken in zip(extents, kernel, strict=True))
+    window = Window(kernel, ones, ones, zeros, zeros, output)
+    images = DepthTaps((batch * output[0], *extents[1:]), window, groups).emit(emitter, data, None)
+    sums = emitter.build(F32Conv2DOp, images, emitter.constant(taps_of_depth(taps)), element="f32", groups=groups)
+    return emitter.reshape(sums, (batch, *output, len(taps)))
+
+
+def _interleaved(emitter: Emitter, sums: ir.Value, groups: int, strides: Shape) -> ir.Value:
+    """[N, H, W, g * s * t * O / g] as [N, H * s, W * t, O]; volumes have a dimension more."""
+    batch, *extents, count = shape_of(sums.type)
+    rank, factor = len(strides), math.prod(strides)
+    apart = emitter.reshape(sums, (batch, *extents, groups, *strides, count // (groups * factor)))
+    interleaved = (axis for i in range(rank) for axis in (1 + i, 2 + rank + i))
+    transposed = emitter.transpose(apart, (0, *interleaved, 1 + rank, 2 + 2 * rank))
+    spread = (extent * stride for extent, stride in zip(extents, strides, strict=True))
+    return emitter.reshape(transposed, (batch, *spread, count // factor))

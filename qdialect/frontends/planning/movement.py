@@ -9,11 +9,11 @@ from typing import Self
 
 import numpy as np
 
-from qdialect.dialect import ConcatOp, DynamicGatherOp, PadOp
+from qdialect.dialect import ConcatOp, DynamicGatherOp
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_shape, require
-from qdialect.frontends.building.slices import Slice, gather, take_slices
+from qdialect.frontends.building.slices import Slice, framed, gather, take_slices
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
@@ -32,8 +32,6 @@ from qdialect.ir._mlir import ir
 # Ways to move the elements of a tensor, on quantized values and on f32 values.
 #
 # Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
-
-_LARGEST_WHOLE = 2**24
 
 
 @dataclass(frozen=True)
@@ -138,9 +136,8 @@ class Padding(Movement):
         return replace(self, fill=int(self.fill) if to is None else to.quantize_scalar(self.fill))
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        quantized = int(self.fill) if to is None else to.quantize_scalar(self.fill)
-        attributes = {"low": self.low, "high": self.high, "value": quantized}
-        return emitter.build(PadOp, value, element=element_of(value.type), **attributes)
+        fill = self.fill if to is None else to.quantize_scalar(self.fill)
+        return framed(emitter, value, self.low, self.high, fill=fill)
 
     def is_exact_in(self, by: Quantized) -> bool:
         """Whether the filling is the f32 value of a quantized value."""
@@ -300,10 +297,8 @@ def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
 
 def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantizedTensorType | None) -> Value:
     """Integers or floats, moved; `to` is the quantization of quantized values, if that is known."""
-    if isinstance(movement, Padding) and value.element == "f32":
-        holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
-        require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
-    elif value.data is not None and movement.is_known:
+    is_f32_padding = isinstance(movement, Padding) and value.element == "f32"
+    if value.data is not None and movement.is_known and not is_f32_padding:
         return known(name, _moved(plan, value.data, movement.in_quantized(to)))
 
     def emit(emitter: Emitter) -> Emitted:

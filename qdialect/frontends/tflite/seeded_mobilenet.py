@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic.convolution import conv2d_accumulate
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
-from qdialect.frontends.tflite.operators.checks import explicit_padding
+from qdialect.frontends.tflite.operators.checks import WindowOptions
 
 # Output channels and stride of each pair of a depthwise and a pointwise convolution, at width 0.25.
 _BLOCKS = (
@@ -118,7 +118,9 @@ class _Network:
         """
         window, strides = (channels_first.shape[1], channels_first.shape[2]), (stride, stride)
         size = (self._image.shape[1], self._image.shape[2])
-        padding = explicit_padding(tflite.Padding.SAME, size, window, strides, (1, 1))
+        options = WindowOptions(tflite.Padding.SAME, tflite.ActivationFunctionType.NONE, strides)
+        top, left, bottom, right = options.explicit(size, window)
+        padding = (top, left, bottom, right)
         zero_point, maximum = output.zero_points[0], 255 - output.zero_points[0]
         parameters = (self._quantization.zero_points[0], [_WEIGHT_ZERO_POINT], strides, padding, (1, 1), groups)
         acc = conv2d_accumulate(self._image, channels_first, *parameters)

@@ -422,8 +422,4 @@ def appended(call: Call, cached: Value | None, own: Value) -> Value:
     wanted = (*own.shape[:2], cached.shape[2], own.shape[3])
     require(cached.shape == wanted, f"cache must have the shape {list(wanted)}, but got {list(cached.shape)}")
     shape = (*own.shape[:2], cached.shape[2] + own.shape[2], own.shape[3])
-
-    def emit(emitter: Emitter) -> Emitted:
-        return emitter.concatenate([emitter.to_channels_first(one) for one in (cached, own)], 2), False
-
-    return call.plan.compute(call.name, shape, "f32", emit)
+    return call.plan.ordered(call.name, shape, "f32", [cached, own], lambda emitter, held: emitter.concatenate(held, 2))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.slices import Slice, check_indices, framed, take_slices
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
-from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32
 from qdialect.frontends.onnx.operators.window import (
@@ -29,16 +26,15 @@ from qdialect.frontends.onnx.operators.window import (
 from qdialect.frontends.planning.contraction import Contraction, RunTimeWeight, Weight, ordered_weight, run_time_weight
 from qdialect.frontends.planning.convolution import (
     RANK,
-    DepthTaps,
     Layer,
     TransposedVolumes,
     attributes_of,
     check_groups,
     f32_convolution,
+    f32_transposed_convolution,
     from_image,
-    taps_of_depth,
 )
-from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
@@ -202,16 +198,7 @@ def _f32_conv(call: Call) -> Computed:
     window = window_of(call, shape[2:], kernel[2:])
     after = (shape[0], kernel[0], *window.output)
     sums = f32_convolution(call.plan.budget, shape, np.ascontiguousarray(np.moveaxis(weight, 1, -1)), window, groups)
-    values = [call.f32(index).f32(call.plan, call.name) for index in (0, 2)[: 1 + check_bias(call, kernel[0])]]
-
-    def emit(emitter: Emitter) -> Emitted:
-        total = sums(emitter, values[0])
-        for bias in values[1:]:
-            spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
-            total = emitter.float_op("arith.addf", total, spread)
-        return from_image(after)(emitter, total)
-
-    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
+    return _biased(call, sums, after, has_bias=check_bias(call, kernel[0]))
 
 
 def f32_weight(call: Call) -> Array:
@@ -232,32 +219,8 @@ def check_bias(call: Call, channels: int) -> bool:
     return True
 
 
-def image_of(emitter: Emitter, value: ir.Value) -> ir.Value:
-    """NCHW, or NCL of images with one row, as NHWC."""
-    shape = shape_of(value.type)
-    image = value if len(shape) == 4 else emitter.reshape(value, (*shape[:2], 1, *shape[2:]))
-    return emitter.transpose(image, channels_last(4))
-
-
-def volumes_of(emitter: Emitter, value: ir.Value) -> ir.Value:
-    """NCDHW as NDHWC."""
-    return emitter.transpose(value, channels_last(RANK))
-
-
-def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Shape) -> ir.Value:
-    """NHWC or NDHWC with the bias added, as the model has it; images may be the slices of volumes."""
-    if bias is not None:
-        total = emitter.float_op("arith.addf", total, emitter.broadcast(bias, shape_of(total.type)))
-    rank = max(len(shape), 4)
-    last = total if rank == 4 else emitter.reshape(total, (shape[0], *shape[2:], shape[1]))
-    return emitter.reshape(emitter.transpose(last, channels_first(rank)), shape)
-
-
 # ConvTranspose in float32: data NCL, NCHW or NCDHW, constant weights [C, O / group, ...].
 #
-# Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
-# ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are one convolution, whose output channels are those of the remainders, next to each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")
@@ -271,76 +234,19 @@ def _f32_conv_transpose(call: Call) -> Computed:
     before, output = cropping(call, shape[2:], strides, full)
     channels = groups * weight.shape[1]
     after, has_bias = (shape[0], channels, *output), check_bias(call, channels)
-    flat = (1,) * (4 - len(shape))
-    strides, before, output = flat + strides, (0,) * len(flat) + before, flat + output
-    taps = _taps(_dilated(weight, dilation).reshape(*weight.shape[:2], *flat, *extent), groups, strides)
-    if len(shape) == RANK:
-        check_indices(taps.shape[1] * (shape[2] + output[0]), call.plan.budget)
-
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        ends = tuple(math.ceil((low + size) / s) for low, size, s in zip(before, output, strides, strict=True))
-        image = volumes_of(emitter, values[0]) if len(shape) == RANK else image_of(emitter, values[0])
-        data = _framed(emitter, image, taps.shape[1:-1], ends)
-        whole = _interleaved(emitter, _convolved(emitter, data, taps, groups), groups, strides)
-        inside = (Slice(low, 1, size) for low, size in zip(before, output, strict=True))
-        kept = take_slices(emitter, whole, (Slice(0, 1, shape[0]), *inside, Slice(0, 1, channels)))
-        return finished(emitter, kept, values[1] if has_bias else None, after)
-
-    return computed(call, after, (0, 2) if has_bias else (0,), build)
+    sums = f32_transposed_convolution(call.plan.budget, shape, weight, groups, strides, dilation, before, output)
+    return _biased(call, sums, after, has_bias=has_bias)
 
 
-def _dilated(weight: Array, dilation: Shape) -> Array:
-    """The kernel with zeros between its elements."""
-    extents = [(extent - 1) * rate + 1 for extent, rate in zip(weight.shape[2:], dilation, strict=True)]
-    spread = np.zeros((*weight.shape[:2], *extents), np.float32)
-    spread[(slice(None), slice(None), *(slice(None, None, rate) for rate in dilation))] = weight
-    return spread
+def _biased(call: Call, sums: Callable[[Emitter, Value], ir.Value], after: Shape, *, has_bias: bool) -> Computed:
+    """Sums over input 0, plus input 2 where that is a bias, in the shape `after`."""
+    values = [call.f32(index).f32(call.plan, call.name) for index in ((0, 2) if has_bias else (0,))]
 
+    def emit(emitter: Emitter) -> Emitted:
+        total = sums(emitter, values[0])
+        for bias in values[1:]:
+            spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
+            total = emitter.float_op("arith.addf", total, spread)
+        return from_image(after)(emitter, total)
 
-def _taps(weight: Array, groups: int, strides: Shape) -> Array:
-    """[C, O / g, KH, KW] as the [g * s * t * O / g, ceil(KH / s), ceil(KW / t), C / g] of all remainders.
-
-    Kernels are reversed, as a convolution goes forwards; volumes have a dimension more.
-    """
-    inputs, outputs, *kernel = weight.shape
-    rank = len(kernel)
-    counts = [math.ceil(extent / stride) for extent, stride in zip(kernel, strides, strict=True)]
-    missing = [count * stride - extent for count, stride, extent in zip(counts, strides, kernel, strict=True)]
-    whole = np.pad(weight, ((0, 0), (0, 0), *((0, one) for one in missing)))
-    pairs = (extent for pair in zip(counts, strides, strict=True) for extent in pair)
-    apart = np.flip(whole.reshape(groups, inputs // groups, outputs, *pairs), tuple(range(3, 3 + 2 * rank, 2)))
-    remainders, taps = range(4, 4 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
-    return np.ascontiguousarray(apart.transpose(0, *remainders, 2, *taps, 1).reshape(-1, *counts, inputs // groups))
-
-
-def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
-    """Channels-last data padded in front so that `kernel` ends on the first element, and `ends` windows.
-
-    Elements that no window reaches are left out.
-    """
-    rests = (end - extent for end, extent in zip(ends, shape_of(image.type)[1:-1], strict=True))
-    return framed(emitter, image, (0, *(extent - 1 for extent in kernel), 0), (0, *rests, 0))
-
-
-def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:
-    """Sums over images or volumes without padding and strides."""
-    if taps.ndim == 4:
-        return emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", groups=groups)
-    batch, *extents, _ = shape_of(data.type)
-    kernel, ones, zeros = taps.shape[1:-1], (1, 1, 1), (0, 0, 0)
-    output = tuple(extent - taken + 1 for extent, taken in zip(extents, kernel, strict=True))
-    window = Window(kernel, ones, ones, zeros, zeros, output)
-    images = DepthTaps((batch * output[0], *extents[1:]), window, groups).emit(emitter, data, None)
-    sums = emitter.build(F32Conv2DOp, images, emitter.constant(taps_of_depth(taps)), element="f32", groups=groups)
-    return emitter.reshape(sums, (batch, *output, len(taps)))
-
-
-def _interleaved(emitter: Emitter, sums: ir.Value, groups: int, strides: Shape) -> ir.Value:
-    """[N, H, W, g * s * t * O / g] as [N, H * s, W * t, O]; volumes have a dimension more."""
-    batch, *extents, count = shape_of(sums.type)
-    rank, factor = len(strides), math.prod(strides)
-    apart = emitter.reshape(sums, (batch, *extents, groups, *strides, count // (groups * factor)))
-    interleaved = (axis for i in range(rank) for axis in (1 + i, 2 + rank + i))
-    transposed = emitter.transpose(apart, (0, *interleaved, 1 + rank, 2 + 2 * rank))
-    spread = (extent * stride for extent, stride in zip(extents, strides, strict=True))
-    return emitter.reshape(transposed, (batch, *spread, count // factor))
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))

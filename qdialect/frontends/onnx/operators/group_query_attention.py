@@ -116,11 +116,10 @@ def _rows(call: Call, heads: int, key_heads: int) -> list[Value]:
 def _columns(call: Call, source: Value, start: int, count: int) -> Value:
     batch, steps, _ = source.shape
     slices = Slice(0, 1, batch), Slice(0, 1, steps), Slice(start, 1, count)
-
-    def emit(emitter: Emitter) -> Emitted:
-        return take_slices(emitter, emitter.to_channels_first(source), slices), False
-
-    return call.plan.compute(call.name, (batch, steps, count), "f32", emit)
+    shape = (batch, steps, count)
+    return call.plan.ordered(
+        call.name, shape, "f32", [source], lambda emitter, held: take_slices(emitter, held[0], slices)
+    )
 
 
 @dataclass(frozen=True)
@@ -237,10 +236,7 @@ def _kept(_: Emitter, value: ir.Value) -> ir.Value:
 
 
 def _changed(call: Call, source: Value, change: Change) -> Value:
-    def emit(emitter: Emitter) -> Emitted:
-        return change(emitter, emitter.to_channels_first(source)), False
-
-    return call.plan.compute(call.name, source.shape, "f32", emit)
+    return call.plan.ordered(call.name, source.shape, "f32", [source], lambda emitter, held: change(emitter, held[0]))
 
 
 def _window(size: int, steps: int, earlier: int) -> Array | None:

@@ -266,10 +266,7 @@ def _fill_of(call: Call) -> float:
 @imports("DepthToSpace")
 def _depth_to_space(call: Call) -> Tensor:
     """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
-    call.count(1)
-    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
-    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
-    batch, channels, height, width = shape
+    size, mode, (batch, channels, height, width) = _image_of_blocks(call)
     fits = size >= 1 and channels % (size * size) == 0
     require(fits, f"channels must be a multiple of the square of blocksize {size}, but got {channels}")
     depth = channels // (size * size)
@@ -281,10 +278,7 @@ def _depth_to_space(call: Call) -> Tensor:
 @imports("SpaceToDepth")
 def _space_to_depth(call: Call) -> Tensor:
     """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
-    call.count(1)
-    size, mode, shape = call.attribute("blocksize", 0), _mode(call), call.tensor(0).shape
-    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
-    batch, channels, height, width = shape
+    size, mode, (batch, channels, height, width) = _image_of_blocks(call)
     fits = size >= 1 and height % size == width % size == 0
     require(fits, f"height and width must be multiples of blocksize {size}, but got {height} and {width}")
     rows, columns = height // size, width // size
@@ -293,10 +287,13 @@ def _space_to_depth(call: Call) -> Tensor:
     return _blocks(call, split, order, (batch, channels * size * size, rows, columns))
 
 
-def _mode(call: Call) -> str:
-    mode: str = call.attribute("mode", "DCR")
+def _image_of_blocks(call: Call) -> tuple[int, str, Shape]:
+    """The size of blocks, how channels are numbered, and the shape of the data."""
+    call.count(1)
+    mode, shape = call.attribute("mode", "DCR"), call.tensor(0).shape
     require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
-    return mode
+    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
+    return call.attribute("blocksize", 0), mode, shape
 
 
 def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:

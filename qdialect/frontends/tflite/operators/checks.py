@@ -16,7 +16,7 @@ from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
 from qdialect.frontends.building.checks import axis_in, require
-from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 
 # What several planners ask of a node's tensors.
@@ -282,7 +282,8 @@ def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
 # Windows of convolutions and pools over images, and their explicit padding.
 
 Pair = tuple[int, int]
-Padding = tuple[int, int, int, int]
+Padding = tuple[int, ...]
+"""Before each dimension, then behind each: top, left, bottom and right of images."""
 
 
 @dataclass(frozen=True)
@@ -291,14 +292,25 @@ class WindowOptions:
 
     padding: int
     activation: int
-    strides: Pair
-    dilation: Pair = (1, 1)
-    kernel: Pair = (1, 1)
+    strides: Shape
+    dilation: Shape = (1, 1)
+    kernel: Shape = (1, 1)
 
-    def explicit(self, size: Sequence[int], window: Sequence[int] | None = None) -> Padding:
-        """The padding of an image of `size` for windows of the extents `window`, else those of `kernel`."""
-        height, width = window or self.kernel
-        return explicit_padding(self.padding, (size[0], size[1]), (height, width), self.strides, self.dilation)
+    def explicit(self, size: Shape, window: Shape = ()) -> Padding:
+        """The padding of an image of `size` for windows of the extents `window`, else those of `kernel`.
+
+        As TFLite ComputePaddingHeightWidth: SAME yields ceil(size / stride) windows; of an odd number of added elements
+        the larger half comes last.
+        """
+        window = window or self.kernel
+        smallest = min(*self.strides, *self.dilation, *window)
+        require(smallest >= 1, "strides, dilation and window must be at least 1")
+        if self.padding == tflite.Padding.VALID:
+            return (0,) * 2 * len(size)
+        require(self.padding == tflite.Padding.SAME, f"padding mode {self.padding} is not supported")
+        along = zip(size, window, self.strides, self.dilation, strict=True)
+        added = [max((-(-n // step) - 1) * step + (w - 1) * rate + 1 - n, 0) for n, w, step, rate in along]
+        return *(amount // 2 for amount in added), *(amount - amount // 2 for amount in added)
 
 
 def convolution_options(operator: Operator) -> WindowOptions:
@@ -326,6 +338,17 @@ def transposed_options(operator: Operator) -> WindowOptions:
     return read_options(operator, tflite.TransposeConvOptions, read)
 
 
+def volume_options(operator: Operator) -> WindowOptions:
+    """Those of CONV_3D and CONV_3D_TRANSPOSE."""
+
+    def read(options: tflite.Conv3DOptions) -> WindowOptions:
+        strides = (options.StrideD(), options.StrideH(), options.StrideW())
+        dilation = (options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor())
+        return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, dilation)
+
+    return read_options(operator, tflite.Conv3DOptions, read)
+
+
 def pool_options(operator: Operator) -> WindowOptions:
     """Those of pools."""
 
@@ -334,24 +357,3 @@ def pool_options(operator: Operator) -> WindowOptions:
         return WindowOptions(options.Padding(), options.FusedActivationFunction(), strides, kernel=kernel)
 
     return read_options(operator, tflite.Pool2DOptions, read)
-
-
-def explicit_padding(
-    padding: int, size: tuple[int, int], window: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int]
-) -> Padding:
-    """(top, left, bottom, right) of a padding mode of the schema (TFLite ComputePaddingHeightWidth).
-
-    SAME yields ceil(size / stride) windows; of an odd number of added elements the larger half comes last.
-    """
-    require(min(*strides, *dilation, *window) >= 1, "strides, dilation and window must be at least 1")
-    if padding == tflite.Padding.VALID:
-        return 0, 0, 0, 0
-    require(padding == tflite.Padding.SAME, f"padding mode {padding} is not supported")
-    top, bottom = _same(size[0], (window[0] - 1) * dilation[0] + 1, strides[0])
-    left, right = _same(size[1], (window[1] - 1) * dilation[1] + 1, strides[1])
-    return top, left, bottom, right
-
-
-def _same(size: int, kernel_extent: int, stride: int) -> tuple[int, int]:
-    added = max((-(-size // stride) - 1) * stride + kernel_extent - size, 0)
-    return added // 2, added - added // 2

@@ -45,23 +45,15 @@ Bounds = tuple[int, int]
 _SMALLEST_FACTOR = 2.0**-32
 
 
-@imports("ADD")
-def _add(operator: Operator) -> Emission:
+@imports("ADD", "SUB")
+def _sum(operator: Operator) -> Emission:
     """Both operands meet at twice the larger scale with 20 more bits; the factors are evaluated in double."""
     activation = activation_of(operator)
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
     bounds = activation_range(activation, operator.outputs[0])
-    return _binary(operator, AddOp, bounds, **TFLITE.sum)
-
-
-@imports("SUB")
-def _sub(operator: Operator) -> Emission:
-    """As ADD."""
-    activation = activation_of(operator)
-    lhs, rhs = _checked(operator)
-    _check_shifted(operator, lhs, rhs, 20)
-    bounds = activation_range(activation, operator.outputs[0])
+    if operator.kind == "ADD":
+        return _binary(operator, AddOp, bounds, **TFLITE.sum)
     return _binary(operator, SubOp, bounds, arithmetic=SubArithmetic.SHIFTED_FIXED, **TFLITE.rescale)
 
 

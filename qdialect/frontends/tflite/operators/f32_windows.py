@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tflite
 
 from qdialect.dialect import F32Conv2DOp
 from qdialect.frontends.building.checks import Array, Shape, require
@@ -16,15 +15,15 @@ from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.convolution import rows_of_windows
 from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
+    WindowOptions,
     constant,
-    explicit_padding,
     f32_bounds,
     integers,
     operands,
     pool_options,
     transposed_options,
+    volume_options,
 )
 from qdialect.frontends.tflite.operators.f32 import F32Builder, check_bias, finished
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
@@ -151,42 +150,17 @@ def _transpose_conv(operator: Operator) -> Emission:
 # are those of a window one after another: a convolution of the images adds the products up in the same order.
 
 _VOLUME_RANK = 5
-Amounts = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _VolumeOptions:
-    padding: int
-    activation: int
-    strides: Amounts
-    dilation: Amounts
-
-    @classmethod
-    def of(cls, operator: Operator) -> _VolumeOptions:
-        def read(options: tflite.Conv3DOptions) -> _VolumeOptions:
-            strides = (options.StrideD(), options.StrideH(), options.StrideW())
-            dilation = (options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor())
-            return cls(options.Padding(), options.FusedActivationFunction(), strides, dilation)
-
-        return read_options(operator, tflite.Conv3DOptions, read)
-
-    def padding_of(self, size: Shape, window: Shape) -> tuple[Amounts, Amounts]:
-        """Before and behind each dimension of volumes of this size."""
-        flat = [
-            explicit_padding(self.padding, (size[i], 1), (window[i], 1), (self.strides[i], 1), (self.dilation[i], 1))
-            for i in range(3)
-        ]
-        return tuple(one[0] for one in flat), tuple(one[2] for one in flat)
 
 
 @imports_f32("CONV_3D")
 def _conv_3d(operator: Operator) -> Emission:
     """Weights are [D, H, W, I, O]."""
-    how = _VolumeOptions.of(operator)
+    how = volume_options(operator)
     data, weight, *bias = operands(operator, 2, 3)
     taps = np.moveaxis(_volume_weight(weight, data), 4, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
-    low, high = how.padding_of(data.shape[1:4], taps.shape[1:4])
+    padding = how.explicit(data.shape[1:4], taps.shape[1:4])
+    low, high = padding[:3], padding[3:]
 
     def emit(emitter: Emitter) -> ir.Value:
         volumes = framed(emitter, emitter.value(data), (0, *low, 0), (0, *high, 0))
@@ -199,12 +173,12 @@ def _conv_3d(operator: Operator) -> Emission:
 @imports_f32("CONV_3D_TRANSPOSE")
 def _conv_3d_transpose(operator: Operator) -> Emission:
     """A convolution of the data with zeros between them, by the weights [D, H, W, O, I] from the last to the first."""
-    how = _VolumeOptions.of(operator)
+    how = volume_options(operator)
     wanted, weight, data, *bias = operands(operator, 3, 4)
     taps = np.moveaxis(_volume_weight(weight, data), 3, 0)
     shape = _checked_volume(operator, data, taps, how, bias)
     require(integers(wanted, "output shape") == shape, f"output shape must be {list(shape)}")
-    low, _ = how.padding_of(shape[1:4], taps.shape[1:4])
+    low = how.explicit(shape[1:4], taps.shape[1:4])
     window = [(taps.shape[1 + i] - 1) * how.dilation[i] for i in range(3)]
     before = tuple(window[i] - low[i] for i in range(3))
     # Behind the last element there are zeros already, one fewer than the stride.
@@ -231,7 +205,7 @@ def _volume_weight(weight: Tensor, data: Tensor) -> Array:
     return taps
 
 
-def _checked_volume(operator: Operator, data: Tensor, taps: Array, how: _VolumeOptions, bias: list[Tensor]) -> Shape:
+def _checked_volume(operator: Operator, data: Tensor, taps: Array, how: WindowOptions, bias: list[Tensor]) -> Shape:
     """The shape of the output; `taps` are [O, D, H, W, I]."""
     shape = operator.outputs[0].shape
     require(len(shape) == _VOLUME_RANK, f"output must have 5 dimensions, but got {len(shape)}")
@@ -245,7 +219,7 @@ def _checked_volume(operator: Operator, data: Tensor, taps: Array, how: _VolumeO
 
 
 def _convolved(
-    emitter: Emitter, volumes: ir.Value, taps: Array, strides: Amounts, dilation: Amounts, shape: Shape
+    emitter: Emitter, volumes: ir.Value, taps: Array, strides: Shape, dilation: Shape, shape: Shape
 ) -> ir.Value:
     zeros = (0, 0, 0)
     rows, flat = rows_of_windows(emitter, volumes, Window(taps.shape[1:4], strides, dilation, zeros, zeros, shape[1:4]))

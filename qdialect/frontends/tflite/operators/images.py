@@ -17,7 +17,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, gather
-from qdialect.frontends.tflite.flatbuffer.model import Operator
+from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     activation_range,
@@ -93,22 +93,23 @@ def _bilinear(operator: Operator) -> Emission:
 
 def bilinear_coordinates(operator: Operator) -> Coordinates:
     """Where the centers of a resized image's elements are."""
-    is_aligned, is_half = read_options(
-        operator, tflite.ResizeBilinearOptions, lambda options: (options.AlignCorners(), options.HalfPixelCenters())
-    )
-    require(not (is_aligned and is_half), "corners and centers must not both be aligned")
+    is_aligned, is_half = _alignment(operator, tflite.ResizeBilinearOptions)
     centers = Coordinates.HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     return Coordinates.ALIGN_CORNERS if is_aligned else centers
 
 
+def _alignment(
+    operator: Operator, table: type[tflite.ResizeBilinearOptions | tflite.ResizeNearestNeighborOptions]
+) -> tuple[bool, bool]:
+    """Whether corners, and whether centers are aligned."""
+    found = read_options(operator, table, lambda options: (options.AlignCorners(), options.HalfPixelCenters()))
+    require(not all(found), "corners and centers must not both be aligned")
+    return found
+
+
 @imports("RESIZE_NEAREST_NEIGHBOR")
 def _nearest(operator: Operator) -> Emission:
-    is_aligned, is_half = read_options(
-        operator,
-        tflite.ResizeNearestNeighborOptions,
-        lambda options: (options.AlignCorners(), options.HalfPixelCenters()),
-    )
-    require(not (is_aligned and is_half), "corners and centers must not both be aligned")
+    is_aligned, is_half = _alignment(operator, tflite.ResizeNearestNeighborOptions)
     centers = Coordinates.TF_HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
     attributes = {
         "coordinates": Coordinates.ALIGN_CORNERS if is_aligned else centers,
@@ -121,9 +122,7 @@ def _nearest(operator: Operator) -> Emission:
 def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, object]) -> Emission:
     data, extents = operands(operator, 2)
     same_content(data, operator.outputs[0])
-    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    size = integers(extents, "size")
-    require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
+    size = _size_of(data, extents)
 
     def emit(emitter: Emitter) -> ir.Value:
         value = emitter.value(data)
@@ -132,6 +131,13 @@ def _resize(operator: Operator, op_class: type[QnnOp], attributes: Mapping[str, 
         return emitter.build(op_class, value, element=data.element, size=size, **attributes)
 
     return emit
+
+
+def _size_of(data: Tensor, extents: Tensor) -> tuple[int, ...]:
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    size = integers(extents, "size")
+    require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
+    return size
 
 
 # RESIZE_BILINEAR of 16-bit images, in fixed point.
@@ -145,9 +151,7 @@ def _bilinear_i16(operator: Operator) -> Emission:
     coordinates = bilinear_coordinates(operator)
     data, extents = operands(operator, 2)
     same_scale(sixteen_bit(data, "input"), output_of(operator))
-    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    size = integers(extents, "size")
-    require(len(size) == 2 and min(size) >= 1, f"size must be 2 integers of at least 1, but got {list(size)}")
+    size = _size_of(data, extents)
     for extent in size:
         check_indices(2 * extent, operator.budget)
     taps = [

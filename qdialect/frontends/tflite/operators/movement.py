@@ -9,7 +9,7 @@ import numpy as np
 import tflite
 
 from qdialect.arithmetic import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
-from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp
+from qdialect.dialect import ConcatOp, LutOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
@@ -36,8 +36,6 @@ from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
 # RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, PAD and PADV2: the quantized values stay what they are.
-
-_LARGEST_WHOLE = 2**24
 
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -66,8 +64,9 @@ def _pad(operator: Operator) -> Emission:
     data, paddings, *fill = operands(operator, 2, 3)
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
+    require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
-    return built(PadOp, data, element=data.element, low=low, high=high, value=value)
+    return lambda emitter: framed(emitter, emitter.value(data), low, high, fill=value)
 
 
 def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -77,15 +76,12 @@ def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int,
     return amounts[0::2], amounts[1::2]
 
 
-def fill_of(tensor: Tensor, output: Tensor) -> int:
+def fill_of(tensor: Tensor, output: Tensor) -> float:
     """The one element of a constant that fills what is padded."""
     same_content(tensor, output)
     entries = constant(tensor, "padding value").ravel()
     require(entries.size == 1, f"padding value must have 1 entry, but got {entries.size}")
-    value = float(entries[0]) if tensor.element == "f32" else int(entries[0])
-    holds = isinstance(value, int) or (value.is_integer() and abs(value) <= _LARGEST_WHOLE)
-    require(holds, f"padding value must be a whole number of at most 2^24, but got {value}")
-    return int(value)
+    return float(entries[0]) if tensor.element == "f32" else int(entries[0])
 
 
 # SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: blocks of pixels become images of their own, and back.
@@ -120,8 +116,7 @@ def _space_to_batch(operator: Operator) -> Emission:
     value = data.zero_point if data.scales else 0
 
     def emit(emitter: Emitter) -> ir.Value:
-        attributes = {"low": (0, *low, *zeros), "high": (0, *high, *zeros), "value": value}
-        padded = emitter.build(PadOp, emitter.value(data), element=data.element, **attributes)
+        padded = framed(emitter, emitter.value(data), (0, *low, *zeros), (0, *high, *zeros), fill=value)
         return emitter.rearranged(padded, split, order, shape)
 
     return emit

@@ -9,24 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import check_indices, framed
-from qdialect.frontends.building.windows import Window, effective_kernel_extent
+from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning.contraction import Weight
 from qdialect.frontends.planning.convolution import (
     RANK,
-    DepthTaps,
     Layer,
     TransposedVolumes,
     attributes_of,
     check_groups,
     f32_convolution,
+    f32_transposed_convolution,
     from_image,
     image,
     kernels,
-    taps_of_depth,
 )
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -40,7 +39,6 @@ from qdialect.frontends.torch.operators.contraction import (
     is_integer,
     weight_of,
 )
-from qdialect.frontends.torch.operators.padding import Border
 from qdialect.frontends.torch.operators.pool import largest_of, largest_of_parts, window_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.run_time_quantization import DynamicContraction, dynamic_data_of, is_dynamic
@@ -287,47 +285,16 @@ def _of_groups(entries: Any, groups: int) -> Any:
 
 
 def _of_floats(call: Call, weight: Array) -> Result:
-    """A convolution with the taps reversed, over data with zeros between its elements and around them."""
     source, layer = call.f32("input"), _layer(call, weight)
-    reversed_ = np.flip(layer.taps, tuple(range(1, layer.taps.ndim - 1)))
-    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
-    low = tuple(r - 1 - p for r, p in zip(extent, layer.padding, strict=True))
-    # Zeros follow every element, the last one too.
-    high = tuple(one + more - (s - 1) for one, more, s in zip(low, layer.extra, layer.strides, strict=True))
-    border = Border((0, *low, 0), (0, *high, 0))
-    depth = _depth(call, layer) if len(layer.size) == 3 else None
-    taps = np.ascontiguousarray(reversed_) if depth is None else taps_of_depth(reversed_)
-
-    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        whole = image(emitter, values[0]) if depth is None else emitter.last(values[0])
-        data = border.filled(emitter, _spread(emitter, whole, layer), 0)
-        images = data if depth is None else depth.emit(emitter, data, None)
-        how = {"dilation": layer.dilation[-2:], "groups": layer.groups}
-        return emitter.build(F32Conv2DOp, images, emitter.constant(taps), element="f32", **how)
-
-    bias = bias_of(call, "bias", layer.taps.shape[0])
-    return F32Contraction(layer.output, (source,), bias, contract, from_image(layer.output), name=call.name)
-
-
-def _depth(call: Call, layer: _Layer) -> DepthTaps:
-    """The windows over volumes that have zeros between their elements and around them."""
-    ones, zeros = (1, 1, 1), (0, 0, 0)
-    extent = effective_kernel_extent(layer.taps.shape[1:-1], layer.dilation)
-    padded = [whole + r - 1 for whole, r in zip(layer.output[2:], extent, strict=True)]
-    window = Window(layer.taps.shape[1:-1], ones, layer.dilation, zeros, zeros, layer.output[2:])
-    before = (layer.batch, layer.taps.shape[-1] * layer.groups, *padded)
-    return DepthTaps.of(before, window, layer.groups, call.plan.budget)
-
-
-def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
-    """`data` with ``stride - 1`` zeros after each element."""
-    channels = layer.taps.shape[-1] * layer.groups
-    single = (extent for size in layer.size for extent in (size, 1))
-    added = (extent for stride in layer.strides for extent in (0, stride - 1))
-    border = Border((0,) * (2 + 2 * len(layer.size)), (0, *added, 0))
-    apart = emitter.reshape(data, (layer.batch, *single, channels))
-    spread = (size * stride for size, stride in zip(layer.size, layer.strides, strict=True))
-    return emitter.reshape(border.filled(emitter, apart, 0), (layer.batch, *spread, channels))
+    rank = weight.ndim - 2
+    strides, dilation, padding = (one[-rank:] for one in (layer.strides, layer.dilation, layer.padding))
+    sums = f32_transposed_convolution(
+        call.plan.budget, source.shape, weight, layer.groups, strides, dilation, padding, layer.output[2:]
+    )
+    bias, finish = bias_of(call, "bias", layer.taps.shape[0]), from_image(layer.output)
+    return F32Contraction(
+        layer.output, (source,), bias, lambda emitter, values: sums(emitter, values[0]), finish, name=call.name
+    )
 
 
 def _layer(call: Call, weight: Array) -> _Layer:
