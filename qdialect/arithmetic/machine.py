@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -325,6 +325,31 @@ def _unsigned(value: Any) -> Any:
 
 NUMPY: Machine[Any] = NumpyMachine()
 """What the reference runs formulas on."""
+
+
+class FloatMachine(Generic[V]):
+    """What algorithms on floats of one type `element` are written for; every operation is rounded once, half to even."""
+
+    def __init__(self, ops: Machine[V], element: str) -> None:
+        self._ops, self._element = ops, element
+        self.add, self.subtract, self.multiply, self.multiply_add = (
+            ops.add,
+            ops.subtract,
+            ops.multiply,
+            ops.multiply_add,
+        )
+
+    def constant(self, value: float) -> V:
+        """A value that is `value`, rounded to the type, everywhere."""
+        return self._ops.constant(float(_dtype(self._element).type(value)), self._element)
+
+    def divide(self, a: V, b: V) -> V:
+        """a / b."""
+        return self._ops.binary("arith.divf", a, b)
+
+    def where_less(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a < b, else `other`; no NaN is less than anything."""
+        return self._ops.select(self._ops.compare("olt", a, b), then, other)
 
 
 # Fixed point as gemmlowp has it, of 32-bit numbers in i64.
