@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from qdialect.ir import LOADERS
 from qdialect.support.heap import paused_collector
 from qdialect.support.late_imports import LATE_IMPORTS
 
@@ -98,7 +99,8 @@ def compile(
         The results are the same.
       tune: whether kernels are measured on this machine in the variants that the cost model finds best, and each gets
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
-        and is not measured again; ``executable.tuning`` says what was tried, and what it won. One thread is measured.
+        and is not measured again; ``executable.tuning`` reports the variants tried, and the time saved. One thread is
+        measured.
 
       jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
         every number.
@@ -178,6 +180,14 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def _load_dialect(context: ir.Context) -> None:
+    """Load `qnn` into a new context; the dialect is imported with the first one."""
+    with LATE_IMPORTS:
+        from qdialect.dialect import load
+
+    load(context)
+
+
 def _version() -> str:
     """The version of the installed package."""
     # It reads files, and few ask for it.
@@ -212,6 +222,9 @@ _LOADED_LATE = {
     "verify": "qdialect.ir.context",
 }
 _OTHER_NAMES = {"register_pass": "register"}
+
+# Whatever is imported of the package, this module is imported before it.
+LOADERS.append(_load_dialect)
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Drawn modules of f32 values: islands of element-wise ops, reductions and contractions."""
+"""Drawn modules of f32 values: fusion groups of element-wise ops, reductions and contractions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ _F32_BINARY = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.ma
 _F32_UNARY = ("arith.negf", "math.absf", "math.erf", "math.exp", "math.floor", "math.log", "math.sqrt", "math.tanh")
 
 
-def _island(d: Draw) -> Drawn:
+def _fusion_group(d: Draw) -> Drawn:
     """f32 values of quantized values and of arrays, combined at random, some of them returned as quantized values."""
     shape = drawn_shape(d)
     elements = [d.one_of(("i8", "ui8", "f32")) for _ in range(d.integer(1, 3))]
@@ -131,7 +131,7 @@ def _combined(d: Draw, values: Sequence[ir.Value]) -> ir.Value:
 
 
 F32_VALUES = {
-    "island": drawn_module(_island),
+    "fusion-group": drawn_module(_fusion_group),
     "f32_reduction": drawn_module(_f32_reduction),
     "f32_matmul": drawn_module(_f32_matmul),
     "f32_conv2d": drawn_module(_f32_conv2d),

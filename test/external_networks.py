@@ -44,7 +44,7 @@ def branched() -> ir.Module:
     return graph(["tensor<1x7x6x3xi8>"], body)
 
 
-def handed_off(module: ir.Module, **options: Any) -> ir.Module:
+def with_externs(module: ir.Module, **options: Any) -> ir.Module:
     """A copy of `module`, fused, with what fits in `options` handed to the target ``npu``."""
     copy = context.copy(module)
     PassManager.parse("fuse-qnn").run(copy)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import product
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ class _Batch:
     """What the variants of a test leave to be compiled, and how they failed."""
 
     variant: str = ""
+    asked: int = 0
     cases: list[_Case] = field(default_factory=list[_Case])
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -69,12 +71,21 @@ def check_compiled(
     In a test of `variants_together` this is found out when all of its variants have run.
     """
     batch = _batch.get()
-    if batch is None or not _can_be_joined(module):
+    if batch is None or not can_be_joined(module):
         _compare(module, target, rounds, wanted)
         return
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
     batch.cases.append(_Case(batch.variant, _callers(), bytecode.getvalue(), target, rounds, wanted))
+
+
+def is_chosen() -> bool:
+    """By chance, but always the same, of half of the questions in a test of `variants_together`; of all in another."""
+    batch = _batch.get()
+    if batch is None:
+        return True
+    batch.asked += 1
+    return bool(crc32(f"{batch.variant} {batch.asked}".encode()) & 1)
 
 
 def variants_together(test: Test) -> Test:
@@ -165,6 +176,21 @@ def _check_together(batch: _Batch, cases: Sequence[_Case]) -> None:
             batch.failures["; ".join(case.variant for case in cases)] = f"only together:\n{together}"
 
 
+def results_together(modules: Sequence[tuple[ir.Module, Sequence[Array]]]) -> list[list[Array]]:
+    """What each module gives for its inputs, all compiled as one for this CPU; `can_be_joined` says which may be."""
+    texts: list[bytes] = []
+    for module, _ in modules:
+        bytecode = BytesIO()
+        module.operation.write_bytecode(bytecode)
+        texts.append(bytecode.getvalue())
+    with make_context() as context, ir.Location.unknown():
+        joint = _joined([ir.Module.parse(text, context) for text in texts])
+    found = compile_module(joint)(*(array for _, arrays in modules for array in arrays))
+    results = iter(found if isinstance(found, tuple) else (found,))
+    counts = [len(list(_block(module).operations)[-1].operands) for module, _ in modules]
+    return [[next(results) for _ in range(count)] for count in counts]
+
+
 def _check_joined(cases: Sequence[_Case]) -> None:
     with make_context() as context, ir.Location.unknown():
         module = _joined([ir.Module.parse(case.bytecode, context) for case in cases])
@@ -204,7 +230,7 @@ def _compare_bits(found: Array, wanted: Array, title: str) -> None:
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]), f"signs of {title}")
 
 
-def _can_be_joined(module: ir.Module) -> bool:
+def can_be_joined(module: ir.Module) -> bool:
     """Whether `module` is a function of one block, and says nothing of itself."""
     ops = list(module.body.operations)
     return len(ops) == 1 and not len(module.operation.attributes) and len(ops[0].regions[0].blocks) == 1
@@ -212,7 +238,7 @@ def _can_be_joined(module: ir.Module) -> bool:
 
 def _joined(modules: Sequence[ir.Module]) -> ir.Module:
     """One module that takes the inputs and gives the outputs of all; needs a current context and location."""
-    blocks = [module.body.operations[0].regions[0].blocks[0] for module in modules]
+    blocks = [_block(module) for module in modules]
     returns = [list(block.operations)[-1] for block in blocks]
     types = [argument.type for block in blocks for argument in block.arguments]
     joint = ir.Module.create()
@@ -230,6 +256,10 @@ def _joined(modules: Sequence[ir.Module]) -> ir.Module:
     with ir.InsertionPoint(target):
         func.ReturnOp(results)
     return joint
+
+
+def _block(module: ir.Module) -> ir.Block:
+    return module.body.operations[0].regions[0].blocks[0]
 
 
 def _report(failures: dict[str, str], count: int) -> str:

@@ -11,7 +11,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import house
+
 LINE_LIMIT = 600
+# Files of fewer lines with one importer that stay apart, and why. Passes, what is imported late, and what a registry
+# imports by its name need not be named.
+APART = {
+    "qdialect/frontends/torch/archive/trusted.py": "the only way on which PyTorch runs what an archive holds",
+}
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "models", "Output"}
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".mlir", ".toml", ".yml", ".json", ".sh", ".c", ".h", ""}
 
@@ -60,6 +67,7 @@ FORBIDDEN_IN_LIT = {
 # Phases whose text depends on the CPU, in a command of a lit test; up to the next command.
 FOR_A_CPU = re.compile(r"--compile-to=(?:linalg|vector|x86|llvm)\b[^|&]*")
 
+IMPORTED = re.compile(r"^ *(?:from|import) ([\w.]+)", re.MULTILINE)
 PASS_NAME = re.compile(r"qnn-[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -98,6 +106,30 @@ def size(name: str, text: str) -> Iterator[str]:
     lines = len(text.splitlines())
     if name.endswith(".py") and lines > LINE_LIMIT:
         yield f"{name}:{lines}: file must have at most {LINE_LIMIT} lines, but got {lines}"
+
+
+def lonely(root: Path) -> Iterator[str]:
+    """A small file of the package that one other file imports belongs to that file, unless it is imported late."""
+    modules = house.modules_of(root)
+    texts = {name: path.read_text(encoding="utf-8") for name, path in modules.items()}
+    small = {name for name, path in modules.items() if _must_join(path.relative_to(root).as_posix(), texts[name])}
+    # Most files import none of them: only the others are parsed.
+    named = small | {name.rpartition(".")[0] for name in small}
+    trees = {name: ast.parse(text) for name, text in texts.items() if not named.isdisjoint(IMPORTED.findall(text))}
+    importers: dict[str, set[str]] = {}
+    for name, tree in trees.items():
+        for target in small.intersection(house.imports_of(tree, modules, late=True)):
+            importers.setdefault(target, set()).add(name)
+    for name, found in importers.items():
+        importer = min(found)
+        if len(found) == 1 and name in house.imports_of(trees[importer], modules, late=False):
+            file, lines = modules[name].relative_to(root).as_posix(), len(texts[name].splitlines())
+            yield f"{file}:{lines}: file of under {house.SMALL} lines must be a part of its one importer, {importer}"
+
+
+def _must_join(file: str, text: str) -> bool:
+    is_small = len(text.splitlines()) < house.SMALL and not file.endswith("__init__.py")
+    return is_small and file not in APART and not pass_names(text)
 
 
 def lit_test(name: str, text: str) -> Iterator[str]:
@@ -201,6 +233,7 @@ def findings(root: Path, paths: Iterable[Path]) -> Iterator[str]:
         is_lit = name.startswith("test/lit/") and path.suffix in {".mlir", ".py"}
         if is_lit and path.name != "lit.cfg.py" and "Inputs" not in path.parts:
             yield from lit_test(name, text)
+    yield from lonely(root)
     yield from passes(root)
     yield from patterns(root)
 

@@ -1,7 +1,6 @@
 """docs/ops/stages.md: the stages of an epilogue, from the classes that define them."""
 
 import inspect
-import sys
 from collections.abc import Iterator
 
 from op_pages import cell_text, constraint_lines, default_text
@@ -25,10 +24,8 @@ def page() -> str:
 
 def _section(name: str, stage: type[Stage]) -> str:
     text, _, constraints = inspect.cleandoc(stage.__doc__ or "").partition("Constraints:")
-    summary = inspect.cleandoc(sys.modules[stage.__module__].__doc__ or "").partition(": ")[2]
     parts = [
         f"## `{name}`",
-        f"{summary[0].upper()}{summary[1:]}",
         text.strip(),
         f"Input: {stage.takes}. Output: {stage.leaves}.",
         *_attributes(stage),

@@ -1,4 +1,4 @@
-"""What compiling costs, in fresh processes without the cache: the table of docs/performance.md.
+"""What compiling costs, in fresh processes without the cache: the table of benchmarks/HISTORY.md.
 
     python benchmarks/tools/compile_time.py mobilenet_v2.tflite resnet50.onnx --runs 5
 

@@ -13,8 +13,7 @@ from qdialect.targets.cpus import COMPONENT, PERMISSION_CALL, REQUEST
 # The versions of a network by names of CPUs, and how a CPU tells which instructions it has.
 #
 # A version of a network may use what every CPU with its target's instruction sets has, and nothing more: code for one
-# CPU
-# of a kind must run on all of them.
+# CPU of a kind must run on all of them.
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,9 @@ def symbol_part(target: Target) -> str:
 # The functions that ask the CPU which version of a network it can run, as text of the LLVM dialect.
 #
 # A feature counts where CPUID shows it and, for registers that the operating system must save, XCR0 does too. For
-# matrix
-# tiles Linux is asked as well, once all else fits: it saves them for processes that have its permission. CPUID takes
-# microseconds in a virtual machine. A resolver calls it, which the loader runs once when it binds `NAME_run`: the
-# choice
-# stands where the loader keeps addresses, and nothing of the file is writable.
+# matrix tiles Linux is asked as well, once all else fits: it saves them for processes that have its permission. CPUID
+# takes microseconds in a virtual machine. A resolver calls it, which the loader runs once when it binds `NAME_run`: the
+# choice stands where the loader keeps addresses, and nothing of the file is writable.
 
 _LEAVES = ((1, 0), (7, 0), (7, 1), (0x80000001, 0))
 _REGISTERS = ("eax", "ebx", "ecx", "edx")

@@ -1,4 +1,4 @@
-"""Computes functions of two quantized tensors, and concatenation: operands of different scales meet at the output's scale."""
+"""Computes functions of two quantized tensors, and concatenation; operands are rescaled to the output's scale."""
 
 from __future__ import annotations
 
@@ -254,8 +254,8 @@ def f32_pair(
 ) -> IntArray:
     """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to the bounds, every operation in float32.
 
-    Other scalings multiply by a reciprocal.  What ONNX Runtime computes for an operator between DequantizeLinear and QuantizeLinear that it has no integer kernel
-    for.  NaN becomes the lower bound.
+    Other scalings multiply by a reciprocal.  ONNX Runtime computes so for an operator between DequantizeLinear and
+    QuantizeLinear that it has no integer kernel for.  NaN becomes the lower bound.
     """
     with np.errstate(all="ignore"):
         values = np.asarray(f(NUMPY, *quantization.f32_values(lhs, rhs)), dtype=np.float32)

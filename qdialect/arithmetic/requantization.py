@@ -24,7 +24,7 @@ from qdialect.arithmetic.multipliers import (
 )
 from qdialect.arithmetic.quantization import along_axis, round_f32, saturate_f32, scale_factors
 
-# int32 accumulators to quantized quantized values, in the rounding modes of `Rounding`.
+# int32 accumulators to quantized values, in the rounding modes of `Rounding`.
 
 _FLOAT_ROUNDING = {
     Rounding.F32_RNE_ZP_LAST: FloatRounding.HALF_EVEN,

@@ -100,7 +100,7 @@ class Campaign:
             try:
                 found = self._worker(name).ask("load", case=case.to_json())["variants"]
             except EngineError as error:
-                self._bury(name)
+                self._close_worker(name)
                 found = {"": {"error": str(error)}}
             for variant, agreement in found.items():
                 yield Rounds(name, variant, agreement)
@@ -113,8 +113,8 @@ class Campaign:
                 worker = self._worker(entry.engine)
                 entry.rounds.append(worker.ask("measure", variant=entry.variant, seconds=seconds))
             except EngineError as error:
-                self._bury(entry.engine)
-                run.bury(entry.engine, str(error))
+                self._close_worker(entry.engine)
+                run.drop_engine(entry.engine, str(error))
 
     def _drop(self) -> None:
         for name, worker in list(self._workers.items()):
@@ -122,7 +122,7 @@ class Campaign:
                 worker.ask("drop")
             except EngineError:
                 # It has its figures, and is started again when it is needed.
-                self._bury(name)
+                self._close_worker(name)
 
     def _peak(self) -> float:
         for worker in self._limits:
@@ -134,7 +134,7 @@ class Campaign:
             self._workers[name] = WorkerProcess(name, self._plan.threads, self._cores, self._plan.target)
         return self._workers[name]
 
-    def _bury(self, name: str) -> None:
+    def _close_worker(self, name: str) -> None:
         self._workers.pop(name).close()
 
     def _start(self, name: str, threads: int, cores: Sequence[int]) -> WorkerProcess:
@@ -154,7 +154,7 @@ class _Run:
         """What the next round measures."""
         return [e for e in self.entries if "error" not in e.agreement and (e.engine, e.variant) not in self.hopeless]
 
-    def bury(self, engine: str, error: str) -> None:
+    def drop_engine(self, engine: str, error: str) -> None:
         """An engine that died has no figures for this workload."""
         if any(entry.engine == engine for entry in self.entries):
             self.dead.append(Row(engine, "", error=error))

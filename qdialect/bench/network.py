@@ -1,4 +1,4 @@
-"""Quantized networks as plain data, from which model files of every format are written, and what they compute in NumPy."""
+"""Quantized networks as plain data, from which model files of every format are written, and their results in NumPy."""
 
 from __future__ import annotations
 

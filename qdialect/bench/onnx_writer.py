@@ -1,4 +1,4 @@
-"""Writes a `Network` as an ONNX model: real operators between QuantizeLinear and DequantizeLinear, or quantized operators."""
+"""Writes a `Network` as an ONNX model: float operators between QuantizeLinear and DequantizeLinear, or quantized."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class _Quantized:
 
 
 def window_attributes(node: Convolution) -> dict[str, Any]:
-    """What all of ONNX's convolutions say about their window."""
+    """The window attributes of all of ONNX's convolutions."""
     return {
         "kernel_shape": list(node.weights.values.shape[2:]),
         "pads": list(node.padding),

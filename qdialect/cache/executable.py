@@ -17,13 +17,13 @@ from qdialect.cache.store import Sections, Store
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.library import SharedObject
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, packed_call
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import LoadError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import SYMBOLS
 
 RECORD, CONSTANTS, MODULE = "record", "constants", "module"
-"""Sections beside the code: the description, the constants, and the module at phase `vector` without them."""
+"""Sections other than the code: the description, the constants, and the module at phase `vector` without them."""
 
 DIVIDED = "divided"
 """A section without content, of code that runs on several threads and takes how many it may ask for."""
@@ -71,7 +71,7 @@ class _Code(NetworkCode):
     ) -> None:
         self._address, self._code = address, code
         self._constants, self._workspace_bytes = constants, workspace_bytes
-        self._limits = [addressof(TEAM_LIMIT)] if is_divided else []
+        self._limits = [addressof(THREAD_LIMIT)] if is_divided else []
 
     def workspace(self) -> memory.Block:
         return allocated("working memory", self._workspace_bytes)
@@ -144,7 +144,7 @@ def _loader() -> Callable[[Sequence[bytes], Sequence[str]], Mapping[str, int]]:
 
 
 def load_network(store: Store, key: str, workspaces: int | None = None) -> CachedExecutable | None:
-    """The network `key`, with so many workspaces; None where it is not there or cannot be loaded.
+    """The network `key`, with `workspaces` workspaces; None if it is not there or cannot be loaded.
 
     Raises `CompileError` where there is no memory for it, or no OpenMP runtime.
     """

@@ -201,8 +201,7 @@ def _bodies(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
 
 # The functions of the OpenMP runtime that compiled code calls, as calls by a table of addresses.
 #
-# Which runtime a process uses is known when a network is loaded: it may be one that PyTorch brought, or the one that
-# an
+# Which runtime a process uses is known when a network is loaded: it may be one that PyTorch brought, or the one that an
 # environment variable names. So the code depends on none: whoever loads it writes the addresses into the table.
 
 TABLE = "qdialect_openmp"

@@ -1,1 +1,1 @@
-"""The commands: qdialect-opt, qdialect-import and qdialect-run."""
+"""The commands: a module and a ``main`` for each, such as `opt` for ``qdialect-opt``."""

@@ -47,11 +47,11 @@ def split(text: str, marker: str = MARKER) -> list[str]:
     return [*parts, "\n".join(lines)]
 
 
-# The flags of ``qdialect-opt`` that say how modules are printed, by the names that ``mlir-opt`` has for them.
+# The printing flags of ``qdialect-opt``, by the names that ``mlir-opt`` has for them.
 
 
 class PrintingArguments(argparse.Namespace):
-    """What the flags below say."""
+    """The values of the flags below."""
 
     large_elements_limit: int | None
     large_resource_limit: int | None
@@ -210,7 +210,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 
 def _check_lowering(arguments: Arguments) -> None:
-    """Raise `UsageError` for what says how a module is lowered where none is."""
+    """Raise `UsageError` for options of the lowering if no module is lowered."""
     is_lowered = bool(arguments.phase or arguments.compare_phases)
     given = {
         "--target": arguments.target != "host" and not (is_lowered or arguments.tune),
@@ -233,8 +233,8 @@ def _explanation(arguments: Arguments) -> str:
     model = tile_model(target)
     text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
     strategy = strategy_of(target)
-    text += f"\n{explained(strategy.stored_word_model)}" if strategy.stored_word_model else ""
-    text += f"\n{explained(strategy.pair_model)}" if strategy.pair_model else ""
+    models = [strategy.model_of(layout) for layout in strategy.others]
+    text += "".join(f"\n{explained(other)}" for other in models if other)
     text += f"\n{matrix_tiles.explained(strategy.matrix_machine)}" if strategy.matrix_machine else ""
     return f"{target.name}: code for {target.kind.name}\n{text}\n"
 

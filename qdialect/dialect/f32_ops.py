@@ -15,8 +15,7 @@ from qdialect.ir._mlir import ir
 # Reductions and contractions of f32 values, for the parts of a network that are not quantized.
 #
 # Element-wise functions of f32 values are upstream ops.  Sums are taken in float32: the order is part of the
-# definition,
-# and so is that a product is added by a fused multiply-add, which rounds once.
+# definition, and so is that a product is added by a fused multiply-add, which rounds once.
 
 
 class F32ReduceOp(QnnOp):

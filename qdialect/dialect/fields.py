@@ -1,4 +1,4 @@
-"""Declares the operands, attributes and result of an op class, and the kinds of attributes: written, read and checked."""
+"""Fields of an op class: its operands, attributes and result; how each kind of attribute is written and checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import index
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,6 @@ from numpy.typing import NDArray
 from qdialect.dialect.type_constraints import TypeConstraint, element_name, element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.ir.resources import is_resource, resolved
-
-if TYPE_CHECKING:
-    from qdialect.dialect.op_base import QnnOp
-
 
 # The kinds of attributes a `qnn` op can have: how each is written, read and checked.
 #
@@ -99,7 +95,7 @@ def _integers_problem(attr: ir.Attribute) -> str | None:
 SCALE: AttributeKind[float] = AttributeKind(_SCALE, _f64, _float_value, _scale_problem)
 """A scale. An f32 scale of a framework is stored exactly.
 
-The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to say what an
+The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to define what an
 infinite one means.
 """
 
@@ -225,14 +221,14 @@ class AttributeField(Generic[T]):
         return self.kind.from_attribute(attributes[self.name])
 
     def is_default(self, encoded: ir.Attribute) -> bool:
-        """Whether a written attribute says what its absence says."""
+        """Whether a written attribute equals its default."""
         return self.default is not None and encoded == self.kind.to_attribute(self.default)
 
     @overload
     def __get__(self, op: None, owner: type) -> AttributeField[T]: ...
     @overload
-    def __get__(self, op: QnnOp, owner: type) -> T: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> AttributeField[T] | T:
+    def __get__(self, op: ir.OpView, owner: type) -> T: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> AttributeField[T] | T:
         return self if op is None else self.value_in(op.operation.attributes)
 
 
@@ -254,8 +250,8 @@ class OperandField(AnyOperandField):
     @overload
     def __get__(self, op: None, owner: type) -> OperandField: ...
     @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> OperandField | ir.Value:
+    def __get__(self, op: ir.OpView, owner: type) -> ir.Value: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> OperandField | ir.Value:
         return self if op is None else op.operation.operands[self.index]
 
 
@@ -265,8 +261,8 @@ class OptionalOperandField(AnyOperandField):
     @overload
     def __get__(self, op: None, owner: type) -> OptionalOperandField: ...
     @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value | None: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> OptionalOperandField | ir.Value | None:
+    def __get__(self, op: ir.OpView, owner: type) -> ir.Value | None: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> OptionalOperandField | ir.Value | None:
         if op is None:
             return self
         operands = op.operation.operands
@@ -279,8 +275,8 @@ class VariadicOperandField(AnyOperandField):
     @overload
     def __get__(self, op: None, owner: type) -> VariadicOperandField: ...
     @overload
-    def __get__(self, op: QnnOp, owner: type) -> list[ir.Value]: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> VariadicOperandField | list[ir.Value]:
+    def __get__(self, op: ir.OpView, owner: type) -> list[ir.Value]: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> VariadicOperandField | list[ir.Value]:
         return self if op is None else list(op.operation.operands)[self.index :]
 
 
@@ -297,8 +293,8 @@ class ResultField:
     @overload
     def __get__(self, op: None, owner: type) -> ResultField: ...
     @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> ResultField | ir.Value:
+    def __get__(self, op: ir.OpView, owner: type) -> ir.Value: ...
+    def __get__(self, op: ir.OpView | None, owner: type) -> ResultField | ir.Value:
         return self if op is None else op.operation.results[0]
 
 

@@ -16,8 +16,7 @@ from qdialect.ir._mlir import ir
 
 # Contractions of 16-bit activations with zero point 0: the products of 16x8 networks.
 #
-# All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read
-# them
+# All zero points are 0, so scales do not matter: these ops are sums of products of integers, and the ops that read them
 # state the scales of the sums. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
 
 _DATA = TypeConstraint(("i16",))
@@ -227,7 +226,7 @@ _INT32 = (-(2**31), 2**31 - 1)
 
 
 class InterpolatedLutOp(QnnOp, name="interpolated_lut"):
-    """A function that is linear between multiples of ``2^fraction``, with as many fractional bits in its result.
+    """A function that is linear between multiples of ``2^fraction``, with `fraction` fractional bits in its result.
 
     With x clamped to [0, n * 2^fraction) for n entries, ``i = x >> fraction`` and ``r = x - (i << fraction)``:
     ``output = (bases[i] << fraction) + r * slopes[i]``, modulo 2^32.  If the function is continuous, the slope of an

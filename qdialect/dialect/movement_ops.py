@@ -184,8 +184,7 @@ class BroadcastOp(SameElementOp, name="broadcast"):
 
 # Gather and scatter of rows at indices that are computed at run time.
 #
-# Indices in [-n, n) name the n rows of a dimension, negative ones counted from its end.  An index outside of this
-# range
+# Indices in [-n, n) name the n rows of a dimension, negative ones counted from its end.  An index outside of this range
 # selects the nearest row, the first or the last one, so that no memory outside of the tensor is accessed.
 
 _REDUCED = ("i16", "i32", "i64", "f32")

@@ -1,4 +1,4 @@
-"""What `qdialect.compile` does: a model of any kind becomes an executable."""
+"""The implementation of `qdialect.compile`: a model of any kind becomes an executable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qdialect.runtime import Executable, compile_module
 from qdialect.runtime.external_calls import External
 from qdialect.runtime.shaped import ShapedExecutable
 from qdialect.support.diagnostics import InputError
-from qdialect.support.files import noted_files
+from qdialect.support.files import recorded_reads
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.log import LOG, tell_float32
 from qdialect.support.options import DYNAMIC, CompileOptions, ImportOptions
@@ -76,7 +76,7 @@ def compile_model(
 
 
 def told_again(path: Path, dims: Mapping[str, int]) -> None:
-    """Say for which extents a model is compiled beside those that it was compiled for first."""
+    """Log the extents that a model is compiled for, other than the first."""
     LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
 
 
@@ -145,7 +145,7 @@ def _without_batch(shapes: OpenShapes, executable: Executable) -> OpenShapes:
 def compile_shape(path: Path, options: CompileOptions, store: Store | None) -> Executable:
     """A model file for one shape of its inputs; the network goes into `store`, and which one the file gives."""
     key = model_files.model_key(path, options) if store else None
-    with noted_files() as read:
+    with recorded_reads() as read:
         executable = compile_file(path, options, store)
     if store and key and isinstance(executable, CachedExecutable):
         model_files.keep(store, key, executable, open_shapes(path, options.importing), read)

@@ -1,4 +1,4 @@
-"""`qnn-canonicalize`: what does nothing goes, data movement on constants is done."""
+"""`qnn-canonicalize`: removes ops that do nothing, and folds data movement of constants."""
 
 from __future__ import annotations
 

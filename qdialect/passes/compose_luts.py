@@ -53,7 +53,7 @@ def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
     nodes: list[Node] = [root]
     open_ = _variable_inputs(root)
     while len(open_) > 1:
-        # A value on which another open one depends may be the source: it waits.
+        # A value on which another pending one depends may be the source: it is visited later.
         value = next((v for v in open_ if not any(_depends(u, v) for u in open_ if u != v)), None)
         node = None if value is None else _node(value)
         if value is None or node is None or len(nodes) == _MAX_OPS:
@@ -100,7 +100,7 @@ def _used_outside(nodes: list[Node]) -> str | None:
 
 
 def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
-    """The operands of a node and what it takes their quantized values to mean; a clip does not say."""
+    """The operands of a node and the quantization that it assumes for them; a clip assumes none."""
     if isinstance(node, BinaryOp):
         yield node.lhs, node.lhs_params
         yield node.rhs, node.rhs_params
@@ -111,7 +111,7 @@ def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
 
 
 def _disagreement(source: ir.Value, nodes: list[Node]) -> str | None:
-    """Why the quantized values between the nodes do not mean the same to both sides."""
+    """Why producers and consumers of the values between the nodes assume different quantizations."""
     meant: dict[ir.Value, QuantParams] = {}
     for node in nodes:
         if not isinstance(node, ClipOp):
@@ -201,7 +201,7 @@ def _function(op: ir.OpView | None) -> Function | None:
 
 
 def _parameters(op: Function) -> tuple[QuantParams | None, QuantParams | None]:
-    """What the quantized values before and after `op` mean; a clip does not say."""
+    """The quantization of the values before and after `op`; a clip states none."""
     if isinstance(op, ClipOp):
         return None, None
     if isinstance(op, RequantizeOp):

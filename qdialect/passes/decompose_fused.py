@@ -11,7 +11,7 @@ from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 from qdialect.passes.fused_stages import DECOMPOSITIONS
-from qdialect.passes.outlined import function_of, is_handed_off
+from qdialect.passes.outlined import function_of, is_extern
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import all_passes, register
 
@@ -23,7 +23,7 @@ class DecomposeFused(Pattern[AnyFused]):
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | MatchFailure | None:
-        if is_handed_off(function_of(op.operation)):
+        if is_extern(function_of(op.operation)):
             return None
         for placed in op.stages():
             reason = _obstacle(op, placed.stage)
@@ -66,6 +66,6 @@ class DecomposeFusedPass(PatternPass):
     dependent_dialects = ()
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        # A stage's decomposition stands beside the pass that fuses it.
+        # The module of the pass that fuses a stage also has its decomposition.
         all_passes()
         return (DecomposeFused(),)

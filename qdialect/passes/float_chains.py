@@ -24,7 +24,7 @@ from qdialect.passes.tabulate import uniform_value
 F = TypeVar("F")
 
 _GREATER = 2
-# Ordered or not, with or without equality: where no number is NaN they differ at zero alone, where both sides meet.
+# Ordered or not, with or without equality: without NaN they differ only at zero, where both branches are equal.
 _GREATER_PREDICATES = (2, 3, 9, 10)
 _COMMUTATIVE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf")
 
@@ -80,7 +80,7 @@ def match_function(value: ir.Value, functions: Mapping[F, Expression]) -> ChainM
 
 @dataclass(frozen=True)
 class _Bound:
-    """What the leaves of a tree stand for so far."""
+    """The values bound to the leaves of a tree so far."""
 
     source: ir.Value | None = None
     alpha: float | None = None

@@ -14,11 +14,11 @@ from qdialect.ir.context import location_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.quant_types import (
+    annotate,
     cast,
     element_type_of,
     interface_with_parameters,
     is_quantized,
-    note,
     parameters_of,
     storage_type,
 )
@@ -26,7 +26,7 @@ from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
 
 _CASTS = ("quant.qcast", "quant.dcast", "quant.scast")
-_QUANTIZE_NOTES = ("rounding", "scaling", "nan")
+_QUANTIZE_ATTRIBUTES = ("rounding", "scaling", "nan")
 
 
 @register
@@ -34,7 +34,7 @@ _QUANTIZE_NOTES = ("rounding", "scaling", "nan")
 class FromQuantTypes(Pass):
     """Turn `quant.qcast`, `quant.dcast`, `quant.scast` and `!quant.uniform` types into attributes.
 
-    `quant.qcast` becomes `qnn.quantize` (half even, unless a `qnn.rounding` says otherwise), followed by a clamp where
+    `quant.qcast` becomes `qnn.quantize` (half even, unless `qnn.rounding` sets another mode), followed by a clamp where
     the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
     results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts are
     removed.
@@ -106,8 +106,8 @@ class _Stored:
 def _convert(function: ir.Operation) -> None:
     block = function.regions[0].blocks[0]
     *body, last = [op.operation for op in block.operations]
-    _note_interface(function, "arg_attrs", [value.type for value in block.arguments])
-    _note_interface(function, "res_attrs", [value.type for value in last.operands])
+    _annotate_interface(function, "arg_attrs", [value.type for value in block.arguments])
+    _annotate_interface(function, "res_attrs", [value.type for value in last.operands])
     values: dict[ir.Value, _Stored] = {}
     for argument in block.arguments:
         values[argument] = _Stored(argument, argument.type)
@@ -127,7 +127,7 @@ def _convert(function: ir.Operation) -> None:
 
 
 def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
-    """Note the stored integers of a result of quantized type; any other result is replaced."""
+    """Record the stored integers of a result of quantized type; any other result is replaced."""
     value, result = op.operands[0], op.results[0]
     if op.name == "quant.qcast":
         values[result] = _Stored(_quantized(op), result.type)
@@ -143,7 +143,7 @@ def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
 
 def _quantized(op: ir.Operation) -> ir.Value:
     type_ = op.results[0].type
-    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_NOTES if f"qnn.{name}" in op.attributes}
+    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_ATTRIBUTES if f"qnn.{name}" in op.attributes}
     element = element_of(storage_type(type_))
     built = build(QuantizeOp, op.operands[0], element=element, **attributes, **_parameters(op, type_))
     value = _handed_on(op, built.output)
@@ -159,7 +159,7 @@ def _text(op: ir.Operation, name: str) -> str:
 
 
 def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
-    """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is noted on the cast."""
+    """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is an attribute of the cast."""
     element = element_type_of(type_)
     if isinstance(element, quant.UniformQuantizedPerAxisType):
         return {
@@ -173,15 +173,15 @@ def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
 
 
 def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
-    """`value` with the notes of `op` that the two passes did not write."""
-    own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_NOTES)}
+    """`value` with the discardable attributes of `op` that the two passes did not write."""
+    own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_ATTRIBUTES)}
     for name, attribute in op.attributes.items():
         if "." in name and name not in own:
-            note(value, name, attribute)
+            annotate(value, name, attribute)
     return value
 
 
-def _note_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
+def _annotate_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
     if not any(map(is_quantized, types)):
         return
     function.attributes[name] = interface_with_parameters(function, name, types)

@@ -39,7 +39,7 @@ _FUNCTIONS = {one: tree for one, tree in ACTIVATIONS.items() if isinstance(tree,
 
 @dataclass(frozen=True)
 class _Factor:
-    """What the dequantized accumulators are multiplied by: ``scale * weight_scales``."""
+    """The factor of the dequantized accumulators: ``scale * weight_scales``."""
 
     scale: ir.Value
     weight_scales: tuple[float, ...] = (1.0,)
@@ -49,7 +49,7 @@ class _Factor:
 class _Match:
     contraction: Contraction
     zero_point: ir.Value | None
-    """That is known at run time; None where it is the contraction's own."""
+    """The zero point if it is known only at run time; None if it is the contraction's attribute."""
     factor: _Factor
 
 
@@ -168,7 +168,7 @@ def _either_way(op: ir.OpView) -> Iterator[tuple[ir.Value, ir.Value]]:
 
 
 def _behind(accumulators: ir.Value) -> tuple[Contraction, ir.Value | None] | None:
-    """The contraction and its zero point, where that is known at run time and its share is taken off afterwards."""
+    """The contraction and its zero point, if that is dynamic and its compensation is subtracted afterwards."""
     found = producer(accumulators)
     if isinstance(found, Contraction):
         return found, None
@@ -214,7 +214,7 @@ def _narrow(wide: ir.Value, element: str) -> ir.Value | None:
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """What is repeated, through reshapes of one number too."""
+    """The operand of a broadcast, also through reshapes of one number."""
     while isinstance(owner := producer(value), BroadcastOp) or (
         owner is not None and owner.operation.name == "qnn.reshape" and prod(shape_of(value.type)) == 1
     ):
@@ -226,7 +226,9 @@ def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: Dequ
     if contraction.bias is not None:
         return "must scale accumulators without bias"
     if point is not None and contraction.input_zero_point != 0:
-        return f"must have input_zero_point 0 beside one known at run time, but got {contraction.input_zero_point}"
+        return (
+            f"must have input_zero_point 0 if there is another one at run time, but got {contraction.input_zero_point}"
+        )
     if isinstance(contraction, Conv2DOp) and any(contraction.padding):
         return f"must have a convolution without padding, but got {list(contraction.padding)}"
     values = (contraction.output, dequantize.input, dequantize.output)

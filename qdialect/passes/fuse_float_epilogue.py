@@ -30,7 +30,7 @@ _CLAMPS = ("arith.maximumf", "arith.minimumf")
 
 @dataclass
 class _Epilogue:
-    """What stands between a contraction and the quantization of its f32 values, found from below."""
+    """The ops between a contraction and the quantization of its f32 values, found from the quantization upwards."""
 
     bounds: Bounds
     activation: Activation | None = None
@@ -127,7 +127,7 @@ def _rounding_obstacle(op: QuantizeOp) -> str | None:
 
 
 def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
-    """What is below the clamps of f32 values, which bound the quantized values."""
+    """The operand of clamps of f32 values, which become bounds of the quantized values."""
     value, limits = op.input, list[Bounds]()
     while (limit := _limit(op, value)) is not None:
         epilogue.alone.append(value)
@@ -154,7 +154,7 @@ def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
 
 
 def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
-    """What the activation that ends in `value` starts from; `value` itself without an activation."""
+    """The operand of the activation that ends in `value`; `value` itself without an activation."""
     epilogue.alone.append(value)
     found = match_activation(value)
     if found is None:

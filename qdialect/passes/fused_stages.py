@@ -1,4 +1,4 @@
-"""Takes the stages of fused ops apart into the ops that they stand for, and puts ops into fused ops as stages."""
+"""Decomposes the stages of fused ops into separate ops, and fuses ops into fused ops as stages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from qdialect.passes.float_chains import build_activation
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import MatchFailure, PatternPass
 
-# The registry of stage decompositions: the ops that each stage stands for, beside the pass that fuses them.
+# The registry of stage decompositions, each defined in the module of the pass that fuses the stage.
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""
 Obstacle = Callable[[AnyFused, Any], str | None]
-"""(fused op, stage) -> why the stage stands for no ops, None where it does."""
+"""(fused op, stage) -> why the stage cannot be decomposed, or None."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """How a stage is built, and what may prevent it."""
+    """The function that builds a stage's ops, and the one that explains why it cannot."""
 
     build: BuildStage
     obstacle: Obstacle
@@ -42,7 +42,7 @@ DECOMPOSITIONS: dict[type[Stage], Decomposition] = {}
 
 
 def decomposes(stage_class: type[Stage], obstacle: Obstacle | None = None) -> Callable[[BuildStage], BuildStage]:
-    """Register the decorated function as what a stage stands for.
+    """Register the decorated function as the decomposition of a stage.
 
     Raises `ValueError` where the stage has a decomposition already.
     """
@@ -62,7 +62,7 @@ def quantized(values: QuantizedType | None) -> QuantizedType:
     return values
 
 
-# What the passes share that append a stage to the epilogue of a fused op.
+# The base of passes that append a stage to the epilogue of a fused op.
 
 
 class StageFusionPass(PatternPass):
@@ -74,7 +74,7 @@ class StageFusionPass(PatternPass):
 
 
 def resolved_stages(op: AnyFused) -> tuple[Stage, ...]:
-    """The stages of `op`, each with everything said."""
+    """The stages of `op`, with all defaults resolved."""
     return tuple(placed.stage for placed in op.stages())
 
 
@@ -96,7 +96,7 @@ def with_stages(
     )
 
 
-# A fused op's stages of f32 values as separate ops: what they stand for, and what tells that ops are such stages.
+# A fused op's stages of f32 values as separate ops: how they are built, and how they are recognized.
 
 
 def _scale_obstacle(op: AnyFused, stage: DequantizeStage) -> str | None:

@@ -52,7 +52,7 @@ class UnsupportedOp:
     reason: str
 
     def note(self) -> Diagnostic:
-        """It as a note at its location."""
+        """A diagnostic note at the op's location."""
         file, line, column = location_of(self.location)
         return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
 
@@ -62,7 +62,7 @@ def converted(module: ir.Module) -> list[UnsupportedOp]:
     functions = [op for op in module.body.operations if has_tosa(op.operation)]
     with module.context, ir.Location.unknown():
         unsupported = [one for function in functions for one in _convert_function(function)]
-        # What two ops of one kernel have made superfluous.
+        # Ops that two ops of one kernel have made superfluous.
         apply_patterns(module, ())
     return unsupported
 
@@ -77,7 +77,7 @@ def has_tosa(operation: ir.Operation) -> bool:
 
 
 def _convert_function(function: ir.OpView) -> list[UnsupportedOp]:
-    """Replace `function` by the converted one; where ops have no counterpart, leave it and say so."""
+    """Replace `function` by the converted one; if ops have no counterpart, leave it and return them."""
     created, conversion = _declared(function)
     unsupported: list[UnsupportedOp] = []
     *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]

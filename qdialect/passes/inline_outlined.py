@@ -1,4 +1,4 @@
-"""`qnn-inline-outlined`: outlined functions go back to where they are called."""
+"""`qnn-inline-outlined`: inlines outlined functions at their calls."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from qdialect.passes.registry import register
 class InlineOutlinedPass(Pass):
     """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
-    Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_handed_off`, which compilation
-    uses, functions of a target stay.
+    Undoes `qnn-outline-fused`: the ops are then compiled like any other op.  With `keep_extern`, which compilation
+    uses, extern functions stay: those that the library of a target implements.
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"
     dependent_dialects = ()
-    keep_handed_off: bool = False
+    keep_extern: bool = False
 
     def run(self, module: ir.Module) -> None:
         with module.context:
-            inline_outlined(module, self.keep_handed_off)
+            inline_outlined(module, self.keep_extern)

@@ -1,4 +1,4 @@
-"""What patterns ask about the ops around their root, and how they build a changed copy of one."""
+"""Queries of patterns on the ops around their root, and changed copies of ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may watch a pass manager at work: printing the module around passes, and measuring their time."""
+"""Instrumentation of the pass manager: printing the module around passes, and timing them."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from qdialect.passes.outlined import (
     REGION,
     SYMBOL,
     TARGET,
+    extern_functions,
     free_name,
     function_of,
-    handed_off,
     is_outlined,
     symbol_for,
     target_of,
@@ -32,15 +32,15 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, Severity
 
-# Neighbouring calls of functions that go to one target become one call of a region.
+# Merges neighbouring calls of extern functions of one target into one call of a region.
 
 
 def merge_outlined(module: ir.Module, target: str) -> None:
-    """Merge calls of functions that go to `target`: into each call those whose results nothing outside reads.
+    """Merge calls of extern functions of `target`: into each call those whose results nothing outside reads.
 
     So a region has one result, and no path leaves it and comes back.
     """
-    functions = {name: function for name, function in handed_off(module).items() if target_of(function) == target}
+    functions = {name: function for name, function in extern_functions(module).items() if target_of(function) == target}
     callers = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     for caller in callers:
         if not is_outlined(caller):
@@ -63,7 +63,7 @@ def _merge_in(caller: ir.Operation, functions: Mapping[str, ir.Operation]) -> No
 def _region(root: ir.Operation, calls: Sequence[ir.Operation]) -> list[ir.Operation]:
     """`root` and those of `calls`, in order, from which every path leads to it through calls of the region."""
     region = [root]
-    # Readers come after what they read: going backwards, those of a call are decided before it.
+    # Readers come after their producers: going backwards, the readers of a call are decided before it.
     for call in reversed(calls):
         users = {use.owner.operation for use in call.results[0].uses}
         if call not in region and users and users <= set(region):
@@ -90,7 +90,7 @@ def _merged(
     inputs: Sequence[ir.Value],
     functions: Mapping[str, ir.Operation],
 ) -> func.FuncOp:
-    """The function that computes what the calls of a region compute together."""
+    """The function that computes all calls of a region."""
     members = [functions[_callee(call)] for call in region]
     target = target_of(members[0])
     stem = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{REGION.removeprefix('qnn.')}"
@@ -132,7 +132,7 @@ def _callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
-# Which fused ops a code generator takes: a function of the user's.
+# The user's predicate: which fused ops a code generator takes.
 
 Predicate = Callable[[FusedOp], bool | str | None]
 """Whether a code generator takes a fused op, or why not as a text; None is for an op that it takes."""
@@ -169,7 +169,7 @@ def text_of(predicate: Predicate | str | None) -> str:
 
 
 def reason_of(predicate: Predicate, op: FusedOp) -> str | None:
-    """Why `op` stays, None where it goes; raises `PassError`, at the op, where the predicate raises or says neither."""
+    """Why `op` stays, or None; raises `PassError`, at the op, if the predicate raises or returns another type."""
     try:
         answer = cast("object", predicate(op))
     except Exception as error:  # It is the user's code.
@@ -202,7 +202,7 @@ class OutlineFused(Pattern[FusedOp]):
     )
 
     def __init__(self, reason: Callable[[FusedOp], str | None], target: str) -> None:
-        """`reason` says why an op stays."""
+        """`reason` explains why an op stays."""
         self._reason = reason
         self._target = target
 
@@ -225,7 +225,7 @@ class OutlineFused(Pattern[FusedOp]):
 
 
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:
-    """The function that computes `op` from `inputs`; what is constant of `operands` is in its body."""
+    """The function that computes `op` from `inputs`; constants among `operands` are in its body."""
     caller = function_of(op.operation)
     result = op.operation.results[0].type
     with ir.InsertionPoint(caller), op.location:

@@ -1,4 +1,4 @@
-"""Functions that were outlined for an external code generator: how they are told, and how they are put back."""
+"""Functions that were outlined for an external code generator: their attributes, and inlining them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARAMETERS = "qnn.parameters"
 """The attributes of that op; of a region's ops in an array."""
 
 TARGET = "qnn.external_target"
-"""The target that an outlined function goes to: it is called at run time, and never put back unless that is asked."""
+"""The target of an extern function: its library is called at run time; it is inlined only on request."""
 
 SYMBOL = "qnn.symbol"
 """The C function of the target's library that computes it."""
@@ -33,52 +33,52 @@ def is_outlined(function: ir.Operation) -> bool:
     return EXTERNAL in function.attributes and len(function.regions[0].blocks) == 1
 
 
-def is_handed_off(function: ir.Operation) -> bool:
-    """Whether an outlined function goes to a target."""
+def is_extern(function: ir.Operation) -> bool:
+    """Whether an outlined function is extern: the library of a target implements it."""
     return is_outlined(function) and TARGET in function.attributes
 
 
-def handed_off(module: ir.Module) -> Mapping[str, ir.Operation]:
-    """The functions of `module` that go to a target, by name."""
+def extern_functions(module: ir.Module) -> Mapping[str, ir.Operation]:
+    """The extern functions of `module`, by name."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    return {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_handed_off(f)}
+    return {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_extern(f)}
 
 
 def target_of(function: ir.Operation) -> str:
-    """The target of a function that goes to one."""
+    """The target of an extern function."""
     return ir.StringAttr(function.attributes[TARGET]).value
 
 
 def symbol_of(function: ir.Operation) -> str:
-    """The C function that computes it; what the target's library would call it where the module does not say."""
+    """The C function that implements an extern function: its attribute, else the default name."""
     if SYMBOL in function.attributes:
         return ir.StringAttr(function.attributes[SYMBOL]).value
     return symbol_for(target_of(function), ir.StringAttr(function.attributes[EXTERNAL]).value)
 
 
 def symbol_for(target: str, external: str) -> str:
-    """What the library of `target` calls the function for ops of one name: ``npu_fused_conv2d``."""
+    """The default name in the library of `target` of the function for ops of one name: ``npu_fused_conv2d``."""
     return f"{target}_{external.rpartition('.')[2]}"
 
 
 def free_name(function: ir.Operation, stem: str) -> str:
-    """A name that begins with `stem`, and that no function beside `function` has."""
+    """A name that begins with `stem` and that no function of the module has."""
     module = function.parent
     assert module is not None, "a function stands in a module"
     taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in module.regions[0].blocks[0].operations}
     return next(name for name in (f"{stem}_{number}" for number in range(len(taken) + 1)) if name not in taken)
 
 
-def inline_outlined(module: ir.Module, keep_handed_off: bool = False) -> None:
+def inline_outlined(module: ir.Module, keep_extern: bool = False) -> None:
     """Replace calls of outlined functions by the bodies; those functions are erased.
 
-    With `keep_handed_off` functions that go to a target stay, and so do their calls.
+    With `keep_extern`, extern functions and their calls stay.
     """
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     outlined = {
         ir.StringAttr(f.attributes["sym_name"]).value: f
         for f in functions
-        if is_outlined(f) and not (keep_handed_off and is_handed_off(f))
+        if is_outlined(f) and not (keep_extern and is_extern(f))
     }
     if not outlined:
         return

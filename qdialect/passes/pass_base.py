@@ -1,4 +1,4 @@
-"""What a pass is: a name, typed options and one method that rewrites a module."""
+"""The base class of passes: a name, typed options and one method that rewrites a module."""
 
 from __future__ import annotations
 

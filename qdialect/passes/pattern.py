@@ -1,25 +1,26 @@
-"""Rewrite patterns, and the driver that applies them.
+"""Rewrite patterns of graphs and of kernels, and what they add to MLIR's greedy driver, which applies them.
 
-The pattern driver of MLIR's bindings does not report why a pattern failed to match.  Here a pattern first *checks*,
-which is a pure function: it returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.
-Only then does it *rewrite*, which cannot fail.  `explain_matches` collects the reasons.
+That driver does not report why a pattern failed to match.  Here a pattern first *checks*, which is a pure function: it
+returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.  Only then does it
+*rewrite*, which cannot fail.  `explain_matches` collects the reasons.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.ir._mlir import ir, walk
+from qdialect.ir._mlir import ir, rewrite, walk
 from qdialect.ir.context import location_of
 from qdialect.ir.locations import joined, names_of
 from qdialect.passes.pass_base import Pass
 from qdialect.support.diagnostics import Diagnostic, PassError, Severity
+from qdialect.support.late_imports import UNINTERRUPTED
 
 M = TypeVar("M")
 
@@ -42,9 +43,10 @@ class Rewriter:
     last use with it.  The op that stands for them afterwards is located where all of them were.
     """
 
-    def __init__(self, graveyard: _Graveyard) -> None:
-        self._graveyard = graveyard
-        self._doomed: list[ir.Operation] = []
+    def __init__(self, driver: rewrite.PatternRewriter) -> None:
+        self.driver = driver
+        """MLIR's own, which erases an op at once."""
+        self._pending_erase: list[ir.Operation] = []
         self._successors: list[ir.Value] = []
 
     @contextmanager
@@ -58,73 +60,34 @@ class Rewriter:
 
         What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
         """
-        _hand_on_notes(op, value)
+        _keep_discardable_attributes(op, value)
         op.results[0].replace_all_uses_with(value)
         self._successors.append(value)
         self.erase(op)
 
     def erase(self, op: ir.OpView) -> None:
         """Erase `op`, wherever it is; only ops that are erased by the same rewrite may use its results."""
-        self._doomed.append(op.operation)
+        self._pending_erase.append(op.operation)
 
     def flush(self) -> None:
-        """Erase what is due; raises `PassError` where an op that stays uses a result of one that goes."""
-        locations = self._graveyard.bury(self._doomed)
-        self._doomed = []
+        """Erase what is due; raises `PassError`, and erases nothing, where an op that stays uses a result of it."""
+        for operation in self._pending_erase:
+            _check_users(operation, self._pending_erase)
+        # The operations of a region go with the one that has it.
+        pending = [one for one in dict.fromkeys(self._pending_erase) if not _is_inside(one.parent, self._pending_erase)]
+        self._pending_erase = []
+        locations: list[ir.Location] = []
+        while pending:
+            # Users before what they use.
+            operation = next(one for one in pending if not _is_used(one))
+            pending.remove(operation)
+            producers = [value.owner.operation for value in operation.operands if not isinstance(value.owner, ir.Block)]
+            if operation.name not in CONSTANT_OPS:
+                locations.append(operation.location)
+            self.driver.erase_op(operation.opview)
+            pending += [one for one in dict.fromkeys(producers) if one not in pending and _is_dead(one)]
         for value in self._successors:
             _locate(value, locations)
-
-
-class _Graveyard:
-    """Where erased ops lie until a round is over.
-
-    The walk of a round holds handles of ops that are visited later.  The bindings do not tell which of them dangle, so
-    an erased op is not freed before the round ends.
-    """
-
-    def __init__(self, context: ir.Context) -> None:
-        location = ir.Location.unknown(context)
-        self._module = ir.Module.create(location)
-        self._placeholder = self._module.body.add_argument(ir.NoneType.get(context), location)
-
-    def holds(self, operation: ir.Operation) -> bool:
-        """Whether `operation`, or an op around it, was erased."""
-        return _is_inside(operation, [self._module.operation])
-
-    def bury(self, doomed: Sequence[ir.Operation]) -> list[ir.Location]:
-        """Erase `doomed` and the producers that nobody uses without them; returns their locations, but of constants.
-
-        Raises `PassError`, and erases nothing, where an op outside of `doomed` uses a result.
-        """
-        for operation in doomed:
-            _check_users(operation, doomed)
-        locations: list[ir.Location] = []
-        cut_off = [(operation, self._cut_off(operation)) for operation in doomed]
-        for operation, producers in cut_off:
-            self._lay(operation, locations)
-            pending = producers[::-1]
-            while pending:
-                producer = pending.pop()
-                # What two erased ops used is gone with the first of them.
-                if not self.holds(producer) and _is_dead(producer):
-                    pending += self._cut_off(producer)[::-1]
-                    self._lay(producer, locations)
-        return locations
-
-    def _lay(self, operation: ir.Operation, locations: list[ir.Location]) -> None:
-        if self.holds(operation):
-            return
-        self._module.body.append(operation)
-        if operation.name not in CONSTANT_OPS:
-            locations.append(operation.location)
-
-    def _cut_off(self, operation: ir.Operation) -> list[ir.Operation]:
-        """Let `operation`, and what is inside of it, use nothing; returns the producers of its operands."""
-        owners = [value.owner for value in operation.operands]
-        for user in _inside(operation):
-            for index in range(len(user.operands)):
-                user.operands[index] = self._placeholder
-        return [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
 
 
 class Pattern(ABC, Generic[M]):
@@ -140,13 +103,26 @@ class Pattern(ABC, Generic[M]):
     def check(self, op: Any) -> M | MatchFailure | None:
         """The match at the root `op`, a match failure with its reason, or None where `op` is not a candidate."""
 
+    def match(self, op: ir.OpView) -> M | MatchFailure | None:
+        """What `check` finds; a kind of patterns may ask for more."""
+        return self.check(op)
+
     @abstractmethod
     def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:
         """Rewrite at the root `op`."""
 
 
 class PatternPass(Pass):
-    """A pass that applies patterns until none of them matches."""
+    """A pass that applies patterns until none of them matches::
+
+    @qdialect.register_pass
+    @dataclass(frozen=True)
+    class MergeClipsPass(qdialect.PatternPass):
+        name: ClassVar[str] = "merge-clips"
+
+        def patterns(self):
+            return [MergeClips()]
+    """
 
     @abstractmethod
     def patterns(self) -> Sequence[Pattern[Any]]:
@@ -162,7 +138,12 @@ _explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", 
 
 @contextmanager
 def explain_matches() -> Generator[list[Diagnostic]]:
-    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes."""
+    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes::
+
+    with qdialect.explain_matches() as remarks:
+        qdialect.PassManager("fuse-qnn").run(module)
+    print(*remarks, sep="\n")
+    """
     remarks: list[Diagnostic] = []
     token = _explanations.set(remarks)
     try:
@@ -178,7 +159,10 @@ def is_explained() -> bool:
 
 def explain(name: str, op: ir.Operation, failure: MatchFailure) -> None:
     """Add a remark that the pattern `name` left `op` alone, for those who collect them."""
-    _record([_remark(name, op, failure)])
+    recorded = _explanations.get()
+    remark = _remark(name, op, failure)
+    if recorded is not None and remark not in recorded:
+        recorded.append(remark)
 
 
 def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
@@ -187,55 +171,95 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     Ops are visited in program order, round after round.  Ops without side effects that nobody uses are erased.  Raises
     `PassError` when patterns undo each other's work and no end is in sight.
     """
-    by_root: dict[str, list[Pattern[Any]]] = {}
+    # What is dead must not count as a user.
+    apply_greedily(module.operation, (), 0, folds=False)
+    count = len(_inside(module.operation)) if patterns else 0
+    total = apply_greedily(module.operation, patterns, count, folds=False) if patterns else 0
+    explain_left(module, patterns)
+    return total
+
+
+def apply_greedily(root: ir.Operation, patterns: Sequence[Pattern[Any]], count: int, *, folds: bool) -> int:
+    """Apply `patterns` to the ops inside of `root` by MLIR's driver, and fold its ops with `folds`; how often.
+
+    Of several patterns that match one op the first wins.  Raises what a pattern raises, and `PassError` where no end is
+    in sight for so many ops as `count`.
+    """
+    budget = _REWRITES_PER_OP * (1 + count)
+    total = 0
+    failures: list[BaseException] = []
+
+    def apply(op: ir.OpView, driver: rewrite.PatternRewriter) -> bool | None:
+        """Truthy where `op` is left alone, as the bindings want it; what is raised must not pass through MLIR."""
+        nonlocal total
+        try:
+            if failures or not _apply_first(op, by_root[op.operation.name], driver):
+                return True
+            total += 1
+            if total > budget:
+                names = ", ".join(pattern.name for pattern in patterns)
+                raise PassError(f"patterns [{names}] must reach an end, but {total} rewrites did not")
+        except BaseException as error:
+            failures.append(error)
+        return None
+
+    by_root = _by_root(patterns)
+    found = rewrite.RewritePatternSet(root.context)
+    for name in by_root:
+        found.add(name, apply, 1)
+    with UNINTERRUPTED:
+        rewrite.apply_patterns_and_fold_greedily(root.opview, found.freeze(), _configuration(folds=folds))
+    if failures:
+        raise failures[0]
+    return total
+
+
+def reasons(op: ir.Operation, patterns: Sequence[Pattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
+    """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
+    for pattern in patterns:
+        found = pattern.match(op.opview) if op.name in pattern.roots else None
+        if isinstance(found, MatchFailure):
+            yield pattern.name, found
+
+
+def explain_left(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> None:
+    """Add a remark for every op of `module` that a pattern leaves alone, for those who collect them."""
+    for operation in _inside(module.operation) if is_explained() else ():
+        for name, failure in reasons(operation, patterns):
+            explain(name, operation, failure)
+
+
+def _by_root(patterns: Sequence[Pattern[Any]]) -> dict[str, list[Pattern[Any]]]:
+    found: dict[str, list[Pattern[Any]]] = {}
     for pattern in patterns:
         for root in pattern.roots:
-            by_root.setdefault(root, []).append(pattern)
-    operations = _erase_dead(_operations(module))
-    budget = _REWRITES_PER_OP * (1 + len(operations))
-    total = 0
-    while True:
-        rewrites, remarks = _round(module.context, operations, by_root)
-        operations = _operations(module) if rewrites else []
-        total += rewrites
-        if rewrites == 0:
-            _record(remarks)
-            return total
-        if total > budget:
-            names = ", ".join(pattern.name for pattern in patterns)
-            raise PassError(f"patterns [{names}] must reach an end, but {total} rewrites did not")
+            found.setdefault(root, []).append(pattern)
+    return found
 
 
-def _round(
-    context: ir.Context, operations: Sequence[ir.Operation], by_root: dict[str, list[Pattern[Any]]]
-) -> tuple[int, list[Diagnostic]]:
-    graveyard = _Graveyard(context)
-    rewrites = 0
-    remarks: list[Diagnostic] = []
-    for operation in operations:
-        if operation.name in by_root and not graveyard.holds(operation):
-            rewriter = Rewriter(graveyard)
-            rewrites += _apply_first(operation.opview, by_root[operation.name], rewriter, remarks.append)
-    return rewrites, remarks
+def _configuration(*, folds: bool) -> rewrite.GreedyRewriteConfig:
+    """How patterns are applied: until none matches, without simplifying blocks, which costs as much every time."""
+    config = rewrite.GreedyRewriteConfig()
+    config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
+    config.enable_folding = config.enable_constant_cse = folds
+    config.use_top_down_traversal = not folds
+    config.max_iterations = -1
+    return config
 
 
-def _apply_first(
-    op: ir.OpView, patterns: Sequence[Pattern[Any]], rewriter: Rewriter, remark: Callable[[Diagnostic], None]
-) -> bool:
+def _apply_first(op: ir.OpView, patterns: Sequence[Pattern[Any]], driver: rewrite.PatternRewriter) -> bool:
     """Rewrite with the first pattern that matches; returns whether one did."""
     for pattern in patterns:
-        match = pattern.check(op)
-        if isinstance(match, MatchFailure):
-            if is_explained():
-                remark(_remark(pattern.name, op.operation, match))
-        elif match is not None:
+        match = pattern.match(op)
+        if match is not None and not isinstance(match, MatchFailure):
+            rewriter = Rewriter(driver)
             pattern.rewrite(op, match, rewriter)
             rewriter.flush()
             return True
     return False
 
 
-def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
+def _keep_discardable_attributes(op: ir.OpView, value: ir.Value) -> None:
     producer = value.owner
     if isinstance(producer, ir.Block):
         return
@@ -251,17 +275,6 @@ def _remark(name: str, op: ir.Operation, failure: MatchFailure) -> Diagnostic:
     return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {failure.reason}", file, line, column)
 
 
-def _record(remarks: Sequence[Diagnostic]) -> None:
-    recorded = _explanations.get()
-    if recorded is not None:
-        recorded.extend(remark for remark in dict.fromkeys(remarks) if remark not in recorded)
-
-
-def _operations(module: ir.Module) -> list[ir.Operation]:
-    """All ops in program order, an op before those of its regions."""
-    return _inside(module.operation)
-
-
 def _inside(root: ir.Operation) -> list[ir.Operation]:
     """`root` and the ops of its regions, in program order."""
     found: list[ir.Operation] = []
@@ -274,31 +287,19 @@ def _inside(root: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _is_inside(operation: ir.Operation, ancestors: Sequence[ir.Operation]) -> bool:
+def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[ir.Operation]) -> bool:
     """Whether `operation` is one of `ancestors`, or in a region of one."""
-    current: ir.Operation | None = operation
-    while current is not None and current not in ancestors:
-        parent = current.parent
-        current = parent.operation if parent is not None else None
+    current = operation
+    while current is not None and current.operation not in ancestors:
+        current = current.operation.parent
     return current is not None
 
 
-def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> None:
+def _check_users(operation: ir.Operation, pending_erase: Sequence[ir.Operation]) -> None:
     for use in (use for result in operation.results for use in result.uses):
-        if not _is_inside(use.owner.operation, doomed):
+        if not _is_inside(use.owner.operation, pending_erase):
             message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
             raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
-
-
-def _erase_dead(operations: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Those that are left, in their order."""
-    left: list[ir.Operation] = []
-    for operation in reversed(operations):
-        if _is_dead(operation):
-            operation.erase()
-        else:
-            left.append(operation)
-    return left[::-1]
 
 
 def _locate(value: ir.Value, locations: Sequence[ir.Location]) -> None:
@@ -307,6 +308,9 @@ def _locate(value: ir.Value, locations: Sequence[ir.Location]) -> None:
         producer.operation.location = joined([producer.operation.location, *locations])
 
 
+def _is_used(operation: ir.Operation) -> bool:
+    return any(next(iter(result.uses), None) for result in operation.results)
+
+
 def _is_dead(operation: ir.Operation) -> bool:
-    is_pure = operation.name.split(".")[0] in _PURE_DIALECTS
-    return is_pure and not any(next(iter(result.uses), None) for result in operation.results)
+    return operation.name.split(".")[0] in _PURE_DIALECTS and not _is_used(operation)

@@ -30,7 +30,7 @@ from qdialect.support.diagnostics import Diagnostic, PassError, PipelineError, Q
 Result = TypeVar("Result")
 
 _IS_LIBRARY = re.compile(r"[\\/](?:site-packages|lib[\\/]python3)[\\/.]")
-# What MLIR's parser says to a name it does not know.
+# The message of MLIR's parser for an unknown name.
 _UNKNOWN = "does not refer to a registered pass"
 
 
@@ -261,7 +261,7 @@ def _upstream(element: Element) -> UpstreamPass:
 
 
 def _reason(element: Element, complaint: str) -> str:
-    """What is wrong with an upstream pass, out of the lines that MLIR's parser says."""
+    """The problem with an upstream pass, from the output of MLIR's parser."""
     if _UNKNOWN in complaint:
         return f"unknown pass '{element.name}'{did_you_mean(element.name, pass_names())}"
     first = next((line for line in complaint.splitlines() if line.strip()), f"MLIR refuses '{element.name}'")

@@ -84,7 +84,7 @@ def cast(name: str, value: ir.Value, type_: ir.Type) -> ir.Value:
     return ir.Operation.create(name, results=[type_], operands=[value]).results[0]
 
 
-def note(value: ir.Value, name: str, attribute: ir.Attribute) -> None:
+def annotate(value: ir.Value, name: str, attribute: ir.Attribute) -> None:
     """Write an attribute on the op that gives `value`."""
     if isinstance(value.owner, ir.Operation | ir.OpView):
         value.owner.attributes[name] = attribute

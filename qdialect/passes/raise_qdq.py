@@ -136,7 +136,7 @@ def _obstacle(value: ir.Value) -> str | None:
         return "must depend on constants with equal elements alone, but the elements of one differ"
     if op is None or op.operation.name not in _FLOAT_OPS:
         name = "a function argument" if op is None else f"'{op.operation.name}'"
-        return f"must depend on dequantized quantized values through element-wise float ops alone, but there is {name}"
+        return f"must depend on dequantized values through element-wise float ops alone, but there is {name}"
     return None
 
 

@@ -89,7 +89,7 @@ class RaiseRequantize(Pattern[_Match]):
         if is_eight_bit(result):
             return self._match_at_end(graph)
         match = self._match(graph)
-        # Short of its end a graph may still become what it has to be.
+        # A graph that is not complete yet may still become a requantization.
         return None if isinstance(match, MatchFailure) or self._matches_at_end(result) else match
 
     def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:

@@ -1,4 +1,4 @@
-"""Tabulates subgraphs between 8-bit tensors by evaluating them for every quantized value, for patterns that end in a table."""
+"""Tabulates subgraphs between 8-bit tensors by evaluating them for every quantized value, for patterns of tables."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _table_of(graph: ElementwiseGraph) -> Table | None:
 
 
 def _meaning_of(source: ir.Value) -> QuantParams:
-    """Scale and zero point that the op before says its result has."""
+    """Scale and zero point that the producer states for its result."""
     owner = producer(source)
     values = owner.attribute_values() if isinstance(owner, QnnOp) else {}
     if "output_scale" in values and "output_zero_point" in values:
@@ -69,7 +69,7 @@ def _meaning_of(source: ir.Value) -> QuantParams:
 
 
 def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -> QuantParams:
-    """Scale and zero point of the result: unchanged by a clamp, else what the ops after it take them to be."""
+    """Scale and zero point of the result: unchanged by a clamp, else those that its readers assume."""
     types = graph.source.type, graph.result.type
     if types[0] == types[1] and clamp_of_table(table, dtype_of(types[0]), dtype_of(types[1])) is not None:
         return before

@@ -1,4 +1,4 @@
-"""`qnn-to-quant-types`: what attributes say of scales and zero points becomes types of upstream's `quant` dialect."""
+"""`qnn-to-quant-types`: moves scales and zero points from attributes into types of upstream's `quant` dialect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
 from qdialect.ir._mlir import ir
 from qdialect.passes.pass_base import Pass
-from qdialect.passes.quant_types import cast, note, quantized, quantized_type, storage_of
+from qdialect.passes.quant_types import annotate, cast, quantized, quantized_type, storage_of
 from qdialect.passes.registry import register
 
 _KEPT = ("axis", "rounding", "scaling", "nan")
@@ -67,21 +67,23 @@ def _convert_op(op: ir.Operation) -> None:
     if isinstance(view, QuantizeOp):
         type_ = quantized_type(view.output.type, view.scales, view.zero_points, view.axis)
         if type_ is not None:
-            _replace(op, storage_of(_cast_with_notes("quant.qcast", op, view.input, type_, _KEPT)))
+            _replace(op, storage_of(_cast_with_attributes("quant.qcast", op, view.input, type_, _KEPT)))
     elif isinstance(view, DequantizeOp):
         type_ = quantized_type(view.input.type, view.scales, view.zero_points, view.axis)
         if type_ is not None:
             values = _typed(view.input, type_)
-            _replace(op, _cast_with_notes("quant.dcast", op, values, view.output.type, _KEPT[:1]))
+            _replace(op, _cast_with_attributes("quant.dcast", op, values, view.output.type, _KEPT[:1]))
     elif isinstance(view, QnnOp):
         _show(view)
 
 
-def _cast_with_notes(name: str, op: ir.Operation, value: ir.Value, type_: ir.Type, kept: tuple[str, ...]) -> ir.Value:
+def _cast_with_attributes(
+    name: str, op: ir.Operation, value: ir.Value, type_: ir.Type, kept: tuple[str, ...]
+) -> ir.Value:
     result = cast(name, value, type_)
     for key, attribute in op.attributes.items():
         if key in kept or "." in key:
-            note(result, key if "." in key else f"qnn.{key}", attribute)
+            annotate(result, key if "." in key else f"qnn.{key}", attribute)
     return result
 
 
@@ -106,7 +108,7 @@ def _show(op: QnnOp) -> None:
 
 
 def _typed(values: ir.Value, type_: ir.Type) -> ir.Value:
-    """`quantized values` as a value of `type_`: what they were cast from, where that has it."""
+    """The quantized values as a value of `type_`: the operand of their cast, if it has that type."""
     value = values
     while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.name in ("tensor.bitcast", "quant.scast"):
         value = value.owner.operation.operands[0]

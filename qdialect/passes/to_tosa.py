@@ -49,7 +49,7 @@ def _is_exported(operation: ir.Operation) -> bool:
 
 
 def _export(function: ir.Operation) -> list[Diagnostic]:
-    """Replace `function` by the exported one; where an op has no counterpart, leave it and say so."""
+    """Replace `function` by the exported one; if ops have no counterpart, leave it and return them."""
     with ir.InsertionPoint(function), function.location:
         name = ir.StringAttr(function.attributes["sym_name"]).value
         created = func.FuncOp(name, ir.TypeAttr(function.attributes["function_type"]).value)

@@ -1,4 +1,4 @@
-"""`qnn-trim-taps`: rows and columns of a kernel that meet nothing but padding are left out."""
+"""`qnn-trim-taps`: removes rows and columns of a kernel that read only padding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Axis:
         return first < self.outputs and first * self.stride + start < self.extent
 
     def trimmed(self) -> tuple[int, int]:
-        """How many taps at the beginning and at the end meet padding alone, as far as the padding goes.
+        """How many taps at the beginning and at the end read only padding, as far as the padding goes.
 
         Without its first tap a kernel begins one dilation later, so that the padding is that much less.
         """
@@ -61,7 +61,7 @@ class _Trimmed:
 
 
 class TrimTaps(Pattern[_Trimmed]):
-    """A padded element is the zero point, so a tap that meets no other adds nothing.
+    """A padded element is the zero point, so a tap that reads no other adds nothing.
 
     Dilated kernels whose taps are as far apart as the image is large become small, as 3x3 kernels on an image of one
     pixel do; the border around the image is narrower for the same number.
@@ -102,7 +102,7 @@ def _axes(op: AnyConv2D) -> tuple[_Axis, _Axis]:
 @register
 @dataclass(frozen=True)
 class TrimTapsPass(PatternPass):
-    """Leave out the rows and columns of kernels that meet nothing but padding."""
+    """Remove the rows and columns of kernels that read only padding."""
 
     name: ClassVar[str] = "qnn-trim-taps"
     dependent_dialects = ()

@@ -1,4 +1,4 @@
-"""Evaluates element-wise functions beside sums, products and 8-bit tables: of two tensors, of ranges, of 16-bit numbers."""
+"""Evaluates element-wise functions other than sums, products and 8-bit tables: binary ones, ranges, 16-bit tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from qdialect.dialect import (
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
-# Evaluators of the functions of two quantized tensors beside sum and product.
+# Evaluators of the functions of two quantized tensors other than sum and product.
 
 
 evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))

@@ -24,7 +24,7 @@ def pad(data: QuantizedArray, before: Sequence[int], after: Sequence[int], value
 
 
 def reshape(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
-    """`data` in row-major order with another shape of as many elements."""
+    """`data` in row-major order with another shape of the same number of elements."""
     return data.reshape(tuple(shape))
 
 

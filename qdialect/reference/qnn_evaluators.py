@@ -1,4 +1,4 @@
-"""Evaluates the separate `qnn` ops: each takes the op's attributes to the arithmetic that says what it means."""
+"""Evaluates the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def softmax_ort(
     return np.clip(shares, lo, hi).astype(np.int64)
 
 
-# Evaluators of the separate `qnn` ops: each takes the op's attributes to the kernel that says what it means.
+# Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
 
 
 @evaluates(ConstantOp)

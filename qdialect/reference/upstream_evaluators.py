@@ -1,7 +1,7 @@
-"""Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
+"""Evaluators of the upstream ops that networks may have next to `qnn` ops: all but `tensor.concat` element-wise.
 
 f32 values are float32, every operation rounded once; transcendental functions are those of kernels, or rounded from
-float64 where the op says so (`qdialect.dialect.f32_ops`). Integers wrap; an i1 is 0 or, where it has a sign,
+float64 where the op is defined so (`qdialect.dialect.f32_ops`). Integers wrap; an i1 is 0 or, where it has a sign,
 -1.
 """
 

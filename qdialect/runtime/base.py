@@ -1,4 +1,4 @@
-"""What every network that can be called has in common, however it is computed."""
+"""The interface of networks that can be called, however they are computed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NUMPY, _TORCH = "numpy", "torch"
 
 
 def converter(form: str) -> Callable[[NDArray[Any]], Any]:
-    """What makes a result in another form than `NUMPY` of an array, over the same memory.
+    """The function that converts an array to another form than `NUMPY`, over the same memory.
 
-    Raises `InputError` for a form that is not there.
+    Raises `InputError` for an unknown form.
     """
     if form != _TORCH:
         raise InputError(f"returns must be {NUMPY} or {_TORCH}, but got '{form}'")
@@ -40,14 +40,14 @@ Array = NDArray[Any]
 _PICKLED = "network.so"
 
 NATIVE = "qdialect"
-"""Who runs a region that is compiled."""
+"""The runner of a compiled region."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """A part of a network that is run as a whole.
+    """A part of a network that runs as a unit: compiled code, or the framework.
 
-    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` says, by
+    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` gives, by
     title, why the framework runs nodes that are not compiled.
     """
 
@@ -55,7 +55,7 @@ class Region:
     """`NATIVE`, or the name of the framework."""
     nodes: tuple[str, ...]
     products: int
-    """Products that it sums up in a call, as far as the shapes tell."""
+    """Multiply-accumulates of a call, as far as the shapes are known."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -83,7 +83,11 @@ class Bound(Protocol):
 
 
 class Executable(ABC):
-    """A network that is called with NumPy arrays: ``executable(image)`` returns the result.
+    """A network that is called with NumPy arrays::
+
+        executable = qdialect.compile("model.tflite")
+        image = np.zeros(executable.inputs[0].shape, executable.inputs[0].dtype)
+        scores = executable(image)
 
     Arrays may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer
     protocol, and tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is
@@ -91,9 +95,9 @@ class Executable(ABC):
     """
 
     inputs: tuple[Port, ...]
-    """What the network takes: name, shape, dtype, scale and zero point of each; -1 is a batch of any size."""
+    """Name, shape, dtype, scale and zero point of each input; -1 is a batch of any size."""
     outputs: tuple[Port, ...]
-    """What it returns, likewise; where a framework gives it, an extent of -1 is known after a call."""
+    """The same of each output; an extent of -1 of a framework's output is known only after a call."""
     kernels: int
     """Number of distinct kernels."""
     calls: tuple[KernelCall, ...]
@@ -105,11 +109,11 @@ class Executable(ABC):
     working_memory: int
     """Bytes of one workspace, in which all intermediate values of compiled code live, reused from call to call."""
     regions: tuple[Region, ...]
-    """What is run as a whole, in order: one region where all of the network is compiled."""
+    """The regions, in order; only one if the whole network is compiled."""
     tuning: TuningReport | None = None
-    """What was measured of its kernels, where it was compiled with ``tune``."""
+    """The measurements of its kernels, if it was compiled with ``tune``."""
     is_float32: bool = False
-    """Whether it is a network of which nothing is quantized."""
+    """Whether nothing in the network is quantized."""
     _linked: bytes | None = None
 
     @overload
@@ -121,9 +125,9 @@ class Executable(ABC):
     def __call__(self, *arrays: object, out: object = None, returns: str = NUMPY) -> Any:
         """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
 
-        It is written into `out`, an array or a sequence of several, where that is given, and returned in the form that
-        `returns` says otherwise: ``numpy`` or, for tensors of PyTorch, ``torch``. New arrays share memory with nothing.
-        Raises `InputError` for arrays of another number, shape or dtype than `inputs` says.
+        The result is written into `out`, an array or a sequence of several, if that is given; else it is returned in
+        the form `returns`: ``numpy`` or, for tensors of PyTorch, ``torch``. New arrays share memory with nothing.
+        Raises `InputError` for arrays whose number, shape or dtype differs from `inputs`.
         """
         if out is not None:
             self.run(arrays, (out,) if len(self.outputs) == 1 else cast("Sequence[object]", out))
@@ -141,7 +145,7 @@ class Executable(ABC):
 
     @abstractmethod
     def run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
-        """Compute on `inputs` and write into `outputs`, arrays of the shapes and dtypes that the ports say.
+        """Compute on `inputs` and write into `outputs`, arrays of the ports' shapes and dtypes.
 
         An input that is not contiguous is copied; an output must be contiguous and writable, and share no memory with
         another array of the call. Raises `InputError` where an array does not fit; then nothing is written.
@@ -167,7 +171,7 @@ class Executable(ABC):
 
     @abstractmethod
     def library(self, name: str) -> bytes:
-        """What `save` writes into a file of this name; raises `CompileError` as it does."""
+        """The content that `save` writes into a file of this name; raises `CompileError` as `save` does."""
 
     @property
     @abstractmethod
@@ -184,7 +188,7 @@ class Executable(ABC):
         return loaded_from, (self._portable(), self.workspaces)
 
     def _portable(self) -> bytes:
-        """What `save` writes, linked once: a pool of processes pickles the network for each of its tasks."""
+        """The content of a saved file, linked once: a pool of processes pickles the network for each of its tasks."""
         if self._linked is None:
             self._linked = self.library(_PICKLED)
         return self._linked
@@ -215,7 +219,7 @@ def empty(port: Port) -> Array:
 
 
 def check_count(kind: str, found: int, wanted: int) -> None:
-    """Raise `InputError` unless `found` arrays of a `kind` are as many as the network has."""
+    """Raise `InputError` unless `found`, the number of arrays of a `kind`, equals `wanted`."""
     if found != wanted:
         raise InputError(f"network must be called with {wanted} {kind}{'s' * (wanted != 1)}, but got {found}")
 
@@ -245,7 +249,7 @@ def described(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
     return f"{dtype.name if dtype.isnative else dtype.str}[{extents}]"
 
 
-# What was tried of each kernel of a network, and what it won.
+# The tuning report: the variants measured of each kernel, and the time saved.
 
 
 @dataclass(frozen=True)
@@ -261,38 +265,38 @@ class TunedKernel:
     """A kernel that was measured in several variants."""
 
     kernel: str
-    """What it computes, as `qdialect.support.interface.Tunable` has it."""
+    """The name of the kernel, as in `qdialect.support.interface.Tunable`."""
     trials: tuple[Trial, ...]
-    """What the cost model chose comes first."""
+    """The measured variants, that of the cost model first."""
     chosen: str
     """The variant of one of `trials`."""
     gain: float
-    """The share of the time of the model's choice that the chosen one saves; 0 where that is the chosen one."""
+    """The share of time that the chosen variant saves compared with the cost model's; 0 if they are the same."""
     was_kept: bool
-    """Whether all of this was measured before, and came from the cache."""
+    """Whether the measurements came from the cache."""
 
     @property
     def seconds(self) -> float:
-        """What the model's choice takes."""
+        """The time of the cost model's choice."""
         return self.trials[0].seconds
 
 
 @dataclass(frozen=True)
 class TuningReport:
-    """All kernels of a network of which there are variants."""
+    """All kernels of a network that have variants."""
 
     target: str
     kernels: tuple[TunedKernel, ...]
 
     @property
     def gain(self) -> float:
-        """The share of the time of these kernels that was won."""
+        """The share of these kernels' time that tuning saves."""
         total = sum(one.seconds for one in self.kernels)
         return sum(one.seconds * one.gain for one in self.kernels) / total if total else 0.0
 
     @property
     def changed(self) -> tuple[TunedKernel, ...]:
-        """The kernels that are not as the cost model chose."""
+        """The kernels whose chosen variant is not the cost model's."""
         return tuple(one for one in self.kernels if one.gain)
 
 

@@ -1,7 +1,6 @@
-"""A network that takes any batch: its entries are computed by code for a few sizes of batches, the largest first.
+"""A network of any batch size, computed by code for a few sizes, the largest first.
 
-So there is nothing to compile for a batch of another size, nothing is padded, and the working memory is the same for
-every size.
+So no batch size needs compilation or padding, and the workspace is the same for every size.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import Port
 
 _KNOWN_SIZES = 64
-"""So many sizes of batches are known at a time; knowing one again takes microseconds."""
+"""Number of batch sizes whose array descriptions are cached; making one takes microseconds."""
 
 
 class BatchCaller(Protocol):
-    """A workspace, and calls that work in it."""
+    """A workspace, and the calls in it."""
 
     is_spare: bool
 
     def call(self, starts: Sequence[int], batch: int) -> None:
-        """Compute `batch` entries of the arrays that start there, those of all inputs and outputs."""
+        """Compute `batch` entries of all input and output arrays, whose addresses are `starts`."""
         ...
 
 
 class BatchCode(ABC):
-    """The machine code of a network of any batch, which knows nothing of arrays."""
+    """The machine code of a network of any batch size, below the level of arrays."""
 
     @abstractmethod
     def caller(self) -> BatchCaller:
-        """A workspace; raises `CompileError` where the machine does not have the memory."""
+        """A new workspace; raises `CompileError` if there is not enough memory."""
 
 
 def tiles(batch: int, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Which entries are computed together: the first, and how many, of `rows`, which descend to 1."""
+    """The blocks of entries that are computed together, (first, number), with numbers from `rows`, descending to 1."""
     first = 0
     for count in rows:
         while batch - first >= count:
@@ -52,19 +51,19 @@ def tiles(batch: int, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 class BatchedExecutable(Executable):
-    """A network that takes any batch; first extents of inputs and outputs that have it are -1."""
+    """A network of any batch size; the first extents of inputs and outputs with the batch are -1."""
 
     batch: Batch
     """Sizes of the batches that its code is for, and which arrays have the batch."""
 
     def _prepare(self, code: BatchCode, workspaces: int) -> None:
-        """Make ready for calls of `code`, so many at the same time."""
+        """Prepare for up to `workspaces` calls of `code` at the same time."""
         self.regions = (compiled_region(self),)
         self._code = code
         self._open = CallArrays(self.inputs, self.outputs)
         self._known: dict[int, CallArrays] = {}
         self._pool = WorkspacePool(code.caller, workspaces)
-        # That there is memory for one of them is told now.
+        # Fail now if there is not enough memory even for one.
         self._pool.give_back(self._pool.take())
 
     @property
@@ -90,7 +89,7 @@ class BatchedExecutable(Executable):
         return Binding(read, arrays.views(outputs, len(read)), partial(self._code.caller().call, starts, batch))
 
     def batch_of(self, inputs: Sequence[object]) -> int:
-        """How many entries `inputs` have; raises `InputError` where the first that has the batch does not fit."""
+        """The batch size of `inputs`; raises `InputError` if the first input that has the batch does not fit."""
         return self._inputs_of(inputs)[1]
 
     def _run(self, inputs: Sequence[Array], outputs: Sequence[object], batch: int) -> None:
@@ -104,7 +103,7 @@ class BatchedExecutable(Executable):
             self._pool.give_back(caller)
 
     def _inputs_of(self, given: Sequence[object]) -> tuple[tuple[Array, ...], int]:
-        """What is given as arrays, and how many entries the first of them that has the batch has."""
+        """`given` as arrays, and the batch size of the first that has the batch."""
         check_count("input", len(given), len(self.inputs))
         inputs = self._open.views(given)
         index = next(index for index, factor in enumerate(self.batch.factors[0]) if factor)
@@ -116,7 +115,7 @@ class BatchedExecutable(Executable):
         return inputs, found.shape[0] // factor
 
     def _arrays(self, batch: int) -> CallArrays:
-        """What the arrays of a batch of this size must be."""
+        """The arrays of a call with a batch of this size."""
         found = self._known.get(batch)
         if found is None:
             if len(self._known) >= _KNOWN_SIZES:

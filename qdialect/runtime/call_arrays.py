@@ -1,4 +1,4 @@
-"""The arrays of a call: in which forms they come, what is refused, what is copied, and where the others start."""
+"""The arrays of a call: their forms, which are rejected, which are copied, and the addresses of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qdialect.runtime.base import Array, check_array, check_count, check_writabl
 from qdialect.support.diagnostics import InputError
 from qdialect.support.interface import Port
 
-# The arrays of a call: what is refused, what is copied, and where the others start.
+# The arrays of a call: which are rejected, which are copied, and the addresses of the others.
 
 _NDARRAY = np.ndarray
 # The stubs of Python 3.11 do not know that an array is a buffer.
@@ -22,21 +22,21 @@ _CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
 
 
 class CallArrays:
-    """What the arrays of a call must be: those of `inputs` and, after them, those of `outputs`."""
+    """Checks and addresses of the arrays of a call: those of `inputs` and, after them, those of `outputs`."""
 
     def __init__(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         slots = [*(_Slot("input", port) for port in inputs), *(_Slot("output", port) for port in outputs)]
         self._counts = len(inputs), len(outputs)
         self._slots = slots
-        # In the form in which a call takes the least time to go through them.
+        # In the form that a call iterates fastest.
         self._start_of = list(enumerate(slot.start for slot in slots))
         self._input_starts = self._start_of[: len(inputs)]
         self._pairs = [(i, j, slots[i].size, slots[j].size) for j in range(len(inputs), len(slots)) for i in range(j)]
 
     def starts(self, inputs: Sequence[object], outputs: Sequence[object], kept: list[Array]) -> list[int]:
-        """Where the arrays of a call start; those that must live until it has ended are put into `kept`.
+        """The addresses of the arrays of a call; those that must live until its end are put into `kept`.
 
-        These are copies of inputs that cannot be read as they are, and arrays over the memory of other objects.
+        These are copies of inputs that cannot be read in place, and arrays over the memory of other objects.
         Raises `InputError` for arrays that do not fit, and for an output that shares memory with another array.
         """
         if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
@@ -67,16 +67,16 @@ class CallArrays:
 
 
 def address_of(array: Array) -> int:
-    """Where the memory of a new array starts, by the fastest way there is."""
+    """The address of a new array's memory, by the fastest way."""
     try:
         return addressof(_CHAR_AT(array))
     except ValueError:
-        # An array without elements is no buffer.
+        # An array without elements has no buffer.
         return array.ctypes.data
 
 
 class _Slot:
-    """An argument of the compiled function, and what must be passed for it."""
+    """An argument of the compiled function, and the arrays that it takes."""
 
     def __init__(self, kind: str, port: Port) -> None:
         self.title = f"{kind} '{port.name}'"
@@ -84,12 +84,12 @@ class _Slot:
         self._port = port
         self._shape = port.shape
         self._dtype = port.dtype
-        # Bits of an address that are not zero where it is not aligned.
+        # The bits of an address that must be zero for alignment.
         self._odd = port.dtype.alignment - 1
         self._is_output = kind == "output"
 
     def start(self, array: Any, kept: list[Array]) -> int:
-        """Where `array` starts, or a copy of it, put into `kept`; raises `InputError` where it does not fit."""
+        """The address of `array`, or of a copy, put into `kept`; raises `InputError` if the array does not fit."""
         if type(array) is not _NDARRAY:
             array = self.view(array)
             kept.append(array)
@@ -118,7 +118,7 @@ class _Slot:
         return usable
 
 
-# Arrays in the forms that other packages have them in, as NumPy arrays over the same memory.
+# Converts arrays of other packages to NumPy arrays over the same memory.
 
 _CPU_DEVICES = (1, 3)
 """Of DLPack, ``DLDeviceType``: memory of the CPU, and memory that is pinned for a GPU."""

@@ -28,16 +28,16 @@ from qdialect.runtime import memory, openmp
 from qdialect.runtime.external_calls import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import checked
 from qdialect.targets import Target
 
-# From a `qnn` module to an `CompiledExecutable`.
+# From a `qnn` module to a `CompiledExecutable`.
 
 _MET_IN_LOWERING = ("bufferization", "tensor", "ub")
-"""Dialects that nothing here imports: the bindings do, where they meet an op."""
+"""Dialects that nothing here imports: the bindings import them when they see an op."""
 
 
 def check_target(target: Target) -> None:
@@ -50,7 +50,7 @@ def check_target(target: Target) -> None:
 
 
 def check_machine(target: str | Target, threads: int) -> None:
-    """Raise `CompileError` where this machine cannot run code for `target`, or divide it among so many `threads`."""
+    """Raise `CompileError` if this machine cannot run code for `target`, or cannot run `threads` threads."""
     check_target(targets.resolve(target))
     if checked(threads) > 1:
         openmp.addresses()
@@ -70,7 +70,7 @@ def compile_module(
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
-    `target` says which instructions may be used, as `qdialect.targets.resolve` takes it: ``host`` is the best kind of
+    `target` sets which instructions may be used, as `qdialect.targets.resolve` takes it: ``host`` is the best kind of
     code that this CPU has, and every CPU runs ``generic``. A call is divided among `threads` threads of the machine's
     OpenMP runtime, its kernels of at least `min_cycles` each, with the same result for every number. As many calls as
     `workspaces`, by default one for each CPU, run at the same time. `allocate` gives the memory for the constants and
@@ -86,7 +86,7 @@ def compile_module(
     chosen, wanted = prepared(module, target, threads, is_verified)
     early = max(phase_of(module), Phase.VECTOR, key=lambda phase: phase.number)
     found = lower(module, chosen, early, threads=wanted, clocked=clocked, min_cycles=min_cycles)
-    # What a file would be made of: at phase `llvm` a module has ten times as many ops.
+    # A file is made from this phase: at phase `llvm` a module has ten times the ops.
     kept = kept_for_saving(found.module)
     kernels = compiled_kernels(found.module, chosen) if early is Phase.VECTOR else None
     lowered = lower_further(found, chosen)
@@ -137,10 +137,10 @@ class CompiledExecutable(NativeExecutable):
     ) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the workspaces.
 
-        `externals` compute the functions that go to a target. `kept` is the module as `saving.kept` gives it, at this
-        phase or an earlier one, and `kernels` are those that were compiled before the rest. Who has no use for the
-        module any more lets it be emptied, as `CompiledCode` does. Raises `CompileError` where the machine does not
-        have the memory, and where a function of a target is not there.
+        `externals` implement the extern functions. `kept` is the module as `kept_for_saving` gives it, at this phase or
+        an earlier one, and `kernels` are those that were compiled before the rest. A caller that does not need the
+        module any more lets it be emptied, as `CompiledCode` does. Raises `CompileError` if there is not enough memory,
+        and if an extern function is missing.
         """
         limit = memory.checked(workspaces)
         self.inputs = lowered.inputs
@@ -180,10 +180,10 @@ class CompiledCode(NetworkCode):
         empties: bool = False,
         kernels: KernelCode | None = None,
     ) -> None:
-        """With `empties` the module of `lowered` has no ops from now on.
+        """With `empties` all ops of the module of `lowered` are erased.
 
-        LLVM has its own form of them, from which it makes machine code at the first `bind`: both of them and the code
-        generator's would lie in memory together.
+        LLVM has its own IR, from which it generates machine code at the first `bind`: else both and the code
+        generator's IR would be in memory at once.
         """
         self._constants, self._clock = constants, clock
         self._arena_bytes, self._allocate = lowered.arena_bytes, allocate
@@ -200,7 +200,7 @@ class CompiledCode(NetworkCode):
 
     @property
     def takes_python(self) -> bool:
-        """Whether a Python function computes a part of it."""
+        """Whether a Python function implements one of the extern functions."""
         return self._externals.takes_python
 
     def workspace(self) -> memory.Block:
@@ -210,13 +210,13 @@ class CompiledCode(NetworkCode):
         blocks = [self._constants, workspace, *self._clock]
         values = [*starts, *(block.ctypes.data for block in blocks)]
         if self._is_divided:
-            values.append(addressof(TEAM_LIMIT))
+            values.append(addressof(THREAD_LIMIT))
         bound = self._machine_code.bind(_ENTRY, values, (*blocks, self._externals, self._kernels, *keep))
         return self._externals.checked(bound, workspace.ctypes.data)
 
 
 def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> memory.Block:
-    """The constants of a network as its code reads them; raises `CompileError` where there is no memory for them."""
+    """The constants of a network in the layout of its code; raises `CompileError` if there is not enough memory."""
     constants = allocated("constants", lowered.constants.size, allocate)
     constants[: lowered.constants.size] = lowered.constants
     return constants
@@ -227,13 +227,13 @@ def constants_of(lowered: Lowered, allocate: memory.Allocate = memory.allocate) 
 
 @dataclass(frozen=True)
 class KernelCode:
-    """Kernels, by the names that the network calls them by."""
+    """The addresses of kernels, by their symbols."""
 
     groups: list[MachineCode] = field(default_factory=list)
     addresses: dict[str, int] = field(default_factory=dict)
 
     def add(self, group: ir.Module, target: Target) -> None:
-        """Compile a group at phase `vector`, which is used up."""
+        """Compile a group at phase `vector`, which is lowered in place."""
         lower_kernels(group, target)
         keep_to_target(group, target)
         names = add_table(group)
@@ -246,9 +246,9 @@ class KernelCode:
 
 
 def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
-    """Compile kernels of a module at phase `vector`; of each that is compiled here the module keeps the declaration.
+    """Compile kernels of a module at phase `vector`; the module keeps only their declarations.
 
-    Where LLVM optimizes, functions stay together: it looks at what `main` passes to them.
+    If LLVM optimizes, functions stay together: it uses the arguments that `main` passes to them.
     """
     found = KernelCode()
     if is_left_as_it_is(module):
@@ -258,16 +258,16 @@ def compiled_kernels(module: ir.Module, target: Target) -> KernelCode:
 
 
 def empty(module: ir.Module) -> None:
-    """Erase all ops of a module of which LLVM has its own form."""
+    """Erase all ops of a module that LLVM has translated."""
     for op in list(module.body.operations):
         op.operation.erase()
 
 
-# A compiled network as a file, made from what an executable keeps of it.
+# Writes a compiled network as a file, from the module that an executable keeps.
 
 
 def kept_for_saving(module: ir.Module) -> bytes:
-    """A module from phase `vector` on without its constants, in the form that takes the least memory."""
+    """A module from phase `vector` on without its constants, as bytecode, which takes the least memory."""
     attributes, content = module.operation.attributes, BytesIO()
     if CONSTANTS not in attributes:
         module.operation.write_bytecode(content)
@@ -280,7 +280,7 @@ def kept_for_saving(module: ir.Module) -> bytes:
 
 
 def library(parts: Sequence[tuple[bytes, NDArray[np.uint8]]], name: str, batch: Batch | None = None) -> bytes:
-    """The network of modules that were `kept_for_saving`, each with its constants, as a shared library for a file of this name.
+    """The network of modules that were `kept_for_saving`, each with its constants, as a shared library.
 
     There is one module or, with `batch`, one for each of its sizes.
     """
@@ -288,9 +288,9 @@ def library(parts: Sequence[tuple[bytes, NDArray[np.uint8]]], name: str, batch: 
         from qdialect.aot.artifact import artifact_of
         from qdialect.aot.linking import c_compiler
 
-    # Minutes of compilation are not to end in this error.
+    # Before minutes of compilation, check that there is a compiler.
     c_compiler()
-    # The library is made of one context.
+    # All modules of the library must be in one context.
     context = make_context()
     modules = [_with_constants(ir.Module.parse(content, context), constants) for content, constants in parts]
     target = targets.resolve(target_name_of(modules[0]) or targets.GENERIC)

@@ -1,4 +1,4 @@
-"""Who computes the functions that go to a target: symbols of a shared library, or a Python function."""
+"""The implementations of extern functions: symbols of a shared library, or Python functions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from qdialect.runtime.native import BoundCall
 from qdialect.support.diagnostics import CompileError, Diagnostic, ExternalCallError, InputError, Severity
 from qdialect.support.interface import Port
 
-# Calls of functions of other libraries while a network runs, and what is said where one fails.
+# Calls of extern functions while a network runs, and the errors if one fails.
 
 _Words = ctypes.c_int64 * FIRST_ADDRESS
 
 
 class ExternalCalls:
-    """The functions of other libraries that a network calls."""
+    """The extern functions that a network calls."""
 
     def __init__(self, calls: Sequence[ExternalCall]) -> None:
         """`calls` are those that the network makes, in their order."""
@@ -33,11 +33,10 @@ class ExternalCalls:
         self._running: set[int] = set()
 
     def checked(self, bound: BoundCall, workspace: int) -> BoundCall:
-        """`bound`, which works in the memory that starts at `workspace`, with a call that raises what has failed.
+        """`bound`, whose workspace starts at `workspace`, with a call that raises errors of extern functions.
 
-        Raises, when it is called, `ExternalCallError` where a function returned something else than 0 or raised an
-        exception, and `InputError` where one of them calls the network that
-        has called it, in the same thread.
+        The call raises `ExternalCallError` if a function returned something else than 0 or raised an exception, and
+        `InputError` if one of them calls the network that has called it, in the same thread.
         """
         if self._calls:
             bound.call = self._checked(bound.call, workspace)
@@ -68,7 +67,7 @@ class ExternalCalls:
 
 
 def _fail(call: ExternalCall, status: int, error: BaseException | None) -> None:
-    """Raise what a function has failed with."""
+    """Raise the error of an extern function."""
     if error is not None and not isinstance(error, Exception):
         # An interrupt, or the end of the interpreter.
         raise error
@@ -85,19 +84,19 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_size_t, ctypes.c_size_t, c
 
 
 class ExternalBindings(ExternalCalls):
-    """The functions of other libraries that a network calls, and the addresses at which their code stands."""
+    """The extern functions that a network calls, and the addresses of their code."""
 
     def __init__(
         self,
         functions: Sequence[ExternalFunction],
         externals: Mapping[str, External],
     ) -> None:
-        """Find every function; raises `CompileError` where one is not there, and `LoadError` for a bad library."""
+        """Find every function; raises `CompileError` if one is missing, and `LoadError` for a bad library."""
         super().__init__([function.call for function in functions])
         self._functions = tuple(functions)
         _check_targets(functions, externals)
         self.takes_python = any(callable(external) for external in externals.values())
-        """Whether a Python function computes some of them, which no file can hold."""
+        """Whether some are Python functions, which cannot be saved to a file."""
         self._by_record: dict[int, ExternalFunction] = {}
         self._libraries = {
             target: opened(Path(external)) for target, external in externals.items() if not callable(external)
@@ -111,7 +110,7 @@ class ExternalBindings(ExternalCalls):
         """The address of each C function."""
 
     def set_records(self, records: Sequence[int]) -> None:
-        """Say at which addresses the records of the functions stand, in their order."""
+        """Set the addresses of the functions' records, in their order."""
         self._by_record = dict(zip(records, self._functions, strict=True))
 
     def _address(self, function: ExternalFunction, externals: Mapping[str, External]) -> int:

@@ -19,7 +19,7 @@ _WORD = 64
 class MachineCode:
     """A module of the LLVM dialect as machine code for this machine's CPU.
 
-    Functions live as long as this object; `symbols` are the addresses of functions that it calls and does not have.
+    Functions live as long as this object; `symbols` are the addresses of external symbols.
     Raises `CompileError` where LLVM refuses the module.
     """
 
@@ -49,7 +49,7 @@ class MachineCode:
 
 @dataclass(frozen=True)
 class _Signature:
-    """What a function takes and returns, without MLIR's types, which would keep all constants of their context."""
+    """The signature of a function, without MLIR's types, which would keep all constants of their context."""
 
     arguments: int
     problem: str

@@ -1,4 +1,4 @@
-"""Shared libraries with networks: what may be loaded, and what a library says of its network."""
+"""Shared libraries with networks: which may be loaded, and the description of the network inside."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class Library:
 
     network: Network
     version: Version
-    """The one that this CPU executes."""
+    """The version that this CPU executes."""
     run_address: int
-    """Where the function is that computes."""
+    """The address of its function."""
     code: SharedObject
     file: KeptFile
-    """Its content."""
+    """The content of the library."""
     digest: bytes
 
 
 _LOADED: WeakValueDictionary[bytes, Library] = WeakValueDictionary()
-"""By the digest of their content."""
+"""Loaded libraries by the digest of their content."""
 PICKLED: OrderedDict[bytes, Library] = OrderedDict()
-"""What was unpickled last: each task of a pool brings its network again."""
+"""The libraries unpickled last: each task of a pool brings its network again."""
 _IN_PLACE: dict[tuple[int, int], tuple[tuple[int, int], SharedObject]] = {}
-"""Files that are mapped themselves, by device and inode, which are not used again: size and time then."""
+"""Files that are mapped directly, by device and inode, which stay in use: their size and time at that point."""
 
 
 def library_at(path: Path) -> Library:
-    """The library at `path`; raises `LoadError` as `qdialect.load` says.
+    """The library at `path`; raises `LoadError` as `qdialect.load` documents.
 
-    What is loaded is a copy in memory: the file may be written to while the network runs.
+    A copy in memory is loaded, so that the file may be overwritten while the network runs.
     """
     content = _read(path)
     _check(content, f"'{path}'")
@@ -108,16 +108,16 @@ def _mapped(content: bytes, path: Path | None) -> tuple[SharedObject, KeptFile]:
     try:
         return SharedObject(file.path), file
     except OSError:
-        # A library may need others beside it; and a system may execute nothing in memory.
+        # A library may need others in its folder; and a system may forbid executing memory files.
         if path is None:
             raise
         return _in_place(path), file
 
 
 def _in_place(path: Path) -> SharedObject:
-    """The library at a path, of which nothing else is loaded; raises `OSError` where it was written to since it was.
+    """The library mapped from its path; raises `OSError` if the file was overwritten since it was last loaded.
 
-    For the system's loader it would be the same library, of which it has mapped the old symbols and the new code.
+    The system's loader would take it for the same library, with the old symbols and the new code.
     """
     status = path.stat()
     identity, version = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
@@ -152,7 +152,7 @@ def _read(path: Path) -> bytes:
 
 
 def _check(content: bytes, title: str) -> None:
-    """Raise `LoadError` for what the system's loader must not map: a file that was cut off ends the process."""
+    """Raise `LoadError` for files that the system's loader must not map: a truncated one would end the process."""
     if len(content) < _HEADER.size or not content.startswith(_ELF):
         raise LoadError(f"{title} must be a shared library of 64 bits, but begins with {content[:4]!r}")
     _, table, entry, count = _HEADER.unpack_from(content)
@@ -164,7 +164,7 @@ def _check(content: bytes, title: str) -> None:
 
 
 def _network(code: SharedObject, limit: int) -> Network:
-    """What the library says of itself, in less than `limit` bytes."""
+    """The library's description of itself, of less than `limit` bytes."""
     address = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(DESCRIPTION))() or 0
     size = record.size_of(ctypes.string_at(address, record.START_SIZE))
     if size > limit:
@@ -180,11 +180,11 @@ def _version(code: SharedObject, network: Network) -> Version:
     return network.versions[index]
 
 
-# Shared libraries in this process, which go when nobody holds them.
+# Shared libraries in this process, unloaded when nothing references them.
 
 
 class SharedObject:
-    """A shared library as the system's loader knows it, unmapped with this object: who calls its code must hold it."""
+    """A handle of the system's loader; the library is unloaded with this object: callers of its code must hold it."""
 
     def __init__(self, path: str) -> None:
         """Load the absolute `path`, whatever was loaded by that path before.
@@ -216,20 +216,20 @@ def _unmapped(handle: int, path: str) -> None:
 
 
 _PATHS: set[str] = set()
-"""Of what is loaded."""
+"""The paths of loaded libraries."""
 
 
-# Content as a file of this process alone.
+# A memory file of this process.
 
 
 class KeptFile:
-    """A file without a name: nobody else can write to it, and it goes with this object.
+    """An anonymous memory file: no other process can write to it, and it is freed with this object.
 
     Threads and forked processes may read it.
     """
 
     def __init__(self, name: str, content: bytes) -> None:
-        """`name` is what the system's tools show; raises `OSError` where there is no memory."""
+        """`name` is for the system's tools; raises `OSError` if there is not enough memory."""
         self._descriptor = os.memfd_create(name)
         finalize(self, os.close, self._descriptor)
         rest = memoryview(content)

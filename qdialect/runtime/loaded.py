@@ -1,4 +1,4 @@
-"""A network from a file that was compiled before: the compiler and its bindings are not needed."""
+"""Loads a compiled network from a file, without the compiler and its bindings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qdialect.runtime.batched import BatchCode, BatchedExecutable
 from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.library import Library, library_at, library_of
 from qdialect.runtime.native import BoundCall, NativeExecutable, NetworkCode, allocated, compiled_region, run_call
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 
 
 class LoadedExecutable(NativeExecutable):
@@ -50,7 +50,7 @@ class LoadedBatchedExecutable(BatchedExecutable):
 
 
 def load(path: Path, workspaces: int | None = None) -> LoadedExecutable | LoadedBatchedExecutable:
-    """The network of the file at `path`; raises `LoadError` as `qdialect.load` says."""
+    """The network of the file at `path`; raises `LoadError` as `qdialect.load` documents."""
     limit = memory.checked(workspaces)
     return _executable(library_at(path), limit)
 
@@ -67,7 +67,7 @@ def _executable(found: Library, limit: int) -> LoadedExecutable | LoadedBatchedE
 
 
 def _describe(executable: Executable, library: Library) -> None:
-    """Say of `executable` what its library does."""
+    """Set the attributes of `executable` from its library."""
     network, version = library.network, library.version
     executable.inputs, executable.outputs, executable.threads = network.inputs, network.outputs, network.threads
     executable.calls = version.calls
@@ -82,7 +82,7 @@ class _Code(NetworkCode):
 
     def __init__(self, library: Library) -> None:
         self._library, self._address, network = library, library.run_address, library.network
-        self._limits = [TEAM_LIMIT] if network.threads > 1 else []
+        self._limits = [THREAD_LIMIT] if network.threads > 1 else []
         self._workspace_bytes = network.workspace_bytes
         self._inputs = len(network.inputs)
         self._externals = ExternalCalls(network.external_calls)
@@ -108,14 +108,14 @@ class _BatchCode(BatchCode):
 
 
 class _BatchCaller:
-    """A workspace, and a call that works in it."""
+    """A workspace, and a call in it."""
 
     def __init__(self, library: Library, externals: ExternalCalls) -> None:
         self.is_spare = False
         network = library.network
         workspace = allocated("working memory", network.workspace_bytes)
         self._batch = ctypes.c_int64()
-        limits = [self._batch, *([TEAM_LIMIT] if network.threads > 1 else [])]
+        limits = [self._batch, *([THREAD_LIMIT] if network.threads > 1 else [])]
         counts = len(network.inputs), len(network.outputs)
         bound = run_call(
             library.run_address,

@@ -1,4 +1,4 @@
-"""What calls of an executable work with: where its memory comes from, for how many at a time, and the lock of one."""
+"""The memory of an executable's calls: its allocation, the pool of workspaces, and the lock of a single one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from qdialect.support.diagnostics import CompileError
 
-# Where a compiled network's own memory comes from.
+# Allocation of a compiled network's memory.
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -29,7 +29,7 @@ Block = NDArray[np.uint8]
 """Memory as bytes."""
 
 Allocate = Callable[[int], Block]
-"""Gives a writable block of so many bytes that starts at a multiple of `ALIGNMENT`."""
+"""Allocates a writable block of a number of bytes, aligned to `ALIGNMENT`."""
 
 
 def allocate(size: int) -> Block:
@@ -55,18 +55,18 @@ def _mapped(size: int) -> Block:
     return np.frombuffer(block, dtype=np.uint8)
 
 
-# What calls of one executable work with: as many at the same time as there are, and no lock around any of them.
+# The workspaces of an executable: one for each call at the same time, without a lock around calls.
 
 MAX = 4096
 """Workspaces of one executable at most."""
 
-# A waiting thread looks again after so many seconds: an exception of a signal handler may come between the return of a
-# workspace and the word about it.
+# A waiting thread polls at this interval in seconds: a signal handler may raise an exception between the return of a
+# workspace and its notification.
 _PATIENCE = 0.05
 
 
 class Workspace(Protocol):
-    """Memory of a call; `is_spare` says that it goes when it is returned."""
+    """Memory of a call; with `is_spare` it is freed when it is returned."""
 
     is_spare: bool
 
@@ -87,9 +87,9 @@ class WorkspacePool(Generic[W]):
     """At most `limit` workspaces that `make` makes when they are first needed; the last returned is taken first.
 
     `take` waits while all are taken. A signal handler that interrupts a call of its own thread would wait for ever: it
-    gets a workspace beyond the limit, which goes when it is returned. A forked process has all workspaces, whatever
-    other threads were doing. A workspace that is lost, because a signal handler raised an exception before it was
-    returned, lets a new one be made.
+    gets a workspace beyond the limit, which is freed when it is returned. A forked process has all workspaces, whatever
+    other threads were doing. If a workspace is lost because a signal handler raised an exception before it was
+    returned, a new one may be made.
     """
 
     def __init__(self, make: Callable[[], W], limit: int) -> None:
@@ -137,13 +137,13 @@ class WorkspacePool(Generic[W]):
 
     def _hand_over(self, workspace: W) -> None:
         try:
-            # The one that waits longest gets it, and not the one that happens to be faster.
+            # First come, first served.
             self._waiting.popleft().put(workspace)
         except IndexError:
             self._idle.append(workspace)
 
     def begin_anew(self) -> None:
-        """In a forked process: forget what threads have that are no more."""
+        """In a forked process: forget the workspaces of threads that do not exist there."""
         self._callers = [thread for thread in self._callers if thread == get_ident()]
         self._begin(max(self.limit - len(self._idle), 0))
 
@@ -165,7 +165,7 @@ class WorkspacePool(Generic[W]):
     def _stop_waiting(self, handed: SimpleQueue[W]) -> None:
         with contextlib.suppress(ValueError):
             self._waiting.remove(handed)
-        # A workspace may have come beside the one that was found.
+        # Another workspace may have been returned meanwhile.
         with contextlib.suppress(Empty):
             self._idle.append(handed.get_nowait())
 
@@ -179,7 +179,7 @@ class WorkspacePool(Generic[W]):
         return self._new()
 
     def _new(self) -> W:
-        """A workspace of the pool; when it is no more, another one may be made."""
+        """A new workspace of the pool; when it is garbage-collected, another one may be made."""
         made, unmade = self._made, self._unmade
         try:
             found = self._make()
@@ -211,7 +211,7 @@ def _begin_all_anew() -> None:
 os.register_at_fork(after_in_child=_begin_all_anew)
 
 
-# The lock of the working memory of an executable, which one call at a time uses.
+# The lock of a workspace that only one call at a time may use.
 
 
 class CallLock:

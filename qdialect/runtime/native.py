@@ -1,4 +1,4 @@
-"""What executables of machine code have in common: how arrays become the addresses of a call."""
+"""Executables of machine code: how arrays become the addresses of a call."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from qdialect.support.limits import exceeded_limit, memory_limit
 
 
 class NetworkCode(ABC):
-    """The machine code of a network, which knows nothing of arrays; many threads may call it at the same time."""
+    """The machine code of a network, below the level of arrays; many threads may call it at the same time."""
 
     @abstractmethod
     def workspace(self) -> memory.Block:
-        """Memory for one call; raises `CompileError` where the machine does not have it."""
+        """Memory for one call; raises `CompileError` if there is not enough."""
 
     @abstractmethod
     def bind(self, starts: Sequence[int], workspace: memory.Block, keep: Sequence[object] = ()) -> BoundCall:
-        """A call on the arrays that start there, those of all inputs and outputs; it keeps `keep` alive."""
+        """A call on all input and output arrays, whose addresses are `starts`; it keeps `keep` alive."""
 
 
 class NativeExecutable(Executable):
     """A network as machine code, which is called with the addresses of arrays.
 
-    As many threads may call one at the same time as it may have workspaces; more wait. A signal handler may call what
+    One thread for each workspace may call it at the same time; more wait. A signal handler may call the executable that
     it interrupts, and a forked process may call it whatever other threads were doing.
     """
 
     def _prepare(self, code: NetworkCode, workspaces: int) -> None:
-        """Make ready for calls of `code`, so many at the same time; `inputs` and `outputs` are known."""
+        """Prepare for up to `workspaces` calls of `code` at the same time; `inputs` and `outputs` are set."""
         self._code = code
         self._arrays = CallArrays(self.inputs, self.outputs)
-        # What an executable holds must not hold it: its memory would stay until the next search for garbage.
+        # A reference cycle would keep the executable's memory until the cyclic garbage collector runs.
         self._pool = WorkspacePool(partial(_Caller, code, len(self.inputs) + len(self.outputs)), workspaces)
-        # That there is memory for one of them is told now.
+        # Fail now if there is not enough memory even for one.
         self._pool.give_back(self._pool.take())
 
     @property
     def workspaces(self) -> int:
-        """How many calls may run at the same time."""
+        """The number of calls that may run at the same time."""
         return self._pool.limit
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
@@ -63,7 +63,7 @@ class NativeExecutable(Executable):
         self.run_at(self._arrays.starts(inputs, outputs, kept))
 
     def run_at(self, starts: Sequence[int]) -> None:
-        """Compute on the arrays that start there, those of all inputs and outputs, of which nothing is checked."""
+        """Compute on all input and output arrays, whose addresses are `starts`, without checks."""
         caller = None
         try:
             caller = self._pool.take()
@@ -81,7 +81,7 @@ class NativeExecutable(Executable):
 
 
 class Binding:
-    """A network and the arrays of its calls: ``binding()`` computes on what the inputs hold and writes the outputs.
+    """A network and the arrays of its calls: ``binding()`` reads the inputs and writes the outputs.
 
     Nothing is checked, converted or allocated. It has a workspace of its own. A second call in another thread waits for
     the first: it writes the same arrays.
@@ -107,7 +107,7 @@ class Binding:
 
 
 class _Caller:
-    """A workspace, and a call that works in it."""
+    """A workspace, and a call in it."""
 
     __slots__ = ("__weakref__", "call", "is_spare", "point_to")
 
@@ -116,12 +116,12 @@ class _Caller:
         bound = code.bind([0] * count, workspace, keep=(workspace,))
         self.call = bound.call
         self.point_to = bound.writer(count)
-        """Say where the arrays of the next call start."""
+        """Set the addresses of the arrays of the next call."""
         self.is_spare = False
 
 
 def compiled_region(executable: Executable) -> Region:
-    """All of a compiled network; nodes are told by the names of the tensors that they compute."""
+    """The region of a whole compiled network; its nodes are named by the tensors that they compute."""
     names = dict.fromkeys(name for call in executable.calls for name in call.names)
     products = sum(call.macs for call in executable.calls)
     inputs, outputs = (tuple(port.name for port in ports) for ports in (executable.inputs, executable.outputs))
@@ -129,7 +129,7 @@ def compiled_region(executable: Executable) -> Region:
 
 
 def allocated(what: str, size: int, allocate: memory.Allocate = memory.allocate) -> memory.Block:
-    """A block of at least `size` bytes and of whole lines; raises `CompileError` where the machine cannot have it."""
+    """A block of at least `size` bytes, in whole cache lines; raises `CompileError` if there is not enough memory."""
     whole = _whole(size)
     exceeded = exceeded_limit(whole)
     if exceeded is None:
@@ -144,9 +144,8 @@ def _whole(size: int) -> int:
     return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
 
 
-# Calls of machine code whose arguments are known.
+# Calls of machine code with known arguments, which need no conversion: that would cost as much as the call.
 
-# Their arguments need no conversion, which would cost as much as the call.
 _PACKED = ctypes.CFUNCTYPE(None)
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int)
 
@@ -163,13 +162,13 @@ class BoundCall:
     ) -> None:
         self._values = values
         call = partial(function, *arguments)
-        # It holds what it needs by itself: it may outlive this object.
+        # It may outlive this object, so it keeps everything that it needs alive.
         call.__dict__["keep"] = (values, *keep)
         self.call: Callable[[], object] = call
         """Call the function, without the interpreter's lock; as an attribute, with no frame of Python's in between."""
 
     def writer(self, count: int) -> Callable[..., None]:
-        """What replaces the first `count` values by its arguments."""
+        """A function that replaces the first `count` values by its arguments."""
         return partial(struct.Struct(f"={count}q").pack_into, self._values, 0)
 
 
@@ -190,7 +189,7 @@ def run_call(
 ) -> BoundCall:
     """A call of the function at `address`, which takes lists of pointers, a workspace and `limits`, and returns an int.
 
-    Its values are `inputs` and `outputs`; what `limits` hold is read at each call.
+    Its values are `inputs` and `outputs`; `limits` are read at each call.
     """
     block = (ctypes.c_int64 * max(len(inputs) + len(outputs), 1))(*inputs, *outputs)
     start = ctypes.addressof(block)

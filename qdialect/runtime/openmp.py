@@ -13,14 +13,14 @@ VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""
 
 NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
-"""Libraries that are looked for, in this order."""
+"""Libraries that are tried, in this order."""
 
 
 @cache
 def addresses() -> dict[str, int]:
-    """Where the functions that compiled code calls are; raises `CompileError` where no runtime is found.
+    """The addresses of the functions that compiled code calls; raises `CompileError` if no runtime is found.
 
-    A library that the process has loaded already, as PyTorch's, is the one that is used.
+    A library that the process has already loaded, such as PyTorch's, is preferred.
     """
     name, library = _library()
     found: dict[str, int] = {}
@@ -34,14 +34,14 @@ def addresses() -> dict[str, int]:
 
 @cache
 def stays_loaded() -> bool:
-    """Keep the runtime that is loaded until the process ends, as its threads stay; whether there is one of `NAMES`."""
+    """Keep the loaded runtime until the process ends, because its threads stay; returns whether it is in `NAMES`."""
     kept = [_is_kept(name) for name in NAMES]
     return any(kept)
 
 
 def _is_kept(name: str) -> bool:
     try:
-        # One that is loaded gets a user more, which never goes; none is loaded.
+        # Adds a reference to a loaded library, which is never released; loads none.
         ctypes.CDLL(name, os.RTLD_NOLOAD)
     except OSError:
         return False
@@ -64,16 +64,16 @@ def _library() -> tuple[str, ctypes.CDLL]:
     )
 
 
-# How many threads of the OpenMP runtime calls may ask for in this process.
+# The thread limit of calls in this process.
 
-TEAM_LIMIT = ctypes.c_int32(MAX)
-"""How many threads compiled code asks for at most; it is read at every call."""
+THREAD_LIMIT = ctypes.c_int32(MAX)
+"""The most threads that compiled code asks for; it is read at every call."""
 
 
 def _compute_alone() -> None:
-    # Threads do not survive a fork, and libgomp waits for them for ever. What else uses the runtime is not asked: its
-    # own settings stay as they are.
-    TEAM_LIMIT.value = 1
+    # Threads do not survive a fork, and libgomp would wait for them for ever. Other users of the runtime keep their
+    # settings.
+    THREAD_LIMIT.value = 1
 
 
 os.register_at_fork(after_in_child=_compute_alone)

@@ -1,4 +1,4 @@
-"""A network of which the model's framework runs a part."""
+"""A network that is partly compiled and partly run by the model's framework."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Call = Callable[[Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class RegionCall:
-    """A region, and what runs it: compiled code or, where there is none, the framework."""
+    """A region and its runner: compiled code, else the framework."""
 
     region: Region
     compiled: Executable | None
@@ -87,7 +87,7 @@ class PartitionedExecutable(Executable):
         outputs: list[Array] = []
         for port in self.outputs:
             value = values[port.name]
-            # Each result is an array of the caller's alone.
+            # No result shares memory with another array.
             outputs.append(np.array(value) if any(value is other for other in taken) else value)
             taken.append(value)
         return tuple(outputs)
@@ -139,7 +139,7 @@ class PartitionedExecutable(Executable):
         return values
 
     def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
-        """What is given as arrays; raises `InputError` where one does not fit."""
+        """`given` as arrays; raises `InputError` if one does not fit."""
         check_count("input", len(given), len(self.inputs))
         inputs = _arrays("input", self.inputs, given)
         for port, array in zip(self.inputs, inputs, strict=True):
@@ -179,7 +179,7 @@ def _run(call: RegionCall, arrays: Sequence[Array], given: Mapping[str, Array]) 
 
 
 def _last_reads(regions: Sequence[Region], kept: Sequence[str]) -> list[tuple[str, ...]]:
-    """Names that nobody needs after each region: their arrays go then."""
+    """By region, the names that are dead after it: their arrays are freed then."""
     seen = set(kept)
     found: list[tuple[str, ...]] = []
     for region in reversed(regions):
@@ -195,7 +195,7 @@ _MIN_CALLS = 5
 
 
 def region_times(executable: PartitionedExecutable, inputs: Sequence[Array], seconds: float = 0.5) -> tuple[float, ...]:
-    """The median seconds of each region, in order, over calls for so many `seconds`.
+    """The median seconds of each region, in order, over calls during `seconds`.
 
     Raises `InputError` where `inputs` do not fit.
     """

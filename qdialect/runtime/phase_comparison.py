@@ -1,6 +1,6 @@
-"""Every phase of a compilation run on the same arrays, and where a phase first computes something else.
+"""Runs every phase of a compilation on the same arrays, and finds where a phase first differs.
 
-That is an op of the network, and then a kernel call of the program."""
+That is an op of the network, or a kernel call of the program."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from qdialect.runtime.comparison import Difference, differing_bits, first_differ
 from qdialect.runtime.compiler import CompiledExecutable, check_target
 from qdialect.targets import Target
 
-# Every phase of a compilation run on the same arrays, and compared bit for bit with the first of them.
+# Runs every phase of a compilation on the same arrays, and compares the results bit for bit with those of the first.
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """What a phase computed, compared with the first phase."""
+    """The results of a phase, compared with those of the first phase."""
 
     phase: Phase
     differing: int
@@ -53,7 +53,7 @@ def compare_phases(
 ) -> tuple[PhaseResult, ...]:
     """Run `module` at its own phase and at each one after it, and compare the outputs of each with those of the first.
 
-    What is run is what the text of a phase says: each is printed and parsed before it is run and lowered further.
+    The text of each phase is what runs: each module is printed and parsed before it is run and lowered further.
     Raises `CompileError` for a module that cannot be lowered or a target that this CPU cannot run, and `InputError`
     for arrays that do not fit.
     """
@@ -96,7 +96,7 @@ def _compared(phase: Phase, names: Sequence[str], expected: Sequence[Array], fou
     return PhaseResult(phase, sum(int(mask.sum()) for mask in masks), sum(mask.size for mask in masks), first)
 
 
-# How a module is run at each phase, by as little as possible of what comes after that phase.
+# How a module is run at each phase, with as few later steps of the lowering as possible.
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class PhaseRun:
     """How a module at some phase is run."""
 
     means: str
-    """What computes, in a few words."""
+    """A short description of the runner."""
     run: Callable[[ir.Module, Sequence[Array]], tuple[Array, ...]]
     code: Callable[[ir.Module], ir.Module] | None = None
     """The functions of the LLVM dialect that are run; None where NumPy computes."""
@@ -141,7 +141,7 @@ def _compiled(means: str, code: Callable[[ir.Module], ir.Module]) -> PhaseRun:
 
 
 def called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """What ``main`` of a module at phase `llvm` gives."""
+    """The results of ``main`` of a module at phase `llvm`."""
     found = CompiledExecutable(lowered.read(module))(*inputs)
     return found if isinstance(found, tuple) else (found,)
 
@@ -157,10 +157,9 @@ RUNS: Mapping[Phase, PhaseRun] = {
 """How each phase is run."""
 
 
-# Which op of a network is the first that a phase computes differently.
+# Finds the first op of a network that a phase computes differently.
 #
-# The network is compiled once more with the value of every op among its results, and these are compared in their
-# order.
+# The network is compiled again with the value of every op among its results, and these are compared in order.
 
 
 @dataclass(frozen=True)
@@ -255,11 +254,10 @@ def _kernel(module: ir.Module, op: ir.Operation) -> str:
     return calls[-1] if calls else ""
 
 
-# Which kernel call of a program is the first whose code differs from that of the phase before.
+# Finds the first kernel call of a program that a phase computes differently from the phase before.
 #
-# Both phases end as functions of pointers, so that one program can call kernels of either: the first calls those of
-# the
-# phase that differs, the others those of the phase before, and the border between them is searched.
+# Both phases end as functions of pointers, so that one program can call kernels of either: the first calls are those of
+# the phase that differs, the others those of the phase before, and a binary search finds the boundary.
 
 _BEFORE = "before_"
 
@@ -293,11 +291,11 @@ def first_kernel(modules: Mapping[Phase, ir.Module], phase: Phase, inputs: Seque
 
 @dataclass(frozen=True)
 class _Program:
-    """A program of a phase, and beside its kernels those of the phase before, by other names."""
+    """A program of a phase that also contains the kernels of the phase before, renamed."""
 
     module: ir.Module
     kernels: frozenset[str]
-    """Those that both phases have."""
+    """The kernels that both phases have."""
 
     @classmethod
     def of(cls, before: ir.Module, after: ir.Module) -> _Program:
@@ -326,11 +324,11 @@ class _Program:
 
     @property
     def calls(self) -> int:
-        """How many calls may be of either phase."""
+        """The number of calls that can be of either phase."""
         return len(self._calls(self.module))
 
     def run(self, count: int, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """The outputs where the calls from `count` on are of the phase before."""
+        """The outputs if the calls from `count` on are of the phase before."""
         copy = context.copy(self.module)
         with copy.context:
             for call in self._calls(copy)[count:]:
@@ -365,7 +363,7 @@ def _functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 
 def _callee(call: ir.Operation) -> str:
-    """What a call calls; empty where that is a pointer."""
+    """The callee of a call; empty for a pointer."""
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value if "callee" in call.attributes else ""
 
 
@@ -373,7 +371,7 @@ def _type(function: ir.Operation) -> str:
     return str(function.attributes["function_type"])
 
 
-# The layers of a network made visible: a variant that also returns what lies between them.
+# A variant of a network that also returns the values between its layers.
 
 
 def with_layers(module: ir.Module, attribute: str) -> tuple[ir.Module, tuple[int, ...]]:

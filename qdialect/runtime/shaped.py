@@ -33,7 +33,7 @@ class ShapedExecutable(Executable):
     """
 
     def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
-        """`first` is for the extents that are taken where nobody says others; `ranges` bound some of them."""
+        """`first` is the network for the default extents; `ranges` bound some of them."""
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
@@ -109,7 +109,7 @@ class ShapedExecutable(Executable):
         return self._first if shapes == self._first_shapes else self._for(shapes)
 
     def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The network for these shapes of inputs; the first where they do not fit, which says so when it is called."""
+        """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
         key = tuple(shapes)
         extents = self._extents(key)
         if extents is None or key == self._first_shapes:
@@ -200,34 +200,34 @@ def _unpickled(
 def _extent(
     options: Sequence[str], key: str | None, extent: int, extents: Mapping[str, int], shared: Mapping[str, int]
 ) -> int:
-    """What is said of an extent by `key`, or of another of the same name; `extent` where nothing is."""
+    """The extent given for `key`, or for another key of the same name; `extent` if none is given."""
     if key is not None:
         return extents[key]
     return shared.get(options[-1], extent) if options else extent
 
 
 def _keys(name: str, axis: int, extent: int | str) -> tuple[str, ...]:
-    """What an open extent can be called: where it is and, where it has one, its own name; the latter comes last."""
+    """The keys of an open extent: its position and, last, its name if it has one."""
     location = f"{name}:{axis}"
     if isinstance(extent, int):
         return ()
     return (location, extent) if extent else (location,)
 
 
-# What was compiled for shapes of inputs: a bounded number, each compiled by one thread while the others go on.
+# A bounded cache of networks compiled for shapes of inputs; one thread compiles one while the others go on.
 
 T = TypeVar("T")
 Shapes = tuple[tuple[int, ...], ...]
 
 KEPT = 8
-"""So many shapes are kept; the one that was not used for the longest time goes."""
+"""Number of shapes that are kept; the least recently used one is evicted."""
 
 
 class KeptShapes(Generic[T]):
     """Compiled networks by the shapes of their inputs.
 
-    Two threads that want a shape compile it once. A thread that wants a known one waits for nobody, a signal handler
-    may call what it interrupts, and a forked process has all that was compiled before.
+    Two threads that need the same shape compile it once. A thread that needs a known one does not wait, a signal
+    handler may call the executable that it interrupts, and a forked process has everything that was compiled before.
     """
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class KeptShapes(Generic[T]):
         self._lock = CallLock()
 
     def of(self, shapes: Shapes, make: Callable[[], T]) -> T:
-        """What is known for `shapes`, else what `make` gives; what that raises is raised, and nothing is kept."""
+        """The network for `shapes`, made by `make` if it is not known; an exception of `make` is not kept."""
         found = self._find(shapes)
         if found is not None:
             return found
@@ -250,7 +250,7 @@ class KeptShapes(Generic[T]):
                 self._making.pop(shapes, None)
 
     def items(self) -> Sequence[tuple[Shapes, T]]:
-        """All that is known, what was used last at the end."""
+        """All known networks, the most recently used last."""
         with self._lock.lock:
             return tuple(self._known.items())
 

@@ -15,7 +15,7 @@ from qdialect.passes.pipeline import PassManager
 from qdialect.targets import GENERIC
 
 # Kernels that fill the padding around an image.
-HALO = "halo"
+PADDING = "padding"
 # These have a batch of their own; the others leave it open, and are read for 8.
 OF_ONE_BATCH = (
     *("bisonai_mobilenetv3_mnist", "deeplabv3_mnv2_dm05_pascal_quant", "derived_selfie_segmenter_a8w8"),
@@ -82,7 +82,9 @@ def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path])
     labels = [call.label for call in found.lowered.calls]
     contractions = [index for index, label in enumerate(labels) if label.startswith("qnn.fused")]
     inside = Counter(labels[contractions[0] : contractions[-1]]) if contractions else Counter[str]()
-    between = {label: count for label, count in inside.items() if label != HALO and not label.startswith("qnn.fused")}
+    between = {
+        label: count for label, count in inside.items() if label != PADDING and not label.startswith("qnn.fused")
+    }
     wide = {element: count for element, count in found.tensors().items() if element != "i8"}
     assert Network(len(found.nodes), len(labels), len(contractions), between, wide) == expected
 

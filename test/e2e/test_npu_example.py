@@ -42,7 +42,7 @@ def built(folder: Path, *options: str, source: Path = NPU / "npu.c") -> Path:
     return folder / "libnpu.so"
 
 
-def handed_off(module: ir.Module, merge: bool = False) -> ir.Module:
+def with_externs(module: ir.Module, merge: bool = False) -> ir.Module:
     copy = qdialect.parse(str(module))
     qdialect.PassManager.parse(PIPELINE.format(merge=str(merge).lower())).run(copy)
     return copy
@@ -65,7 +65,7 @@ def test_it_takes_the_convolutions_of_mobilenet(
 ) -> None:
     module = qdialect.read_model(require_model("mobilenet_v1_0.25_224_quant"))
     recorded = np.load(require_model("mobilenet_v1_0.25_224_quant").with_suffix(".npz"))
-    executable = qdialect.compile(handed_off(module, merge), externals={"npu": str(library)}, threads=2)
+    executable = qdialect.compile(with_externs(module, merge), externals={"npu": str(library)}, threads=2)
     before = convolutions(library)
     np.testing.assert_array_equal(executable(recorded["in_0"]), recorded["ref_0"])
     assert convolutions(library) == before + 28
@@ -75,7 +75,7 @@ def test_it_takes_the_convolutions_of_mobilenet(
 
 def test_what_it_refuses_stays(library: Path) -> None:
     module = branched()
-    executable = qdialect.compile(handed_off(module), externals={"npu": library})
+    executable = qdialect.compile(with_externs(module), externals={"npu": library})
     inputs, before = random_inputs(module), convolutions(library)
     for found, wanted in zip(executable(*inputs), interpreter.run(module, inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
@@ -96,17 +96,17 @@ def test_a_missing_symbol_is_named(tmp_path: Path) -> None:
     other = built(tmp_path, source=tmp_path / "other.c")
     message = r"needs 'npu_fused_conv2d' of target 'npu', which '.*libnpu.so' does not export"
     with pytest.raises(qdialect.CompileError, match=message):
-        qdialect.compile(handed_off(qdialect.parse(TWO)), externals={"npu": other})
+        qdialect.compile(with_externs(qdialect.parse(TWO)), externals={"npu": other})
     with pytest.raises(qdialect.LoadError, match=r"cannot load .*: no such file"):
-        qdialect.compile(handed_off(qdialect.parse(TWO)), externals={"npu": tmp_path / "absent.so"})
+        qdialect.compile(with_externs(qdialect.parse(TWO)), externals={"npu": tmp_path / "absent.so"})
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(qdialect.LoadError, match="must be a shared library of 64 bits"):
-        qdialect.compile(handed_off(qdialect.parse(TWO)), externals={"npu": tmp_path / "text.so"})
+        qdialect.compile(with_externs(qdialect.parse(TWO)), externals={"npu": tmp_path / "text.so"})
 
 
-def test_a_file_with_handed_off_functions_is_a_model(library: Path, tmp_path: Path) -> None:
+def test_a_file_with_extern_functions_is_a_model(library: Path, tmp_path: Path) -> None:
     module = qdialect.parse(TWO)
-    (tmp_path / "model.mlir").write_text(str(handed_off(module)))
+    (tmp_path / "model.mlir").write_text(str(with_externs(module)))
     executable = qdialect.compile(tmp_path / "model.mlir", externals={"npu": library})
     inputs = random_inputs(module)
     np.testing.assert_array_equal(executable(*inputs), interpreter.run(module, inputs)[0])
@@ -119,7 +119,7 @@ def test_files_leave_it_to_the_linker(library: Path, tmp_path: Path) -> None:
     shutil.copy(library, tmp_path)
     for output, linked in (("model.so", "./model.so"), ("model.o", "./model.o")):
         emitted = ("--emit", output.removeprefix("model.").replace("o", "obj") if output == "model.o" else "so")
-        compiled(tmp_path, str(handed_off(module)), *emitted, "--targets", "host,x86-64", output=output)
+        compiled(tmp_path, str(with_externs(module)), *emitted, "--targets", "host,x86-64", output=output)
         ran(tool("cc"), "-std=c11", *STRICT, "-I.", EXAMPLES / "c" / "run_model.c", linked, "./libnpu.so", HERE,
             "-o", "run_model", folder=tmp_path)  # fmt: skip
         (found,) = arrays_of_c(tmp_path, inputs, qdialect.compile(module).outputs)
@@ -132,7 +132,7 @@ def test_a_library_that_fails_makes_the_network_fail(tmp_path: Path) -> None:
         "int npu_fused_conv2d(const qdialect_external *function, const void *const *inputs, void *const *outputs) {\n"
         "  return function && inputs && outputs ? 7 : 0;\n}\n"
     )
-    module = handed_off(qdialect.parse(TWO))
+    module = with_externs(qdialect.parse(TWO))
     compiled(tmp_path, str(module))
     build_c(tmp_path, str(tmp_path / "failing.c"))
     (tmp_path / "input0.bin").write_bytes(bytes(144))
@@ -142,7 +142,7 @@ def test_a_library_that_fails_makes_the_network_fail(tmp_path: Path) -> None:
 
 def test_a_saved_network_needs_its_library(library: Path, tmp_path: Path) -> None:
     module = qdialect.parse(TWO)
-    executable = qdialect.compile(handed_off(module), externals={"npu": library})
+    executable = qdialect.compile(with_externs(module), externals={"npu": library})
     executable.save(tmp_path / "saved.so")
     with pytest.raises(qdialect.LoadError, match="undefined symbol: npu_fused_conv2d"):
         qdialect.load(tmp_path / "saved.so")
@@ -156,7 +156,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     module = qdialect.parse(TWO)
     checks = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
     built(tmp_path, *checks)
-    compiled(tmp_path, str(handed_off(module)))
+    compiled(tmp_path, str(with_externs(module)))
     build_c(tmp_path, *checks, "./libnpu.so")
     inputs = random_inputs(module)
     (found,) = arrays_of_c(tmp_path, inputs, qdialect.compile(module).outputs)
@@ -164,7 +164,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 
 
 def test_the_header_has_every_parameter(tmp_path: Path) -> None:
-    compiled(tmp_path, str(handed_off(qdialect.parse(TWO))))
+    compiled(tmp_path, str(with_externs(qdialect.parse(TWO))))
     (tmp_path / "print.c").write_text(
         '#include <stdio.h>\n#include "model.h"\n'
         "int main(void) {\n"

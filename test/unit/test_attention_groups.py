@@ -10,7 +10,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
-from qdialect.lowering.qnn_to_linalg.graph import row_fusion as row_groups
+from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -77,13 +77,13 @@ def test_heads_of_several_examples_with_the_mask_of_a_head() -> None:
 
 
 def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "_FAR_BYTES", 1024)
+    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
     monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
     text = attention(1, 2, rows=37, keys=40, depth=5, width=7, mask=(37, 40))
     scratch = lower(parse(text), targets.host(), Phase.LINALG).buffers
     assert labels(text) == ["rows"]
     check(parse(text), [HOST])
-    monkeypatch.setattr(row_groups, "_FAR_BYTES", 1 << 30)
+    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1 << 30)
     assert lower(parse(text), targets.host(), Phase.LINALG).buffers != scratch
 
 

@@ -140,14 +140,14 @@ def test_each_module_of_the_project_counts(
     grown: int, later: int, clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qdialect.compile(clip)
-    change_own_file(monkeypatch, "lowering/to_llvm.py", grown=grown, later=later)
+    change_own_file(monkeypatch, "lowering/x86_to_llvm/to_llvm.py", grown=grown, later=later)
     assert missed(lambda: qdialect.compile(clip), kept)
 
 
 def test_nothing_is_kept_after_a_module_of_the_project_has_changed(
     clip: Path, kept: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_own_file(monkeypatch, "aot/elf.py", later=int(time.time() * 1e9))
+    change_own_file(monkeypatch, "aot/object_file.py", later=int(time.time() * 1e9))
     assert not is_cached(qdialect.compile(clip))
     assert names(kept) == set()
 

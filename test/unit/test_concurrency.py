@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from subprocesses import IN_THREADS, output_of
 
-THREADS, ROUNDS = 8, 50
+THREADS, ROUNDS = 8, 20
 
 PROLOGUE = """
 import gc, os, signal, sys, threading, time

@@ -8,7 +8,7 @@ import pytest
 
 import qdialect
 from qdialect.bench import models
-from qdialect.cli.demo import layers, network, program
+from qdialect.cli.demo import layers, network
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 
 
@@ -31,7 +31,7 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_models_it_writes_one_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     case = network.find_case()
     different, result = network.show(case)
-    assert different + program.show(case, result) == 0
+    assert different + network.show_program(case, result) == 0
     text = capsys.readouterr().out
     assert "is not here ('make models' downloads it): writing its layers with random weights" in text
     assert "Every layer is compared with the NumPy reference, run here." in text
@@ -56,7 +56,7 @@ def test_without_a_c_compiler_the_demonstration_goes_on(
 ) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     empty = network.Case("", "", qdialect.parse("module {}"), np.zeros(1, np.uint8), {})
-    assert program.show(empty, empty.image) == 0
+    assert network.show_program(empty, empty.image) == 0
     assert "CC names 'no-such-compiler'" in capsys.readouterr().out
 
 

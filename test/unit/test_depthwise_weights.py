@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.pair_sums import sums_fit
-from qdialect.lowering.qnn_to_linalg.contractions.depthwise_dot_product import KGroups, k_groups_of
+from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
 
 EXTREMES = [-255, -129, -128, -127, -64, -1, 0, 1, 64, 127, 128, 129, 255]
 

@@ -15,7 +15,7 @@ from qdialect.lowering.pipeline.phases import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import random_inputs
-from qdialect.runtime.openmp import TEAM_LIMIT
+from qdialect.runtime.openmp import THREAD_LIMIT
 
 COUNTS = (2, 3, 5)
 ROWS, COLUMNS = 59, 197
@@ -113,6 +113,6 @@ def test_chunks_are_taken_once_by_as_many_threads_as_there_are(allowed: int, mon
     inputs = random_inputs(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     executable = compile_module(module, threads=3, min_cycles=0)
-    monkeypatch.setattr(TEAM_LIMIT, "value", allowed)
+    monkeypatch.setattr(THREAD_LIMIT, "value", allowed)
     for _ in range(20):
         np.testing.assert_array_equal(executable(*inputs), wanted, strict=True)

@@ -38,7 +38,15 @@ PROJECT = ("qdialect", "test", "tools")
 # Page: how many files of the project one writes or changes by hand to add what it is about.
 TRACES = {"adding-a-stage.md": 5, "adding-a-unary-op.md": 4, "adding-an-onnx-operator.md": 2}
 BLOCK = re.compile(r"^```(\w+)(?: (file|append)=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A folder with more files than these has a README.md.
+FEW_FILES = 10
+READMES = sorted((ROOT / "qdialect").rglob("README.md"))
+NAMED = re.compile(r"`([\w./]+(?:\.py|/))`")
+VARIABLE = re.compile(r"`(QDIALECT_\w+)`")
+SETTING = re.compile(r"\"(QDIALECT_[A-Z]\w+)\"")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]*)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 # What commands work on where a page brings no file of its own.
 MODEL = ROOT / "test" / "lit" / "passes" / "pipeline-fuse-qnn.mlir"
 
@@ -148,8 +156,36 @@ def test_an_addition_touches_few_files(name: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert not target or (page.parent / target).exists(), target
+    for target, anchor in ANCHOR.findall(page.read_text()):
+        headings = HEADING.findall((page.parent / target if target else page).read_text())
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
 
 
 def test_a_page_has_no_block_that_nothing_runs() -> None:
     for page in PAGES:
         assert page.read_text().count("```") == 2 * len(blocks_of(page)), page.name
+
+
+def test_the_index_has_each_page_once() -> None:
+    linked = [target for target in LINK.findall((DOCS / "README.md").read_text()) if not target.startswith("ops/")]
+    assert sorted(linked) == sorted(path.name for path in DOCS.glob("*.md") if path.name != "README.md")
+
+
+def test_one_page_has_all_environment_variables() -> None:
+    page = set(VARIABLE.findall((DOCS / "environment.md").read_text()))
+    sources = [path.read_text() for path in (ROOT / "qdialect").rglob("*.py") if path.parent.name != "aot"]
+    assert page == {name for text in sources for name in SETTING.findall(text)}
+
+
+def test_a_folder_of_many_files_has_a_readme() -> None:
+    folders = {path.parent for path in (ROOT / "qdialect").rglob("*.py")}
+    large = {folder for folder in folders if len(list(folder.glob("*.py"))) > FEW_FILES}
+    assert sorted(large - {page.parent for page in READMES}) == []
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.parent.relative_to(ROOT).as_posix())
+def test_a_readme_names_what_is_there(page: Path) -> None:
+    text = page.read_text()
+    assert 5 < len(text.splitlines()) < 18
+    for name in (*NAMED.findall(text), *LINK.findall(text)):
+        assert (page.parent / name).exists() or (ROOT / name).exists(), name

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from external_networks import Array, branched, handed_off, interpreted
+from external_networks import Array, branched, interpreted, with_externs
 
 import qdialect
 from qdialect.aot.entry_points import Error
@@ -22,7 +22,7 @@ from qdialect.support.diagnostics import CompileError
 
 @pytest.fixture(scope="module")
 def called() -> ir.Module:
-    return handed_off(branched())
+    return with_externs(branched())
 
 
 def entries(count: int) -> Array:
@@ -95,7 +95,7 @@ def test_what_has_no_external_is_refused_with_every_batch(called: ir.Module) -> 
 
 def test_a_network_of_several_entries_is_refused() -> None:
     text = str(branched()).replace("tensor<1x", "tensor<2x").replace("= [1, ", "= [2, ")
-    module = handed_off(qdialect.parse(text))
+    module = with_externs(qdialect.parse(text))
     wanted = "batch must be 1 in a module that hands functions to a target, to be dynamic, but got 2: they compute one"
     with pytest.raises(CompileError, match=wanted):
         qdialect.compile(module, externals={"npu": refusing}, batch="dynamic")
@@ -148,7 +148,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dense() -> ir.Module:
-    return handed_off(qdialect.parse(DENSE))
+    return with_externs(qdialect.parse(DENSE))
 
 
 def rows(count: int) -> Array:

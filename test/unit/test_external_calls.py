@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from deadline import HANG
-from external_networks import Array, branched, handed_off, interpreted
+from external_networks import Array, branched, interpreted, with_externs
 from graphs import graph, random_inputs
 from quantized_layers import add, fused, requantize
 
@@ -31,7 +31,7 @@ def network() -> ir.Module:
 
 @pytest.fixture(scope="module")
 def called(network: ir.Module) -> ir.Module:
-    return handed_off(network)
+    return with_externs(network)
 
 
 def without_residual(op: FusedOp) -> bool:
@@ -46,7 +46,7 @@ def without_residual(op: FusedOp) -> bool:
 def test_they_compute_what_compiled_ops_compute(
     network: ir.Module, options: dict[str, Any], count: int, threads: int
 ) -> None:
-    module = handed_off(network, **options)
+    module = with_externs(network, **options)
     counter: Counter[str] = Counter()
     compute = interpreted(module)
 
@@ -80,7 +80,7 @@ def test_any_fused_op_goes() -> None:
         return requantize(product.output, "i8", input_scale=0.09, weight_scales=(0.01,))
 
     network = graph(["tensor<3x7xi8>", "tensor<5x7xi8>"], body)
-    module = handed_off(network)
+    module = with_externs(network)
     symbols = [f"npu_fused_{kind}" for kind in ("dense", "dense", "matmul")]
     executable = qdialect.compile(module, externals={"npu": interpreted(module)})
     assert [call.label for call in executable.calls if call.label in symbols] == symbols
@@ -91,7 +91,7 @@ def test_any_fused_op_goes() -> None:
 def test_a_function_that_is_called_twice() -> None:
     network = graph(["tensor<1x4x4x5xi8>"], lambda value: fused(value, "i8"))
     call, type_ = "call @main_fused_conv2d_0", "(tensor<1x4x4x5xi8>) -> tensor<1x4x4x5xi8>"
-    text = str(handed_off(network)).replace(f"%0 = {call}(%arg0)", f"%9 = {call}(%arg0) : {type_}\n%0 = {call}(%9)")
+    text = str(with_externs(network)).replace(f"%0 = {call}(%arg0)", f"%9 = {call}(%arg0) : {type_}\n%0 = {call}(%9)")
     module = qdialect.parse(text)
     executable, inputs = qdialect.compile(module, externals={"npu": interpreted(module)}), random_inputs(module)
     np.testing.assert_array_equal(executable(*inputs), interpreter.run(module, inputs)[0])
@@ -173,7 +173,7 @@ def test_a_failure_is_an_error_of_the_call(called: ir.Module, compute: Callable[
 
 
 def test_the_error_says_where_the_op_stands(network: ir.Module) -> None:
-    module = qdialect.parse(str(handed_off(network)))
+    module = qdialect.parse(str(with_externs(network)))
     with pytest.raises(qdialect.ExternalCallError, match=r"^-:\d+:\d+: 'qnn.fused_conv2d' op"):
         qdialect.compile(module, externals={"npu": raising})(*random_inputs(module))
 
@@ -266,7 +266,7 @@ def test_an_external_of_a_module_without_such_functions_is_refused(network: ir.M
 
 
 @pytest.mark.parametrize("phase", [Phase.LINALG, Phase.LLVM])
-def test_every_phase_keeps_what_is_handed_off(called: ir.Module, phase: Phase) -> None:
+def test_every_phase_keeps_extern_functions(called: ir.Module, phase: Phase) -> None:
     module = qdialect.parse(str(compile_to(called, phase, target_of(called, "host"))))
     inputs = random_inputs(called)
     executable = qdialect.compile(module, externals={"npu": interpreted(called)})

@@ -11,8 +11,8 @@ from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import Phase, compile_to
-from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import Islands
-from qdialect.lowering.qnn_to_linalg.graph.in_place import heirs
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import FusionGroups
+from qdialect.lowering.qnn_to_linalg.graph.in_place import in_place_results
 from qdialect.reference import interpreter
 
 SHAPE = (7, 48)
@@ -87,7 +87,7 @@ def built(case: Callable[[Text], tuple[str, ...]]) -> ir.Module:
 def test_results_take_the_place_of_what_is_read_last(case: Callable[[Text], tuple[str, ...]]) -> None:
     module = built(case)
     operations = [op.operation for op in module.body.operations[0].operation.regions[0].blocks[0].operations]
-    found = heirs(operations, Islands(operations))
+    found = in_place_results(operations, FusionGroups(operations))
     assert len(found) == CASES[case]
     assert len(set(found.values())) == len(found)
 

@@ -51,30 +51,6 @@ def parsed(text: str) -> Parsed:
     return Parsed(parse(text))
 
 
-def test_a_kernel_parses_and_verifies() -> None:
-    names = [op.name for op in parsed(kernel_with_a_sum().render("k"))]
-    assert names == [
-        "arith.constant", "arith.constant", "memref.reinterpret_cast", "bufferization.to_tensor", "tensor.empty",
-        "linalg.fill", "linalg.generic", "memref.reinterpret_cast", "bufferization.to_tensor", "linalg.generic",
-        "bufferization.materialize_in_destination", "func.return",
-    ]  # fmt: skip
-
-
-def test_tags_stand_on_the_ops() -> None:
-    kernel = parsed(kernel_with_a_sum().render("k"))
-    tagged = [op for op in kernel if "qnn.micro_kernel" in op.attributes]
-    found = [(ir.StringAttr(op.attributes["qnn.role"]).value, "qnn.tiles" in op.attributes) for op in tagged]
-    assert found == [("sum_fill", False), ("sum", True), ("root", True)]
-    assert list(ir.DenseI64ArrayAttr(tagged[1].attributes["qnn.tiles"])) == [0, 1]
-
-
-def test_a_view_is_a_strided_cast_of_the_flat_buffer() -> None:
-    text = kernel_with_a_sum().render("k")
-    assert "memref.reinterpret_cast %data to offset: [1], sizes: [6, 3], strides: [2, 1] : memref<16xi8>" in text
-    arguments = '%data: memref<16xi8> loc("data"), %output: memref<6xi32> loc("output"), %bias: i32 loc("bias")'
-    assert text.startswith(f"func.func private @k({arguments})")
-
-
 def test_only_destinations_are_writable() -> None:
     kernel = parsed(kernel_with_a_sum().render("k"))
     reads = [op for op in kernel if op.name == "bufferization.to_tensor"]
@@ -143,31 +119,6 @@ def test_a_generic_yields_the_type_of_its_output() -> None:
     output = Operand(kernel.empty((4,), "i8"), ("i",))
     with pytest.raises(TypeError, match="a generic with an output of i8 must yield it, but got i32"):
         kernel.generic(Loops(("i",)), [], output, kernel.body(), Value("%v", "i32"), Tag(0, "root"))
-
-
-@pytest.mark.parametrize(
-    ("type_", "ops"),
-    [
-        ("i32", ["arith.maxsi", "arith.minsi"]),
-        ("f32", ["arith.cmpf", "arith.select", "arith.cmpf", "arith.select"]),
-    ],
-)
-def test_clamps(type_: str, ops: list[str]) -> None:
-    body = KernelText().body()
-    body.clamp(*(Value(name, type_) for name in ("%v", "%low", "%high")))
-    assert [line.split()[2] for line in body.lines] == ops
-
-
-def test_micro_kernels_are_numbered() -> None:
-    kernel = KernelText()
-    assert [kernel.next_micro_kernel() for _ in range(3)] == [0, 1, 2]
-
-
-def test_maps_and_iterators() -> None:
-    loops = Loops(("m", "n"), ("k",))
-    assert loops.map_to(("m", "k")) == "affine_map<(m, n, k) -> (m, k)>"
-    assert loops.map_to(("0", "n")) == "affine_map<(m, n, k) -> (0, n)>"
-    assert loops.iterators == '["parallel", "parallel", "reduction"]'
 
 
 def test_a_loop_over_a_table() -> None:

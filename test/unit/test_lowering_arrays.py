@@ -92,7 +92,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
 
 @variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
-def test_what_windows_alone_read_has_rows_without_spare_lanes(element: str) -> None:
+def test_what_windows_alone_read_has_rows_without_padding_lanes(element: str) -> None:
     module = graph([tensor(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
     check(module)
     lowered = lower(module, TARGETS["generic"], Phase.LINALG)

@@ -116,7 +116,7 @@ def test_constants_are_read_where_they_lie() -> None:
     module = graph([tensor(values.shape, "i8")], body)
     check(module)
     labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
-    assert [label for label in labels if label == "halo" or label.startswith(("constant", "pad"))] == []
+    assert [label for label in labels if label == "padding" or label.startswith(("constant", "pad"))] == []
 
 
 RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [

@@ -16,7 +16,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
-from qdialect.lowering.qnn_to_linalg.program.storage import SLACK
+from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import Port
 from qdialect.targets import GENERIC, TARGETS
@@ -186,7 +186,7 @@ def acc_range(view: ir.Operation, actuals: Sequence[ir.Value]) -> tuple[int, int
 def spare_bytes(actual: ir.Value, arena: ir.Value) -> int:
     """What may be read beyond a buffer handed to a kernel: nothing of a user's array nor of the constants."""
     owner = actual.owner
-    return SLACK if not isinstance(owner, ir.Block) and owner.operands[0] == arena else 0
+    return EXTRA_BYTES if not isinstance(owner, ir.Block) and owner.operands[0] == arena else 0
 
 
 @settings(max_examples=60)
@@ -219,5 +219,5 @@ def test_the_arena_is_aligned_and_holds_what_may_be_read() -> None:
         assert isinstance(constant_op, ir.OpView)
         offset = ir.IntegerAttr(constant_op.attributes["value"]).value
         assert offset % ALIGNMENT == 0
-        ends.append(offset + ir.MemRefType(view.results[0].type).shape[0] + SLACK)
+        ends.append(offset + ir.MemRefType(view.results[0].type).shape[0] + EXTRA_BYTES)
     assert max(ends) == lowered.arena_bytes

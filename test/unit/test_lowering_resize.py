@@ -57,14 +57,14 @@ TAKEN = [
 
 
 @variants_together
-@pytest.mark.parametrize(("element", "arithmetic"), TAKEN)
-@pytest.mark.parametrize(("shape", "size"), SHAPES)
-def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, arithmetic: Interpolation) -> None:
-    variants: list[Attributes] = [
-        {"size": size, "coordinates": coordinates, "arithmetic": arithmetic}
-        for coordinates in (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
-    ]
-    check_variants(ResizeBilinearOp, [tensor(shape, element)], element, variants)
+@pytest.mark.parametrize("arithmetic", range(len(TAKEN)))
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_bilinear(shape: int, arithmetic: int) -> None:
+    """Every arithmetic and every shape meets each way to place pixels."""
+    (extents, size), (element, how) = SHAPES[shape], TAKEN[arithmetic]
+    places = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
+    variant: Attributes = {"size": size, "coordinates": places[(shape + arithmetic) % 3], "arithmetic": how}
+    check_variants(ResizeBilinearOp, [tensor(extents, element)], element, [variant])
 
 
 @pytest.mark.parametrize(("element", "arithmetic"), [taken for taken in TAKEN if taken[0] != "f32"])

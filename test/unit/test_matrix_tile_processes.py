@@ -15,7 +15,7 @@ import pytest
 from c_programs import HERE, STRICT, arrays_of_c, build_c, compiled, ran, tool
 from cached import entries, kept
 from deadline import HANG
-from external_networks import handed_off
+from external_networks import with_externs
 from graphs import random_inputs
 from numpy.typing import NDArray
 from strategy_networks import Network
@@ -289,7 +289,7 @@ def test_an_external_function_may_use_tiles_and_leave_them(tmp_path: Path) -> No
     drawn = Network(11, (1, 7, 35, 64))
     for channels, kernel in ((48, 1), (48, 1), (9, 3)):
         drawn.convolution(channels, kernel)
-    module = handed_off(parse(drawn.text()), predicate=is_square)
+    module = with_externs(parse(drawn.text()), predicate=is_square)
     (tmp_path / "driver.c").write_text("""
 #include <string.h>
 static const _Alignas(64) unsigned char own[64] = {[0] = 1, [16] = 4, [48] = 1};

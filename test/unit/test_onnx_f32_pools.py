@@ -40,8 +40,7 @@ def pool_model(kind: str, shape: tuple[int, ...], attributes: Attributes, versio
 def run_both(content: bytes, *inputs: Array) -> Array:
     module = import_onnx(content)
     (wanted,) = interpreter.run(module, inputs)
-    for target in ("host", "generic"):
-        check_compiled(module, target, [inputs], [[wanted]])
+    check_compiled(module, "host", [inputs], [[wanted]])
     return wanted
 
 
@@ -74,16 +73,6 @@ def test_terms_are_added_in_the_order_of_onnx_runtime(
     shape = (1, channels, 12, 13)
     content = pool_model("AveragePool", shape, {**attributes, "count_include_pad": count_include_pad}, version)
     agreed(content, np.random.default_rng(1).normal(size=shape).astype(np.float32))
-
-
-@variants_together
-@pytest.mark.parametrize("shape", [(2, 19, 5, 7), (1, 3, 35), (1, 3, 2, 3, 4)])
-@pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool"])
-def test_whole_images_of_floats(kind: str, shape: tuple[int, ...]) -> None:
-    x, axes = np.random.default_rng(0).normal(size=shape).astype(np.float32), tuple(range(2, len(shape)))
-    exact = x.astype(np.float64)
-    wanted = exact.max(axes, keepdims=True) if kind == "GlobalMaxPool" else exact.mean(axes, keepdims=True)
-    assert_floats_within(run_both(pool_model(kind, shape, {}), x), wanted, "formula")
 
 
 def test_the_largest_number_is_nan_where_there_is_one() -> None:

@@ -42,20 +42,6 @@ def test_an_index_outside_names_the_nearest_element() -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.uint8])
-def test_elements_and_tuples(dtype: Any) -> None:
-    x = drawn((3, 7, 5), dtype)
-    rng = np.random.default_rng(0)
-    for axis, extent in enumerate(x.shape):
-        shape = (*x.shape[:axis], 4, *x.shape[axis + 1 :])
-        check("GatherElements", [x, rng.integers(-extent, extent, shape)], axis=axis)
-    tuples = np.stack([rng.integers(0, extent, (4, 2)) for extent in x.shape], axis=-1)
-    check("GatherND", [x, tuples])
-    check("GatherND", [x, tuples[..., :2].astype(np.int64)])
-    check("GatherND", [x, rng.integers(0, 5, (3, 2, 2))], batch_dims=1)
-
-
-@variants_together
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
 def test_scatters(dtype: Any) -> None:
     x = drawn((5, 3, 7), dtype)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of, run
-from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.passes.pipeline import PassManager
@@ -29,28 +28,6 @@ def sigmoid(x: Array) -> Array:
 
 def leaky(x: Array) -> Array:
     return np.where(x >= 0, x, x * np.float32(0.1))
-
-
-FUNCTIONS: list[tuple[str, dict[str, Any], Callable[[Array], Array]]] = [
-    ("Sigmoid", {}, sigmoid),
-    ("Tanh", {}, lambda x: np.tanh(x.astype(np.float64))),
-    ("LeakyRelu", {"alpha": 0.1}, leaky),
-    ("LeakyRelu", {}, lambda x: np.where(x >= 0, x, x * np.float32(0.01))),
-    ("HardSwish", {}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
-    ("HardSigmoid", {"alpha": 0.25, "beta": 0.5}, lambda x: np.clip(x * np.float32(0.25) + np.float32(0.5), 0, 1)),
-    ("Relu", {}, lambda x: np.maximum(x, 0)),
-    ("Identity", {}, lambda x: x),
-]
-
-
-@pytest.mark.parametrize(("kind", "attributes", "function"), FUNCTIONS)
-def test_function_between_quantizations(
-    kind: str, attributes: dict[str, Any], function: Callable[[Array], Array]
-) -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
-    content = b.finish(b.quantize(b.node(kind, data, **attributes), (0.011, 3)))
-    assert np.array_equal(run(content, ALL), quantized_of(function(f32_values(ALL, X)), (0.011, 3)))
 
 
 @pytest.mark.parametrize(("kind", "function"), [("Sigmoid", sigmoid), ("LeakyRelu", leaky)])
@@ -108,37 +85,12 @@ def test_sum_and_product_on_every_pair_of_values(kind: str, function: Callable[[
     assert np.array_equal(run(content, lhs), function(lhs, rhs))
 
 
-@pytest.mark.parametrize(
-    ("kind", "function"),
-    [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide)],
-)
-def test_arithmetic_with_a_float_constant_runs_in_float32(kind: str, function: Callable[..., Array]) -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
-    content = b.finish(b.quantize(b.node(kind, data, b.constant(1.7)), Y))
-    assert np.array_equal(run(content, ALL), quantized_of(function(f32_values(ALL, X), np.float32(1.7)), Y))
-
-
 def test_dequantize_and_quantize_alone_are_a_table() -> None:
     b = ModelBuilder()
     content = b.finish(
         b.quantize(b.dequantize(b.input("x", ALL.shape, np.uint8), X), (0.02, -9), np.int8), dtype=np.int8
     )
     assert np.array_equal(run(content, ALL), quantized_of(f32_values(ALL, X), (0.02, -9), np.int8))
-
-
-@pytest.mark.parametrize("is_qlinear", [True, False])
-def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
-    x, constant = image((2, 3, 4)), image((2, 5, 4), 1)
-    b = ModelBuilder()
-    data, other = b.input("x", x.shape, np.uint8), b.constant(constant)
-    if is_qlinear:
-        parts = (data, *b.parameters(X, np.uint8), other, *b.parameters(Y, np.uint8))
-        out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=-2)
-    else:
-        out = b.quantize(b.node("Concat", b.dequantize(data, X), b.dequantize(other, Y), axis=1), Z)
-    wanted = np.concatenate([quantized_of(f32_values(x, X), Z), quantized_of(f32_values(constant, Y), Z)], axis=1)
-    assert np.array_equal(run(b.finish(out), x), wanted)
 
 
 @pytest.mark.parametrize("is_qlinear", [True, False])
@@ -189,15 +141,6 @@ def test_movement_on_either_side_of_a_quantization(
     found = run(content, x)
     assert found.shape == wanted.shape
     assert np.array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("operands", [[np.array([1])], []])
-def test_squeeze(operands: list[Array]) -> None:
-    x = image((2, 1, 4))
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", x.shape, np.uint8), X)
-    squeezed = b.node("Squeeze", data, *(b.constant(operand) for operand in operands))
-    assert np.array_equal(run(b.finish(b.quantize(squeezed, X)), x), x[:, 0])
 
 
 def test_parameters_by_channel_of_what_is_computed() -> None:
@@ -285,28 +228,6 @@ def test_accumulators_are_cast_and_scaled() -> None:
     product = b.node("MatMulInteger", b.input("x", x.shape, np.uint8), b.constant(w))
     content = b.finish(b.node("Mul", b.node("Cast", product, to=1), b.constant(0.37)), dtype=np.float32)
     assert np.array_equal(run(content, x), (x.astype(int) @ w).astype(np.float32) * np.float32(0.37))
-
-
-def test_batch_normalization() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, 3, 4, 5)).astype(np.float32)
-    scale, bias, mean = (rng.normal(size=3).astype(np.float32) for _ in range(3))
-    variance = rng.uniform(0.5, 2, 3).astype(np.float32)
-    b = ModelBuilder()
-    parameters = [b.constant(array) for array in (scale, bias, mean, variance)]
-    content = b.finish(b.node("BatchNormalization", b.input("x", x.shape), *parameters, epsilon=0.25), dtype=np.float32)
-    turned = x.transpose(0, 2, 3, 1).astype(np.float64)
-    wanted = (turned - mean) / np.sqrt(variance + 0.25) * scale + bias
-    assert_floats_within(run(content, x), wanted.transpose(0, 3, 1, 2), "formula")
-
-
-@pytest.mark.parametrize("slope", [(3, 1), (2, 3, 4), (1,)])
-def test_prelu_of_floats(slope: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(0)
-    x, slopes = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.normal(size=slope).astype(np.float32)
-    b = ModelBuilder()
-    content = b.finish(b.node("PRelu", b.input("x", x.shape), b.constant(slopes)), dtype=np.float32)
-    assert np.array_equal(run(content, x), np.where(x < 0, x * slopes, x))
 
 
 @pytest.mark.parametrize(("bounds", "minimum", "maximum"), [((-3, 70), -3, 70), ((None, 5), -128, 5), ((9, 2), 2, 2)])

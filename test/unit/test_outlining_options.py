@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from external_networks import branched, handed_off
+from external_networks import branched, with_externs
 from graphs import random_inputs
 
 import qdialect
@@ -163,6 +163,6 @@ def test_what_is_left_is_decomposed_and_nothing_else(fused: ir.Module) -> None:
 
 
 def test_functions_go_with_their_last_call() -> None:
-    module = handed_off(branched(), merge=True)
+    module = with_externs(branched(), merge=True)
     called = [line for line in str(module).splitlines() if "call @" in line]
     assert len(called) == len(symbols(module)) == 3

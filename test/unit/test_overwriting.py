@@ -1,4 +1,4 @@
-"""Row groups whose result lies where their data was: only where nothing reads that any more."""
+"""Fused rows whose result overwrites their data: only if nothing reads it any more."""
 
 from collections.abc import Sequence
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
     ChannelTiles,
-    ContractionWeights,
+    ConstantWeights,
     PackedWeights,
     ZeroPointCorrection,
     center,
-    clip_outliers,
     correction_of,
     pack_weights,
 )
@@ -59,8 +58,8 @@ def multiplied_out(packed: PackedWeights, tiles: ChannelTiles, axes: ReductionAx
         window = window_of(data, first, axes)
         found = bias[g] + np.einsum("qi,tqvli->tvl", window, weights[g]).reshape(-1)
         for k_group in packed.remainder:
-            assert k_group.weights.shape == (*tiles.sizes, 4)
-            extra = k_group.weights.reshape(group.count, -1, 4)[g].astype(np.int64)
+            assert k_group.taps.shape == (*tiles.sizes, 4)
+            extra = k_group.taps.reshape(group.count, -1, 4)[g].astype(np.int64)
             found = found + extra @ data[first + k_group.offset :][:4]
         found = found - _corrected(packed.correction, tiles, g, window)
         for channel, value in zip(tiles.indices[g].tolist(), found.tolist(), strict=True):
@@ -125,9 +124,9 @@ def layers(draw: st.DrawFn) -> tuple[Weights, tuple[int, ...], int, int]:
     return weights.astype(dtype), tuple(points), groups, spare
 
 
-@given(layers(), st.sampled_from([4, 8, 16]), st.integers(1, 4), st.booleans())
+@given(layers(), st.sampled_from([4, 8, 16]), st.integers(1, 4))
 def test_packed_weights_give_the_plain_product(
-    layer: tuple[Weights, tuple[int, ...], int, int], lanes: int, vectors: int, is_clipped: bool
+    layer: tuple[Weights, tuple[int, ...], int, int], lanes: int, vectors: int
 ) -> None:
     weights, points, groups, spare = layer
     channels, height, width, depth = weights.shape
@@ -136,14 +135,13 @@ def test_packed_weights_give_the_plain_product(
     # What lies in spare lanes and past the last tap is read, and must not count.
     size = int((height + 1) * (width + 3) * (depth * groups + spare + 8))
     data = rng.integers(0, 256, size).astype(np.int64)
-    centered = center(weights, points)
-    parts = clip_outliers(centered) if is_clipped else (centered, np.zeros_like(centered.values))
+    constant = ConstantWeights(center(weights, points), bias)
     found: Sums = {}
     for group in group_blocks(groups, depth * groups, channels):
         axes = reduction_axes(group, weights, groups, spare)
         for block in _blocks(group, lanes, vectors):
             tiles = ChannelTiles(group, block, channels)
-            found |= multiplied_out(pack_weights(ContractionWeights(*parts, bias), tiles, axes), tiles, axes, data)
+            found |= multiplied_out(pack_weights(constant, tiles, axes), tiles, axes, data)
     assert found == plain_products(weights, points, bias, groups, data, spare)
 
 
@@ -171,16 +169,14 @@ def test_an_outlier_is_one_k_group_of_the_remainder() -> None:
     tiles, axes, weights = _square(values, (100,))
     (k_group,) = pack_weights(weights, tiles, axes).remainder
     assert k_group.offset == 4
-    assert k_group.weights.shape == (1, 1, 8, 4)
-    assert {tuple(index): int(k_group.weights[*index]) for index in np.argwhere(k_group.weights)} == {
-        (0, 0, 3, 1): 155 - 127
-    }
+    assert k_group.taps.shape == (1, 1, 8, 4)
+    assert {tuple(index): int(k_group.taps[*index]) for index in np.argwhere(k_group.taps)} == {(0, 0, 3, 1): 155 - 127}
 
 
 def test_what_is_no_outlier_of_the_block_is_left_out() -> None:
     values = np.full((64, 64), 100, np.uint8)
     values[40, 9] = 255
-    weights = ContractionWeights(*clip_outliers(center(values.reshape(64, 1, 1, 64), (100,))), np.zeros(64, np.int32))
+    weights = ConstantWeights(center(values.reshape(64, 1, 1, 64), (100,)), np.zeros(64, np.int32))
     (group,) = group_blocks(1, 64, 64)
     axes = reduction_axes(group, values.reshape(64, 1, 1, 64))
     counts = [
@@ -214,10 +210,9 @@ def test_groups_with_strides_share_their_channels(count: int) -> None:
     assert tiles.per_channel(np.arange(16)).shape == (1, 1, 16)
 
 
-def _square(values: NDArray[Any], points: tuple[int, ...]) -> tuple[ChannelTiles, ReductionAxes, ContractionWeights]:
+def _square(values: NDArray[Any], points: tuple[int, ...]) -> tuple[ChannelTiles, ReductionAxes, ConstantWeights]:
     """A product of 8 channels by 8."""
     weights = values.reshape(8, 1, 1, 8)
     (group,) = group_blocks(1, 8, 8)
-    clipped = clip_outliers(center(weights, points))
     tiles = ChannelTiles(group, ChannelBlock(0, 1, 1, 8), 8)
-    return tiles, reduction_axes(group, weights), ContractionWeights(*clipped, np.zeros(8, np.int32))
+    return tiles, reduction_axes(group, weights), ConstantWeights(center(weights, points), np.zeros(8, np.int32))

@@ -14,9 +14,9 @@ from together import check_compiled, variants_together
 from qdialect.lowering.cost.pair_sums import parts_that_fit, sums_fit
 from qdialect.lowering.cost.strategy import Strategy, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions import word_contraction
+from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features
@@ -86,8 +86,8 @@ def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return rng.choice([ends.min, ends.min + 1, ends.max // 2, ends.max - 1, ends.max], shape).astype(kind)
 
 
-def always(op: Contraction, strategy: Strategy, group: ChannelGroup) -> bool:
-    del op, strategy, group
+def always(op: Contraction, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> bool:
+    del op, strategy, group, axes
     return True
 
 
@@ -101,7 +101,7 @@ def never(op: Contraction, strategy: Strategy) -> bool:
 @pytest.mark.parametrize("weight", EIGHT_BIT)
 def test_extreme_weights_and_zero_points(number: int, weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Contraction, "sums_pairs", always)
-    monkeypatch.setattr(word_contraction, "is_faster", never)
+    monkeypatch.setattr(emission, "is_faster_on_words", never)
     channels = WINDOWS[number][1][0]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))

@@ -196,7 +196,11 @@ def test_a_program_does_not_go_back() -> None:
         ("arena_bytes = ", "arena_bytes = -", "qnn.program is damaged: ValueError: .* at least 0, but got -"),
         ("inputs = [", "inputs = [1, ", "qnn.program is damaged: "),
         ("qnn.program = {", "qnn.program = unit, qnn.x = {", "qnn.program is damaged: "),
-        ("qnn.program = {", "qnn.other = {", "a module at phase llvm must say in qnn.program what its main takes"),
+        (
+            "qnn.program = {",
+            "qnn.other = {",
+            "a module at phase llvm must describe the arguments of main in qnn.program",
+        ),
         ("@main(", "@main(%more: !llvm.ptr, ", "function 'main' must take 4 arguments, but takes 5"),
         ("llvm.func @main(", "llvm.func @start(", "module must have a function 'main' with a body to be run"),
     ],

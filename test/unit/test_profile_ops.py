@@ -21,7 +21,7 @@ from qdialect.support.interface import KernelCall
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
     (
-        CallProfile(KernelCall("halo", 0, (), 0, 100), 1e-6, 2e11),
+        CallProfile(KernelCall("padding", 0, (), 0, 100), 1e-6, 2e11),
         CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
         CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
@@ -69,8 +69,8 @@ def test_code_without_a_clock_has_no_ticks() -> None:
 def test_what_a_step_moves() -> None:
     # 5 channels are stored in 8 lanes, 3 for windows as they are; weights and what belongs to them are constants.
     calls = lower(graph(["tensor<1x5x6x3xui8>"], fused), targets.GENERIC, Phase.LINALG).calls
-    halo, copied, convolution, *_ = calls
-    assert halo.bytes_moved == (7 * 8 - 5 * 6) * 3
+    padding, copied, convolution, *_ = calls
+    assert padding.bytes_moved == (7 * 8 - 5 * 6) * 3
     assert copied.bytes_moved == 5 * 6 * (3 + 3)
     assert convolution.macs == 5 * 6 * 5 * 27
     assert 7 * 8 * 3 + 5 * 6 * 8 + 27 * 5 < convolution.bytes_moved < 2500
@@ -87,9 +87,9 @@ def test_inputs_are_checked() -> None:
 
 
 def test_rates_and_shares() -> None:
-    halo, first, _, nothing = PROFILE.calls
+    padding, first, _, nothing = PROFILE.calls
     assert (first.rate, first.share_of_peak, first.bandwidth) == pytest.approx((1e11, 0.5, 4000 / 6e-6))
-    assert halo.share_of_peak is None
+    assert padding.share_of_peak is None
     assert (nothing.rate, nothing.bandwidth) == (0.0, 0.0)
     assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
 
@@ -107,7 +107,7 @@ def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
         "# kernel op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s nodes",
-        "0 0 halo 1.00 10.0 % - - - - - - 100 0.1",
+        "0 0 padding 1.00 10.0 % - - - - - - 100 0.1",
         "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 first",
         "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 a<b>&\\x07c, second",
         "3 2 nothing 0.00 0.0 % - - - - - - 0 -",
@@ -128,7 +128,7 @@ def test_the_picture_is_xml_with_two_rectangles_for_each_step_that_multiplies() 
     assert texts[0] == "a & b"
     assert "conv: 2 in 9 us" in texts
     assert "a<b>&\\x07c  #2" in texts
-    assert texts.index("first  #1") < texts.index("a<b>&\\x07c  #2") < texts.index("halo  #0")
+    assert texts.index("first  #1") < texts.index("a<b>&\\x07c  #2") < texts.index("padding  #0")
 
 
 def test_a_profile_without_time_or_peak_is_drawn() -> None:

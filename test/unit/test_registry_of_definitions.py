@@ -16,7 +16,10 @@ from qdialect.support.diagnostics import RegistrationError
 from qdialect.support.registry import Registry
 
 # Each fills a table while it is imported.
-for package in ("frontends.onnx", "frontends.tflite", "frontends.torch", "lowering.qnn_to_linalg.conversions", "passes.import_tosa"):
+for package in (
+    *("frontends.onnx", "frontends.tflite", "frontends.torch"),
+    *("lowering.qnn_to_linalg.conversions", "passes.import_tosa"),
+):
     import_module(f"qdialect.{package}")
 import_module("qdialect.reference.interpreter")
 

@@ -31,7 +31,7 @@ def test_every_node_of_a_network_is_in_a_kernel_or_a_view(mobilenet: Path) -> No
     contractions = [entry for entry in found.nodes if "qnn.requantize" in entry.ops]
     labels = [call.label for call in found.lowered.calls]
     for entry in contractions:
-        computed_by = {labels[number] for number in entry.calls} - {"halo"}
+        computed_by = {labels[number] for number in entry.calls} - {"padding"}
         assert len(computed_by) == 1
         assert computed_by <= {"qnn.fused_conv2d", "qnn.fused_dense"}
     assert [entry.node.kind for entry in found.nodes if not entry.calls] == ["RESHAPE"]

@@ -1,4 +1,4 @@
-"""Row groups: which ops share a kernel that goes through blocks of rows, and that their results keep every bit."""
+"""Row fusion: which ops share a kernel that loops over blocks of rows, and that their results keep every bit."""
 
 from collections.abc import Sequence
 
@@ -145,7 +145,7 @@ def test_columns_and_single_rows_are_kernels_of_their_own(text: str) -> None:
 
 
 def test_a_row_that_is_wanted_in_other_rows_is_not_taken_apart() -> None:
-    """The rows of one tensor are the last dimension of another, which may have spare lanes behind it."""
+    """The rows of one tensor are the last dimension of another, which may have padding lanes."""
     text = Text((6, 5, 7))
     row = text.qnn("f32_sum", "%x0", (6, 5), "axes = array<i64: 2>")
     found = text.finish(text.float_op("math.exp", row))

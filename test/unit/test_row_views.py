@@ -8,7 +8,7 @@ from together import check_compiled, variants_together
 from qdialect import targets
 from qdialect.ir.context import parse
 from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
-from qdialect.lowering.qnn_to_linalg.graph import row_fusion as row_groups
+from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -87,7 +87,7 @@ def test_every_kind_of_target_gives_the_same_bits() -> None:
 
 
 def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_groups, "_FAR_BYTES", 1024)
+    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
     monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
     text = Attention(37, 2, 5, 24)
     whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))

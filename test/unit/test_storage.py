@@ -9,8 +9,8 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.storage import (
-    NO_HALO,
-    Halo,
+    NO_PADS,
+    Pads,
     Storage,
     dense_storage_of,
     image_shape,
@@ -21,20 +21,20 @@ from qdialect.lowering.qnn_to_linalg.program.storage import (
 
 CONTEXT = make_context()
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(1, 20))
-HALOS = st.tuples(*[st.integers(0, 3)] * 4)
+PADS = st.tuples(*[st.integers(0, 3)] * 4)
 
 
 def tensor(text: str) -> ir.Type:
     return ir.Type.parse(f"tensor<{text}>", CONTEXT)
 
 
-@given(SHAPES, HALOS)
-def test_elements_and_halo_fill_the_buffer(shape: tuple[int, int, int, int], halo: Halo) -> None:
-    storage = storage_of(tensor("x".join(map(str, [*shape, "ui8"]))), halo)
-    top, left, bottom, right = halo
+@given(SHAPES, PADS)
+def test_elements_and_pads_fill_the_buffer(shape: tuple[int, int, int, int], pads: Pads) -> None:
+    storage = storage_of(tensor("x".join(map(str, [*shape, "ui8"]))), pads)
+    top, left, bottom, right = pads
     images, height, width, channels = shape
     assert storage.padded == (height + top + bottom, width + left + right)
-    # The buffer is the dense array of images with their halo; the elements are its interior.
+    # The buffer is the dense array of images with their pads; the elements are its interior.
     whole = np.arange(storage.length).reshape(images, *storage.padded, storage.pitch)
     inside = whole[:, top : top + height, left : left + width, :channels]
     offsets = sum(index * stride for index, stride in zip(np.indices(shape), storage.strides, strict=True))
@@ -68,7 +68,7 @@ def test_sizes_in_bytes() -> None:
     assert padded.live_bytes() == 2 * 3
 
 
-def test_a_users_array_has_no_spare_lanes() -> None:
+def test_a_users_array_has_no_padding_lanes() -> None:
     assert dense_storage_of(tensor("1x2x2x3xui8")).length == 12
     assert storage_of(tensor("1x2x2x3xui8")).length == 16
     assert dense_storage_of(tensor("1x2x2x8xui8")) == storage_of(tensor("1x2x2x8xui8"))
@@ -80,7 +80,7 @@ def test_a_users_array_has_no_spare_lanes() -> None:
     st.tuples(st.integers(1, 2), st.integers(1, 2)),
     st.tuples(st.integers(0, 2), st.integers(0, 2)),
 )
-def test_a_window_starts_in_the_halo_and_steps_over_it(
+def test_a_window_starts_in_the_padding_and_steps_over_it(
     kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], padding: tuple[int, int]
 ) -> None:
     storage = Storage((2, 6, 7, 3), "i8", 4, (*padding, 2, 2))
@@ -95,5 +95,5 @@ def test_a_window_starts_in_the_halo_and_steps_over_it(
         assert found == whole[n, oh * strides[0] + kh * dilation[0], ow * strides[1] + kw * dilation[1], 0]
 
 
-def test_no_halo_is_the_default() -> None:
-    assert storage_of(tensor("1x2x2x8xi8")).halo == NO_HALO
+def test_no_pads_are_the_default() -> None:
+    assert storage_of(tensor("1x2x2x8xi8")).pads == NO_PADS

@@ -1,5 +1,6 @@
 """Words of bytes that are stored before they are multiplied: when they are, and the bits of what is computed so."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from graphs import convolution
 from numpy.typing import NDArray
 from together import check_compiled, variants_together
 
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import Strategy, rows_for, strategy_of
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions import word_contraction
+from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features, resolve
@@ -42,7 +44,7 @@ def always(op: Contraction, strategy: Strategy) -> bool:
 @pytest.mark.parametrize("target", HERE)
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_contraction, "is_faster", always)
+    monkeypatch.setattr(emission, "is_faster_on_words", always)
     channels, weight, data = WINDOWS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
@@ -89,8 +91,8 @@ def test_a_copy_for_few_products_costs_more_than_it_saves() -> None:
 
 def test_tiles_of_stored_words_are_tall() -> None:
     strategy = strategy_of(TARGETS["avx2"])
-    (block,) = strategy.channel_blocks(64, 2048, stored_words=True)
+    (block,) = strategy.channel_blocks(64, 2048, Layout.STORED_WORDS)
     assert (block.rows, block.vectors) == (6, 2)
     assert rows_for(28, block.rows) == 4
-    assert rows_for(28, block.rows, strategy.least_rows(block, stored_words=True)) == 6
-    assert rows_for(28, block.rows, strategy.least_rows(block)) == 4
+    assert rows_for(28, block.rows, strategy.least_rows(block)) == 6
+    assert rows_for(28, block.rows, strategy.least_rows(replace(block, layout=Layout.WORDS))) == 4

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.cost.register_tiles import Products, Tiles, explained
+from qdialect.lowering.cost.register_tiles import Layout, explained
 from qdialect.lowering.cost.strategy import (
     ChannelBlock,
-    RequantizerForms,
     Strategy,
-    Swept,
+    TiledOperand,
     depthwise_blocks,
     lane_blocks,
     lane_parts,
@@ -64,39 +63,6 @@ def test_at_most_one_block_has_narrow_vectors(lanes: int, depth: int) -> None:
     assert sum(block.lanes < 16 for block in AVX512.channel_blocks(lanes, depth)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("lanes", "expected"),
-    [
-        (4, [(0, 1, 1, 4, 16)]),
-        (8, [(0, 1, 1, 8, 16)]),
-        (24, [(0, 1, 1, 16, 16), (16, 1, 1, 8, 16)]),
-        (64, [(0, 1, 4, 16, 6)]),
-        (200, [(0, 3, 4, 16, 6), (192, 1, 1, 8, 16)]),
-        (176, [(0, 2, 4, 16, 6), (128, 1, 3, 16, 9)]),
-    ],
-)
-def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int, int]]) -> None:
-    assert AVX512.channel_blocks(lanes, 300) == [ChannelBlock(*block) for block in expected]
-
-
-@pytest.mark.parametrize(
-    ("lanes", "depth", "expected"),
-    [
-        (128, 9 * 128, [(0, 2, 4, 16, 6)]),
-        (512, 9 * 512, [(0, 16, 2, 16, 14)]),
-        (176, 9 * 512, [(0, 5, 2, 16, 14), (160, 1, 1, 16, 16)]),
-        (64, 192, [(0, 1, 4, 16, 2)]),
-        (64, 193, [(0, 1, 4, 16, 6)]),
-        (144, 24, [(0, 2, 4, 16, 2), (128, 1, 1, 16, 8)]),
-        (256, 192, [(0, 4, 4, 16, 4)]),
-    ],
-)
-def test_large_weights_get_tall_tiles_and_short_reductions_small_ones(
-    lanes: int, depth: int, expected: list[tuple[int, int, int, int, int]]
-) -> None:
-    assert AVX512.channel_blocks(lanes, depth) == [ChannelBlock(*block) for block in expected]
-
-
 @given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
 @pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
 def test_rows_are_covered_by_tiles_that_fit_the_registers(
@@ -113,27 +79,6 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
             assert width * (rows * block.vectors + block.vectors + 1) <= registers
 
 
-@pytest.mark.parametrize(
-    ("extents", "maximum", "expected"),
-    [
-        ([49], 14, [[(0, 39, 13), (39, 10, 10)]]),
-        ([7, 7], 6, [[(0, 7, 1)], [(0, 4, 4), (4, 3, 3)]]),
-        ([7, 7], 14, [[(0, 6, 2), (6, 1, 1)], [(0, 7, 7)]]),
-        ([5, 4, 4], 14, [[(0, 5, 1)], [(0, 4, 2)], [(0, 4, 4)]]),
-        ([14, 14], 14, [[(0, 14, 1)], [(0, 14, 14)]]),
-        ([3, 1], 6, [[(0, 3, 3)], [(0, 1, 1)]]),
-        ([128], 14, [[(0, 104, 13), (104, 24, 12)]]),
-        ([197], 14, [[(0, 28, 14), (28, 169, 13)]]),
-        ([130], 14, [[(0, 130, 13)]]),
-        ([134], 14, [[(0, 126, 14), (126, 8, 8)]]),
-    ],
-)
-def test_tiles_of_rows_are_nearly_equal_and_a_short_axis_shares_one_with_the_axis_before(
-    extents: list[int], maximum: int, expected: list[list[tuple[int, int, int]]]
-) -> None:
-    assert row_tiles(extents, maximum) == expected
-
-
 @given(EXTENTS)
 @pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
 def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
@@ -144,85 +89,53 @@ def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
     assert all(size % pixels == 0 and width * (pixels + 2) <= registers for _, size, pixels in segments)
 
 
-def test_register_tiles_of_zen_4() -> None:
-    wanted = Strategy(
-        tiles=(
-            Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15, parameters=1),
-            Tiles({4: 4, 3: 6, 2: 8, 1: 16}, taps=192, size=1 << 15),
-            Tiles({4: 4, 3: 6, 2: 8, 1: 16}, taps=192),
-            Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
-            Tiles({2: 14, 1: 16}),
-        ),
-        depthwise_pixels=8,
-        sum_rows=16,
-        interleaved_rows=3,
-        lanes=16,
-        multiplies_words=False,
-        near_bytes=1 << 19,
-        gathers_bytes=True,
-        adds_in_f32=True,
-        requantizer_forms=RequantizerForms(multiply_adds=True, words=True),
-        f32_lanes=32,
-        function_lanes=128,
-        table_lanes=64,
-        row_function_lanes=128,
-    )
-    assert wanted == AVX512
-    assert wanted == strategy_of(resolve("znver4"))
-
-
-def test_short_tiles_have_as_many_sums_as_two_products_a_cycle_need() -> None:
-    zen_4, zen_5 = strategy_of(resolve("znver4")), strategy_of(resolve("znver5"))
-    assert [tiles.rows for tiles in zen_5.tiles[:2]] == [{4: 4, 3: 6, 2: 8, 1: 16}] * 2
-    assert zen_5.tiles[2:] == zen_4.tiles[3:], "long reductions fill the registers on both"
-
-
 @pytest.mark.parametrize(
     ("weights", "data", "expected"),
     [
         # Small weights stay near whatever the order, and larger ones are read in a row.
-        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
-        (Swept(1 << 21, 16), Swept(1 << 17, 4), False),
+        (TiledOperand(1 << 16, 4), TiledOperand(1 << 22, 100), False),
+        (TiledOperand(1 << 21, 16), TiledOperand(1 << 17, 4), False),
         # Weights beyond that are fetched once, not for each tile of pixels.
-        (Swept(1 << 22, 16), Swept(1 << 17, 4), True),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 4), True),
         # A single tile of pixels fetches them once either way.
-        (Swept(1 << 22, 16), Swept(1 << 17, 1), False),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 1), False),
         # Neither stays near: the order decides which one is fetched again.
-        (Swept(1 << 22, 16), Swept(1 << 21, 100), True),
-        (Swept(1 << 22, 16), Swept(1 << 23, 10), False),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 21, 100), True),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 23, 10), False),
     ],
 )
-def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
-    assert AVX512.sweeps_pixels(weights, data, 1 << 10) is expected
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(
+    weights: TiledOperand, data: TiledOperand, *, expected: bool
+) -> None:
+    assert AVX512.is_weight_stationary(weights, data, 1 << 10) is expected
 
 
 @pytest.mark.parametrize(
     ("weights", "data", "results", "expected"),
     [
-        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9, True),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9, True),
         # Weights stay in the first level whatever the order.
-        (Swept(1 << 14, 8), Swept(1 << 10, 100), 1 << 5, False),
+        (TiledOperand(1 << 14, 8), TiledOperand(1 << 10, 100), 1 << 5, False),
         # The lines of the results cost more than the weights.
-        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 12, False),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 12, False),
         # What does not stay near is read from afar for each tile of channels.
-        (Swept(1 << 17, 8), Swept(1 << 20, 200), 1 << 9, False),
-        (Swept(1 << 20, 8), Swept(1 << 20, 200), 1 << 9, True),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 20, 200), 1 << 9, False),
+        (TiledOperand(1 << 20, 8), TiledOperand(1 << 20, 200), 1 << 9, True),
         # Few tiles of pixels.
-        (Swept(1 << 20, 8), Swept(1 << 14, 3), 1 << 5, False),
+        (TiledOperand(1 << 20, 8), TiledOperand(1 << 14, 3), 1 << 5, False),
     ],
 )
-def test_weights_of_256_bits_are_kept(weights: Swept, data: Swept, results: int, *, expected: bool) -> None:
-    assert strategy_of(resolve("alderlake")).sweeps_pixels(weights, data, results) is expected
+def test_weights_of_256_bits_are_kept(
+    weights: TiledOperand, data: TiledOperand, results: int, *, expected: bool
+) -> None:
+    assert strategy_of(resolve("alderlake")).is_weight_stationary(weights, data, results) is expected
 
 
 @pytest.mark.parametrize("name", ["icelake-server", "haswell"])
 def test_weights_of_other_products_are_not_kept(name: str) -> None:
-    assert not strategy_of(resolve(name)).sweeps_pixels(Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9)
-
-
-def test_what_is_fetched_ahead_on_zen_4() -> None:
-    machine = resolve("znver4").machine
-    assert (machine.long_stream, machine.fetch_distance) == (1 << 18, 1 << 13)
+    assert not strategy_of(resolve(name)).is_weight_stationary(
+        TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9
+    )
 
 
 def test_a_double_pumped_core_starts_twice_as_many_narrow_instructions() -> None:
@@ -240,29 +153,11 @@ def test_additions_of_words_take_units_of_their_products_on_zen() -> None:
     assert skylake is not None
     assert zen.machine.word_dots_started == 1.6
     assert skylake.machine.word_dots_started == skylake.machine.dot_products == 2
-    words = replace(zen, products=Products.STORED_WORDS)
+    words = replace(zen, layout=Layout.STORED_WORDS)
     assert words.cycles(6, 2, 1) == 15
     # What is fetched ahead from beyond the second level comes in time.
     assert words.cycles(6, 2, 1 << 30) == 15
     assert replace(words, machine=replace(words.machine, near_fetch_distance=0)).cycles(6, 2, 1 << 30) == 16
-
-
-def test_sapphire_rapids_takes_tall_tiles_of_weights_beyond_its_first_level_and_fetches_short_streams() -> None:
-    rapids = resolve("sapphirerapids")
-    assert [(tiles.rows, tiles.size) for tiles in strategy_of(rapids).tiles[2:4]] == [
-        ({4: 6, 3: 9, 2: 14, 1: 16}, 1 << 15),
-        ({2: 14, 1: 16}, 1 << 19),
-    ]
-    assert rapids.machine.fetched_stream == 1 << 15 < rapids.machine.long_stream
-    zen_4 = resolve("znver4").machine
-    assert zen_4.fetched_stream == zen_4.long_stream
-
-
-def test_register_tiles_of_words() -> None:
-    haswell = strategy_of(resolve("haswell"))
-    assert (haswell.lanes, haswell.multiplies_words, haswell.f32_lanes) == (8, True, 16)
-    assert [tiles.rows for tiles in haswell.tiles] == [{4: 2, 3: 2, 2: 3, 1: 4}] * 2
-    assert strategy_of(resolve("skx")).tiles[0].rows == {4: 4, 3: 5, 2: 7, 1: 9}
 
 
 def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
@@ -284,9 +179,10 @@ def test_tiles_fit_the_registers_of_every_machine() -> None:
         model = tile_model(target)
         for choice in model.choices() if model else ():
             for vectors, rows in choice.tiles.rows.items():
-                beside = 2 * rows + 3 if model and model.products is Products.WORDS else vectors + 1
+                beside = 2 * rows + 3 if model and model.layout is Layout.WORDS else vectors + 1
                 assert rows * vectors + beside <= target.machine.vector_registers
-        pairs = strategy_of(target).pair_model
+        strategy = strategy_of(target)
+        pairs = strategy.model_of(Layout.PAIRS) if Layout.PAIRS in strategy.others else None
         for choice in pairs.choices() if pairs else ():
             for vectors, rows in choice.tiles.rows.items():
                 # Weights, a broadcast row, a product and ones.
@@ -333,11 +229,6 @@ def test_rows_leave_no_tiny_rest(extent: int, maximum: int) -> None:
     assert extent % rows == 0 or tiles == -(-extent // maximum)
 
 
-@pytest.mark.parametrize(("extent", "maximum", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
-def test_rows_for(extent: int, maximum: int, rows: int) -> None:
-    assert rows_for(extent, maximum) == rows
-
-
 @pytest.mark.parametrize(
     ("cpu", "channels", "rows"),
     [("alderlake", 128, 6), ("alderlake", 8, 14), ("sapphirerapids", 128, 14), ("znver4", 128, 4), ("haswell", 128, 2)],
@@ -359,26 +250,6 @@ def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, me
         assert block.start + block.lanes <= lanes
         seen |= set(range(block.start, block.start + block.lanes))
     assert seen == (set(range(lanes)) if blocks else set())
-
-
-@pytest.mark.parametrize(
-    ("lanes", "width", "merge", "expected"),
-    [
-        (256, 14, True, [(0, 4, 1, 256)]),
-        (24, 14, True, [(0, 3, 8, 24)]),
-        (24, 7, True, []),
-        (24, 8, False, [(0, 1, 4, 16), (16, 1, 8, 8)]),
-        (144, 14, True, [(0, 9, 4, 144)]),
-        (144, 3, True, [(0, 2, 1, 128), (80, 1, 1, 64)]),
-        (144, 14, False, [(0, 2, 1, 128), (128, 1, 4, 16)]),
-        (104, 14, False, [(0, 1, 1, 64), (40, 1, 1, 64)]),
-        (32, 14, False, [(0, 1, 2, 32)]),
-        (4, 15, False, []),
-    ],
-)
-def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tuple[int, int, int, int]]) -> None:
-    found = lane_blocks(lanes, width, merge=merge)
-    assert [(block.start, block.tiles, block.pixels, block.lanes) for block in found] == expected
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:

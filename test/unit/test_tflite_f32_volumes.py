@@ -91,8 +91,10 @@ def test_l2_pools(kernel: int, padding: int, shape: tuple[int, ...]) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize(("radius", "channels"), [(1, 1), (2, 7), (5, 40), (40, 9)])
-@pytest.mark.parametrize(("bias", "alpha", "beta"), [(1.0, 1.0, 0.5), (2.0, 0.3, 0.75)])
+@pytest.mark.parametrize(
+    ("radius", "channels", "bias", "alpha", "beta"),
+    [(1, 1, 2.0, 0.3, 0.75), (2, 7, 1.0, 1.0, 0.5), (5, 40, 2.0, 0.3, 0.75), (40, 9, 2.0, 0.3, 0.75)],
+)
 def test_local_response_normalization(radius: int, channels: int, bias: float, alpha: float, beta: float) -> None:
     """As LiteRT's default kernel has it; the reference kernel leaves out the last of the neighbours."""
     numbers = [("Int32", radius), *(("Float32", number) for number in (bias, alpha, beta))]

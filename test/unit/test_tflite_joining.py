@@ -15,7 +15,7 @@ from qdialect.runtime import compile_module
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
 FIRST, OTHER = Quantization((0.5,), (3,)), Quantization((0.25,), (7,))
-COUNTS = [1, 2, 16, 17, 33]
+COUNTS = [1, 17, 33]
 
 
 def check(writer: ModelWriter, inputs: list[int], output: int, arrays: list[Any], wanted: Any) -> None:
@@ -32,7 +32,7 @@ def drawn(count: int, shape: tuple[int, ...], dtype: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
 def test_packed(count: int, dtype: Any) -> None:
     writer, arrays = ModelWriter("pack"), drawn(count, (3, 5), dtype)
     parameters = None if dtype is np.float32 else FIRST

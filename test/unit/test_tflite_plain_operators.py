@@ -41,31 +41,6 @@ def result(shape: tuple[int, ...], dtype: Any) -> Result:
 
 
 @variants_together
-@pytest.mark.parametrize("kind", [KIND.ARG_MAX, KIND.ARG_MIN])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
-@pytest.mark.parametrize(("axis", "shape"), [(-1, (3, 5)), (0, (5, 7)), (1, (3, 7))])
-def test_index_of_an_extreme(kind: int, dtype: Any, axis: int, shape: tuple[int, ...]) -> None:
-    """Drawn numbers have equal ones among them."""
-    data = drawn(dtype, 3, 5, 7) if dtype is np.bool_ else np.round(drawn(np.float32, 3, 5, 7)).astype(dtype)
-    holder, width = (OPTIONS.ArgMaxOptions, np.int32) if kind == KIND.ARG_MAX else (OPTIONS.ArgMinOptions, np.int64)
-    option = holder, table({0: ("Int8", 2 if width is np.int32 else 4)}, 1)
-    rest = tuple(extent for i, extent in enumerate((3, 5, 7)) if i != axis % 3)
-    check_operator(kind, [Given(data), known([axis])], [Result(rest, width)], option)
-
-
-@variants_together
-@pytest.mark.parametrize("kind", [KIND.REDUCE_ANY, KIND.REDUCE_ALL])
-@pytest.mark.parametrize("axes", [(0,), (1, 2), (-1,), (0, 1, 2)])
-@pytest.mark.parametrize("keeps", [False, True])
-def test_logical_reductions(kind: int, axes: tuple[int, ...], keeps: bool) -> None:
-    data = np.random.default_rng(1).random((3, 4, 5)) < (0.15 if kind == KIND.REDUCE_ANY else 0.85)
-    gone = {axis % 3 for axis in axes}
-    shape = tuple(1 if i in gone else n for i, n in enumerate(data.shape) if keeps or i not in gone)
-    option = OPTIONS.ReducerOptions, table({0: ("Bool", int(keeps))}, 1)
-    check_operator(kind, [Given(data), known(axes)], [Result(shape, np.bool_)], option)
-
-
-@variants_together
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("axes", [(1,), (0, 2), (-1,)])
 def test_quantized_products(dtype: Any, axes: tuple[int, ...]) -> None:

@@ -16,11 +16,11 @@ from qdialect.lowering.ir.strides import Axis
         *((3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)),
     ],
 )
-@pytest.mark.parametrize("halo", [0, 2])
+@pytest.mark.parametrize("pads", [0, 2])
 @pytest.mark.parametrize("are_far", [False, True])
-def test_blocks_have_every_pixel_once(extents: tuple[int, ...], halo: int, are_far: bool) -> None:
+def test_blocks_have_every_pixel_once(extents: tuple[int, ...], pads: int, are_far: bool) -> None:
     found: list[tuple[int, int]] = []
-    data = strides_of([extents[0], *(extent + halo for extent in extents[1:])])
+    data = strides_of([extents[0], *(extent + pads for extent in extents[1:])])
     axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
     for block in tile_blocks(axes, are_far=are_far):
         assert block.tiles.size <= 4

@@ -7,7 +7,7 @@ import pytest
 import together
 from graphs import graph
 from numpy.typing import NDArray
-from together import check_compiled, variants_together
+from together import check_compiled, is_chosen, variants_together
 
 from qdialect.dialect import ClipOp, build
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
@@ -108,3 +108,21 @@ def test_bits_are_compared(found: Array, wanted: Array) -> None:
     compare(found, found.copy(), "output 3")
     with pytest.raises(AssertionError, match="output 3"):
         compare(found, wanted, "output 3")
+
+
+def test_half_of_the_variants_are_chosen_and_always_the_same() -> None:
+    def chosen() -> list[bool]:
+        found: list[bool] = []
+
+        @variants_together
+        @pytest.mark.parametrize("number", range(40))
+        def asking(number: int) -> None:
+            del number
+            found.append(is_chosen())
+
+        asking()
+        return found
+
+    assert is_chosen()
+    assert 10 < sum(chosen()) < 30
+    assert chosen() == chosen()

@@ -72,8 +72,7 @@ LAYERS: dict[str, tuple[Call, tuple[int, ...], tuple[int, ...], int]] = {
 
 
 @variants_together
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize(("per_channel", "bias"), [(False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer(name: str, per_channel: bool, bias: bool) -> None:
     call, data, weight, axis = LAYERS[name]

@@ -9,9 +9,13 @@ from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, borde
 SIZE = 4
 
 
-@pytest.mark.parametrize(("kernel", "stride", "dilation"), list(product((1, 2, 3, 5), (1, 2, 3, 4), (1, 2, 3))))
 @pytest.mark.parametrize(("cut", "more"), [(0, 0), (1, 0), (2, 1), (0, 3)])
-def test_every_tap_meets_every_cell(kernel: int, stride: int, dilation: int, cut: int, more: int) -> None:
+def test_every_tap_meets_every_cell(cut: int, more: int) -> None:
+    for kernel, stride, dilation in product((1, 2, 3, 5), (1, 2, 3, 4), (1, 2, 3)):
+        check_taps(kernel, stride, dilation, cut, more)
+
+
+def check_taps(kernel: int, stride: int, dilation: int, cut: int, more: int) -> None:
     extent = (SIZE - 1) * stride + (kernel - 1) * dilation + 1 - cut + more
     if extent < 1:
         return

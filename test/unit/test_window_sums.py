@@ -12,7 +12,7 @@ from qdialect.dialect import Conv2DOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import overlapping
+from qdialect.lowering.qnn_to_linalg.contractions.windows import overlapping
 from qdialect.targets import TARGETS
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pack_k_groups
-from qdialect.lowering.qnn_to_linalg.contractions.word_contraction import channel_parts, fits_words
+from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts, fits_words
 
 LARGEST = 2**16 - 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -33,14 +33,51 @@ class TorchCases(Source):
                         )
 
     def case(self, key: Key) -> Case:
-        name, _, number = key.origin.rpartition("/")
         torch.default_generator.manual_seed(0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return _case(_operators()[name], getattr(torch, key.types), int(number))
+                return case_of_module(*_call(*_sampled(key)))
         except Exception as error:
             raise InvalidCaseError(f"{type(error).__name__}: {error}") from error
+
+    def joint_case(self, keys: Sequence[Key]) -> tuple[list[Key], Case]:
+        """One program of the rows' calls, one after the other, and the rows: all but those of tensors without elements.
+
+        Raises `InvalidCaseError` as `case` does.
+        """
+        torch.default_generator.manual_seed(0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                calls = {key: _call(*_sampled(key)) for key in keys}
+                calls = {key: one for key, one in calls.items() if _has_elements(*one)}
+                joint = _Calls([call for call, _ in calls.values()], [len(tensors) for _, tensors in calls.values()])
+                tensors = tuple(one for _, tensors in calls.values() for one in tensors)
+                return list(calls), case_of_module(joint.eval(), tensors)
+        except Exception as error:
+            raise InvalidCaseError(f"{type(error).__name__}: {error}") from error
+
+
+def _has_elements(call: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> bool:
+    with torch.no_grad():
+        results = call(*(one.clone() for one in tensors))
+    return all(one.numel() for one in (*tensors, *results))
+
+
+class _Calls(torch.nn.Module):
+    """Calls that take the tensors one after the other, so many each."""
+
+    def __init__(self, calls: Sequence[torch.nn.Module], counts: Sequence[int]) -> None:
+        super().__init__()
+        self.calls, self.counts = torch.nn.ModuleList(calls), counts
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        parts: list[Any] = []
+        given = iter(tensors)
+        for call, count in zip(self.calls, self.counts, strict=True):
+            parts += call(*(next(given) for _ in range(count)))
+        return tuple(parts)
 
 
 class _Call(torch.nn.Module):
@@ -58,7 +95,13 @@ class _Call(torch.nn.Module):
         return tuple(pytree.tree_leaves(self.operator(*arguments, **options)))
 
 
-def _case(operator: Any, dtype: torch.dtype, number: int) -> Case:
+def _sampled(key: Key) -> tuple[Any, torch.dtype, int]:
+    """The operator, the type and the number of the sample of a row."""
+    name, _, number = key.origin.rpartition("/")
+    return _operators()[name], getattr(torch, key.types), int(number)
+
+
+def _call(operator: Any, dtype: torch.dtype, number: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     samples = operator.sample_inputs("cpu", dtype, requires_grad=False)
     sample = next((one for index, one in enumerate(samples) if index == number), None)
     if sample is None:
@@ -67,7 +110,7 @@ def _case(operator: Any, dtype: torch.dtype, number: int) -> Case:
     tensors = tuple(one for one in leaves if isinstance(one, torch.Tensor))
     if sum(one.numel() for one in tensors) > _LARGEST:
         raise InvalidCaseError("sample is large")
-    return case_of_module(_Call(operator.get_op(), leaves, structure).eval(), tensors)
+    return _Call(operator.get_op(), leaves, structure).eval(), tensors
 
 
 def case_of_module(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Case:

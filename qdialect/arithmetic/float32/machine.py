@@ -1,4 +1,4 @@
-"""Says what float32 algorithms are written for, a machine that computes on float32 values; and sums such in order."""
+"""Defines the abstract machine that float32 algorithms are written for, and sums in its order."""
 
 from __future__ import annotations
 

@@ -17,19 +17,17 @@ from qdialect.lowering.ir.loops import bounds, constant, loop_of
 from qdialect.lowering.ir.views import behind, is_view
 from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 
-# How many lines loads of matrix tiles fetch from behind the first-level cache, from code at the phase `x86`.
+# How many lines loads of matrix tiles fetch from beyond L1, from code at the phase `x86`.
 #
-# A load of a tile is a line for each of its rows, at addresses that the loops around it move by a fixed distance.  Of
-# a
+# A load of a tile is a line for each of its rows, at addresses that the loops around it move by a fixed distance.  Of a
 # load inside of the loops L_1, ..., L_n, the outermost first, n_k trips each, u_k are the distinct lines of one
-# iteration
-# of L_k.  What an iteration leaves in the cache the next one finds there, if the lines of all loads in an iteration
-# together fit; else it finds nothing:
+# iteration of L_k.  What an iteration leaves in the cache the next one finds there, if the lines of all loads in an
+# iteration together fit; else it finds nothing:
 #
 #   missed(L_k) = distinct lines of all trips of L_k     where the loads of one iteration fit
 #                 n_k * missed(L_{k+1})                  where they do not
 #
-# Loads of what need not stay there find nothing, and take nobody's place.
+# Non-temporal loads always miss and never evict.
 
 _LINE = 64
 # Positions that are listed; a load that has more covers its buffer.
@@ -204,8 +202,7 @@ def _offset(buffer: ir.Value) -> _Address:
 #   distance = bytes of the calls in between + (bytes of the call that used it last + bytes of this call) / 2
 #
 # and no more than all that the network uses.  The calls are walked through twice, as a network is called again and
-# again:
-# constants come back once in a round.
+# again: constants come back once in a round.
 
 _NUMBER = re.compile(rf"{KERNEL}(\d+)")
 

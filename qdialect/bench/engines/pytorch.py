@@ -65,8 +65,7 @@ class TorchEncoder:
 # PyTorch: its quantized operators one after the other, with FBGEMM or oneDNN behind them.
 #
 # The engine `fbgemm` is what its default `x86` takes for most convolutions; a fused oneDNN operator rounds once, so
-# that
-# it is exact only where there is no activation with a rounding of its own.
+# that it is exact only where there is no activation with a rounding of its own.
 
 # Variant: the library, and whether tensors are channels-last.
 _VARIANTS: Mapping[str, tuple[str, bool]] = {

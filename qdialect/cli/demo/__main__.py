@@ -7,7 +7,7 @@ import sys
 
 from qdialect import targets
 from qdialect.cli import terminal
-from qdialect.cli.demo import layers, network, program
+from qdialect.cli.demo import layers, network
 from qdialect.cli.demo.printing import heading, say
 
 
@@ -22,7 +22,7 @@ def main() -> int:
     different = layers.show()
     case = network.find_case()
     of_network, result = network.show(case)
-    different += of_network + program.show(case, result)
+    different += of_network + network.show_program(case, result)
     heading("Result")
     say(f"{different} elements differ from the reference.")
     return 1 if different else 0

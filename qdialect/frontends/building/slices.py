@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from qdialect.dialect import GatherOp, QnnOp, SliceOp
+from qdialect.dialect import GatherOp, PadOp, SliceOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Budget, require
+from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.ir._mlir import ir
 
 
@@ -33,13 +33,7 @@ class Slice:
         return slice(self.first, end if end >= 0 else None, self.step)
 
 
-class Builder(Protocol):
-    """What both emitters do."""
-
-    def build(self, op_class: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value: ...
-
-
-def take_slices(builder: Builder, value: ir.Value, slices: Sequence[Slice]) -> ir.Value:
+def take_slices(builder: OpBuilder, value: ir.Value, slices: Sequence[Slice]) -> ir.Value:
     """What `slices` take of `value`, dimension by dimension; itself where they take everything.
 
     A slice goes forwards, a gather whichever way.
@@ -55,12 +49,33 @@ def take_slices(builder: Builder, value: ir.Value, slices: Sequence[Slice]) -> i
     return builder.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
 
 
-def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
+def gather(builder: OpBuilder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
     """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
     whole = range(shape_of(value.type)[axis])
     if len(indices) == len(whole) and all(index == position for index, position in zip(indices, whole, strict=True)):
         return value
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
+
+
+def framed(builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequence[int], *, fill: int = 0) -> ir.Value:
+    """`value` with cells of `fill` before and after each dimension; fewer than none cut elements off."""
+    shape = shape_of(value.type)
+    kept = [Slice(max(-b, 0), 1, n + min(b, 0) + min(a, 0)) for n, b, a in zip(shape, low, high, strict=True)]
+    value = take_slices(builder, value, kept)
+    before, after = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
+    if not any((*before, *after)):
+        return value
+    return builder.build(PadOp, value, element=element_of(value.type), low=before, high=after, value=fill)
+
+
+def spaced(builder: OpBuilder, value: ir.Value, steps: Sequence[int], fill: int = 0) -> ir.Value:
+    """`value` with cells of `fill` behind each element, so that elements are `steps` apart along each dimension."""
+    shape = shape_of(value.type)
+    pairs = list(zip(shape, steps, strict=True))
+    cells = [extent for n, step in pairs for extent in ((n, 1) if step > 1 else (n,))]
+    high = [extent for step in steps for extent in ((0, step - 1) if step > 1 else (0,))]
+    apart = framed(builder, builder.reshape(value, tuple(cells)), (0,) * len(high), high, fill=fill)
+    return builder.reshape(apart, tuple(n * step for n, step in pairs))
 
 
 MAX_INDICES = 1 << 20

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self
 
-from qdialect.dialect import F32MaxOp, F32ReduceOp, F32SumOp, PadOp
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import F32MaxOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Budget, Shape, require
 from qdialect.frontends.building.op_builder import OpBuilder, reduced
-from qdialect.frontends.building.slices import check_indices, gather
+from qdialect.frontends.building.slices import check_indices, framed, gather
 from qdialect.ir._mlir import ir
 
 # Windows of convolutions and pools: strides, dilation and padding of each dimension.
@@ -32,6 +36,20 @@ class Window:
     def padding(self) -> Shape:
         """Before all dimensions, then after them: top, left, bottom and right of a window over two dimensions."""
         return (*self.before, *self.after)
+
+    def counts(self, size: Shape, counted: Shape = ()) -> NDArray[np.int64]:
+        """How many taps of each window lie in data of extents `size`, or among the `counted` cells at their ends."""
+        around = counted or (0,) * len(size)
+        inside: list[NDArray[np.int64]] = []
+        for i, extent in enumerate(size):
+            begins = np.arange(self.output[i], dtype=np.int64) * self.strides[i] - self.before[i]
+            inside.append(np.minimum(begins + self.kernel[i], extent + around[i]) - np.maximum(begins, -around[i]))
+        return reduce(np.multiply.outer, inside)
+
+    @property
+    def border(self) -> tuple[Shape, Shape]:
+        """The padding of data whose channels come last, before and after each dimension."""
+        return (0, *self.before, 0), (0, *self.after, 0)
 
     @property
     def kernel_extent(self) -> Shape:
@@ -114,7 +132,8 @@ class Pool:
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             low = max(0, -min(min(taps) for taps in windows))
             high = max(0, max(max(taps) for taps in windows) + 1 - extent)
-            padded = _padded(emitter, value, axis, low, high)
+            before, after = ([count if i == axis else 0 for i in range(len(self.size) + 2)] for count in (low, high))
+            padded = framed(emitter, value, before, after)
             value = _folded(emitter, padded, axis, [[tap + low for tap in taps] for taps in windows], F32SumOp)
         return value
 
@@ -123,14 +142,6 @@ def _inside(taps: Sequence[int], extent: int) -> list[int]:
     """Taps outside of the image as another of the window: it counts twice, which no maximum notices."""
     known = next(tap for tap in taps if 0 <= tap < extent)
     return [tap if 0 <= tap < extent else known for tap in taps]
-
-
-def _padded(emitter: OpBuilder, value: ir.Value, axis: int, low: int, high: int) -> ir.Value:
-    if low == high == 0:
-        return value
-    rank = len(shape_of(value.type))
-    before, after = (tuple(count if i == axis else 0 for i in range(rank)) for count in (low, high))
-    return emitter.build(PadOp, value, element="f32", low=before, high=after, value=0)
 
 
 def _folded(

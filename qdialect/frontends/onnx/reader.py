@@ -15,7 +15,7 @@ from qdialect.frontends.building.extents import Extents, OpenShape
 from qdialect.frontends.onnx.inlining import captured, inlined
 from qdialect.frontends.onnx.model import Graph, Node, element_name, in_order, known_tensor
 from qdialect.support.diagnostics import ImportModelError
-from qdialect.support.files import note_read
+from qdialect.support.files import record_read
 
 if TYPE_CHECKING:
     import onnx
@@ -59,7 +59,7 @@ def read_proto(content: bytes) -> onnx.ModelProto:
 
 
 def read_graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
-    """The graph of a model; `folder` is where its external data lies, `extents` says what inputs leave open.
+    """The graph of a model; `folder` has its external data, `extents` sets the extents that inputs leave open.
 
     Raises `ImportModelError` for a damaged model, missing external data and an extent that stays open.
     """
@@ -127,7 +127,7 @@ def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
         raise ImportModelError(f"data of constant '{tensor.name}' {beside}")
     if not (folder / location).is_file():
         raise ImportModelError(f"data of constant '{tensor.name}' must be in '{location}' beside the model")
-    note_read(folder, location)
+    record_read(folder, location)
     external_data_helper.load_external_data_for_tensor(tensor, str(folder))
     tensor.ClearField("data_location")
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
-from qdialect.frontends.building.slices import Slice, check_indices, gather, take_slices
+from qdialect.frontends.building.op_builder import OpBuilder
+from qdialect.frontends.building.slices import Slice, check_indices, framed, gather, take_slices
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.planning.contraction import Contraction, Finish, RunTimeWeight, Weight, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitter, Value
@@ -65,33 +67,31 @@ def taps_of_depth(weight: Array) -> Array:
     return np.ascontiguousarray(last.reshape(*last.shape[:3], -1))
 
 
-def rows_of_windows(emitter: Emitter, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
+def rows_of_windows(emitter: OpBuilder, value: ir.Value, window: Window) -> tuple[ir.Value, Window]:
     """f32 images [N * OD, OH * KD * KH, W, C] of volumes NDHWC, and windows over them that read in the same order."""
     padded = _padded_along(emitter, value, window, range(3), None)
     slices = _taps_along(emitter, padded, window, 0)
     batch, depth, taps, _, width, channels = shape_of(slices.type)
     rows = gather(emitter, slices, 3, _positions(window, 1))
-    (height, lines), order = (window.output[1], window.kernel[1]), (0, 1, 3, 2, 4, 5, 6)
-    beside = emitter.transpose(emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels)), order)
+    height, lines = window.output[1], window.kernel[1]
+    apart = emitter.reshape(rows, (batch, depth, taps, height, lines, width, channels))
+    beside = emitter.transpose(apart, (0, 1, 3, 2, 4, 5, 6)) if taps > 1 else apart
     image = emitter.reshape(beside, (batch * depth, height * taps * lines, width, channels))
     kernel, strides = (taps * lines, window.kernel[2]), (taps * lines, window.strides[2])
     return image, Window(kernel, strides, (1, window.dilation[2]), (0, 0), (0, 0), window.output[1:])
 
 
 def _padded_along(
-    emitter: Emitter, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
+    emitter: OpBuilder, value: ir.Value, window: Window, dimensions: range, to: QuantizedTensorType | None
 ) -> ir.Value:
     """NDHWC data with the window's padding of these `dimensions`, which holds zeros."""
     low, high = ([0] * RANK for _ in range(2))
     for i in dimensions:
         low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    if not any(low) and not any(high):
-        return value
-    zero = 0 if to is None else to.quantize_scalar(0.0)
-    return emitter.build(PadOp, value, element=element_of(value.type), low=tuple(low), high=tuple(high), value=zero)
+    return framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
 
 
-def _taps_along(emitter: Emitter, value: ir.Value, window: Window, dimension: int) -> ir.Value:
+def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:
     """NDHWC data with a dimension of windows and one of their taps in the stead of dimension 1 + `dimension`."""
     axis = 1 + dimension
     shape = shape_of(value.type)
@@ -153,7 +153,7 @@ class Layer:
 
 
 def check_groups(channels: int, weight: Shape, groups: int) -> None:
-    """Raise `UnsupportedError` where weights [O, ..., C / groups] cannot read as many `channels`."""
+    """Raise `UnsupportedError` where weights [O, ..., C / groups] do not fit the `channels`."""
     holds = groups >= 1 and channels == groups * weight[-1]
     require(holds, f"input must have {groups} * {weight[-1]} channels, but got {channels}")
     require(weight[0] % groups == 0, f"output channels must be a multiple of {groups}, but got {weight[0]}")
@@ -182,6 +182,25 @@ def kernel_shape(weight: Shape) -> Shape:
     return weight[0], *(1, *weight[1:-1])[-2:], weight[-1]
 
 
+def f32_convolution(
+    budget: Budget, before: Shape, weight: Array, window: Window, groups: int
+) -> Callable[[Emitter, Value], ir.Value]:
+    """What builds the sums over f32 data of shape `before`, as images NHWC; weights are [O, ..., C / groups].
+
+    Raises `UnsupportedError` where there are too many taps to be listed.
+    """
+    depth = DepthTaps.of(before, window, groups, budget) if len(before) == RANK else None
+    flat, taps = window.two_dimensional(), taps_of_depth(weight) if depth else kernels(weight)
+    steps: dict[str, Any] = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
+
+    def build(emitter: Emitter, value: Value) -> ir.Value:
+        images = depth.emit(emitter, emitter.last(value), None) if depth else image(emitter, value)
+        padded = framed(emitter, images, *flat.border)
+        return emitter.build(F32Conv2DOp, padded, emitter.constant(taps), element="f32", **steps)
+
+    return build
+
+
 def from_image(shape: Shape) -> Finish:
     """Brings images NHWC to the model's `shape`."""
     last = (shape[0], *shape[2:], shape[1])
@@ -193,8 +212,7 @@ def from_image(shape: Shape) -> Finish:
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
 # channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
-# gives
-# all remainders beside each other, and they are interleaved.
+# gives all remainders next to each other, and they are interleaved.
 
 _Entry = TypeVar("_Entry")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from qdialect.dialect import ConstraintError, TransposeOp
+from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import (
     Array,
     Budget,
@@ -116,10 +116,6 @@ class Emitter(OpBuilder):
         """An element-wise upstream op of the value being emitted, whose result has another element type."""
         type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))
         return ir.Operation.create(name, results=[type_], operands=list(operands), loc=self._location).results[0]
-
-    def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
-        """`value` with its dimensions in another order."""
-        return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
 
 
 Emission = Callable[[Emitter], Emitted]
@@ -257,7 +253,7 @@ def result_of(
 def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
     """A verified module with one public function ``@main``; `name` is what messages call the model.
 
-    Raises `ValueRefusedError` where ops do not hold what the model says.
+    Raises `ValueRefusedError` where ops cannot represent the model's values.
     """
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:

@@ -20,7 +20,7 @@ from qdialect.frontends.building.checks import Budget, Interface, UnsupportedErr
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import explicit_padding, integers, operands, operands_of_many
+from qdialect.frontends.tflite.operators.checks import convolution_options, integers, operands, operands_of_many
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emitter
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -150,31 +150,15 @@ def _concatenation(operator: Operator) -> Sequence[Shape]:
     return [(*first.shape[:axis_index], extent, *first.shape[axis_index + 1 :])]
 
 
-def _conv_2d(operator: Operator) -> Sequence[Shape]:
-    def read(o: tflite.Conv2DOptions) -> tuple[int, tuple[int, int], tuple[int, int]]:
-        return o.Padding(), (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
-
-    return _windows(operator, 0, *read_options(operator, tflite.Conv2DOptions, read))
-
-
-def _depthwise_conv_2d(operator: Operator) -> Sequence[Shape]:
-    def read(o: tflite.DepthwiseConv2DOptions) -> tuple[int, tuple[int, int], tuple[int, int]]:
-        return o.Padding(), (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
-
-    return _windows(operator, 3, *read_options(operator, tflite.DepthwiseConv2DOptions, read))
-
-
-def _windows(
-    operator: Operator, channel_axis: int, padding: int, strides: tuple[int, int], dilation: tuple[int, int]
-) -> Sequence[Shape]:
+def _convolution(operator: Operator) -> Sequence[Shape]:
+    options, channel_axis = convolution_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *_ = operands(operator, 2, 3)
     require(len(data.shape) == len(weight.shape) == 4, "input and weight must have 4 dimensions")
-    batch, height, width, _ = data.shape
-    kernel = weight.shape[1], weight.shape[2]
-    top, left, bottom, right = explicit_padding(padding, (height, width), kernel, strides, dilation)
-    grown = height + top + bottom, width + left + right
-    rests = [grown[i] - (kernel[i] - 1) * dilation[i] - 1 for i in range(2)]
-    return [(batch, *(rests[i] // strides[i] + 1 for i in range(2)), weight.shape[channel_axis])]
+    size, kernel = data.shape[1:3], weight.shape[1:3]
+    padding = options.explicit(size, kernel)
+    grown = [extent + padding[i] + padding[2 + i] for i, extent in enumerate(size)]
+    rests = [grown[i] - (kernel[i] - 1) * options.dilation[i] - 1 for i in range(2)]
+    return [(data.shape[0], *(rests[i] // options.strides[i] + 1 for i in range(2)), weight.shape[channel_axis])]
 
 
 def _transpose_conv(operator: Operator) -> Sequence[Shape]:
@@ -216,8 +200,8 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction),
     "BATCH_MATMUL": _batch_matmul,
     "CONCATENATION": _concatenation,
-    "CONV_2D": _conv_2d,
-    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _convolution,
     "EXPAND_DIMS": _expand_dims,
     "FULLY_CONNECTED": _fully_connected,
     "PACK": _pack,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 #
 #   -255 (max(-a, 0) + max(-b, 0)) <= x a + y b <= 255 (max(a, 0) + max(b, 0)),
 #
-# which 16 bits hold for every x and y just where each of the two sums of weights is at most 128: 255 * 128 = 32640,
-# and
+# which 16 bits hold for every x and y just where each of the two sums of weights is at most 128: 255 * 128 = 32640, and
 # 255 * 129 = 32895 is more than 32767.  Weights of different signs never exceed it.  What is beyond goes into parts of
 # its own, each of which keeps the bound, as the remainder of weights that are more than a signed byte does.
 #
@@ -59,8 +58,7 @@ def _largest_part(taps: NDArray[np.int16]) -> NDArray[np.int8]:
 # An order of channels in which the weights of neighbours keep the bound of products that are summed in pairs.
 #
 # Two channels conflict where any filter has weights of them at one tap that exceed the bound of
-# `qdialect.lowering.cost.pair_sums`.  Channels without a conflict are the edges of a graph, and a matching of it is
-# an
+# `qdialect.lowering.cost.pair_sums`.  Channels without a conflict are the edges of a graph, and a matching of it is an
 # order: the two of each edge become neighbours.  It is found by a greedy search, the channels with the fewest partners
 # first, and augmented by paths of three edges, which leaves few channels over where each has several partners.
 

@@ -44,6 +44,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import cache
 
 from qdialect.targets.machine import Machine
 
@@ -66,20 +67,20 @@ _WIDENING = 3
 """Instructions for a vector of weights that are widened in registers."""
 
 
-class Products(Enum):
-    """How products of bytes are summed up."""
+class Layout(Enum):
+    """How the K groups of a contraction lie, and how their products are summed up."""
 
     BYTES = auto()
     """Four at a time."""
     WORDS = auto()
-    """Two at a time, of words that bytes are widened to."""
+    """Two at a time, of words: weights as words, of data that bytes are widened to."""
     PAIRS = auto()
     """Two at a time to words, and two of these."""
     STORED_WORDS = auto()
     """Two at a time, of words that lie in memory."""
 
 
-_BESIDE_WEIGHTS = {Products.BYTES: 1, Products.PAIRS: _BESIDE, Products.STORED_WORDS: 2}
+_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2}
 """Registers beside accumulators and weights, of products whose weights stay in registers."""
 
 
@@ -148,7 +149,7 @@ class TileModel:
 
     machine: Machine
     lanes: int
-    products: Products = Products.BYTES
+    layout: Layout = Layout.BYTES
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -158,10 +159,10 @@ class TileModel:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
-        if self.products is Products.BYTES:
+        if self.layout is Layout.BYTES:
             yield from self._short_choices(near)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
-        if self.products is Products.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
+        if self.layout is Layout.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
         yield self._choice("weights beyond", beyond)
@@ -188,7 +189,7 @@ class TileModel:
     @property
     def sums_in_flight(self) -> int:
         """Vectors of sums that a tile needs so that none waits for the last product; 0 where additions are short."""
-        return self._in_flight if self.products is Products.BYTES else 0
+        return self._in_flight if self.layout is Layout.BYTES else 0
 
     @property
     def _in_flight(self) -> int:
@@ -198,7 +199,7 @@ class TileModel:
     @property
     def _far_bandwidth(self) -> float:
         """Bytes of weights that arrive in a cycle from beyond the second level."""
-        is_fetched = self.products is Products.STORED_WORDS and self.machine.near_fetch_distance
+        is_fetched = self.layout is Layout.STORED_WORDS and self.machine.near_fetch_distance
         return _FETCHED_BANDWIDTH if is_fetched else self.machine.l2_bandwidth / 4
 
     def with_narrower(self, rows: int, vectors: int) -> Tiles:
@@ -222,16 +223,16 @@ class TileModel:
 
     def _candidate(self, vectors: int, rows: int, bandwidth: float) -> Candidate:
         machine = self.machine
-        sums, words = rows * vectors, self.products in (Products.WORDS, Products.STORED_WORDS)
-        data = 2 * rows if self.products is Products.STORED_WORDS else rows
-        products = sums if self.products is Products.BYTES else 2 * sums
+        sums, words = rows * vectors, self.layout in (Layout.WORDS, Layout.STORED_WORDS)
+        data = 2 * rows if self.layout is Layout.STORED_WORDS else rows
+        products = sums if self.layout is Layout.BYTES else 2 * sums
         instructions = {
-            Products.BYTES: sums,
-            Products.WORDS: 4 * sums + 2 * rows,
-            Products.PAIRS: 3 * sums,
-            Products.STORED_WORDS: 4 * sums,
+            Layout.BYTES: sums,
+            Layout.WORDS: 4 * sums + 2 * rows,
+            Layout.PAIRS: 3 * sums,
+            Layout.STORED_WORDS: 4 * sums,
         }
-        started = instructions[self.products] + self._copies(rows, sums, data)
+        started = instructions[self.layout] + self._copies(rows, sums, data)
         dots = machine.word_dots_started if words else machine.dot_products
         cycles = {
             "products": max(products / dots, started / machine.vector_instructions),
@@ -245,26 +246,32 @@ class TileModel:
         """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
         if self.lanes > _TWO_OPERANDS:
             return 0
-        overwritten = {Products.BYTES: sums, Products.PAIRS: sums, Products.STORED_WORDS: 2 * sums}
-        return data + overwritten.get(self.products, 2 * sums + rows)
+        overwritten = {Layout.BYTES: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
+        return data + overwritten.get(self.layout, 2 * sums + rows)
 
     def fitting_rows(self, vectors: int) -> int:
         """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
-        if self.products is Products.WORDS:
+        if self.layout is Layout.WORDS:
             return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
-        return min((registers - vectors - _BESIDE_WEIGHTS[self.products]) // vectors, _MAX_ROWS)
+        return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, _MAX_ROWS)
+
+
+@cache
+def tiles_of(model: TileModel) -> tuple[Tiles, ...]:
+    """The tiles of each choice."""
+    return tuple(choice.tiles for choice in model.choices())
 
 
 def explained(model: TileModel) -> str:
     """The candidates of each choice with their cycles for a K group, as text; the best one stands first."""
-    lines = ((_title(choice, model.products), *map(_line, choice.candidates)) for choice in model.choices())
+    lines = ((_title(choice, model.layout), *map(_line, choice.candidates)) for choice in model.choices())
     return "\n".join(line for some in lines for line in some)
 
 
-def _title(choice: Choice, products: Products) -> str:
-    if products is not Products.BYTES:
-        return f"{products.name.lower().replace('_', ' ')}, {_condition(choice)}"
+def _title(choice: Choice, layout: Layout) -> str:
+    if layout is not Layout.BYTES:
+        return f"{layout.name.lower().replace('_', ' ')}, {_condition(choice)}"
     return _condition(choice)
 
 

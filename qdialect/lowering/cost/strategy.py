@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from qdialect.lowering.cost.register_tiles import Products, TileModel, Tiles
+from qdialect.lowering.cost.register_tiles import Layout, TileModel, Tiles, tiles_of
 from qdialect.lowering.instructions.instruction_set import InstructionSet, instruction_set_of
 from qdialect.targets import Target
 from qdialect.targets.machine import Machine
@@ -66,8 +66,7 @@ class ChannelBlock:
     vectors: int
     lanes: int
     rows: int = 1
-    in_pairs: bool = False
-    """Whether products are summed in pairs to words, see `qdialect.lowering.cost.pair_sums`."""
+    layout: Layout = Layout.BYTES
 
     @property
     def channels(self) -> int:
@@ -82,7 +81,7 @@ class ChannelBlock:
 
 
 @dataclass(frozen=True)
-class Swept:
+class TiledOperand:
     """An operand of a contraction: its bytes, and the tiles that it is cut into."""
 
     size: int
@@ -109,10 +108,9 @@ class Strategy:
     """Contraction: whether the target's dot products are of words, so that bytes are widened."""
     near_bytes: int = 128 << 10
     """Contraction: what stays in the second level while other data passes through."""
-    stored_word_model: TileModel | None = None
-    """Contraction: what tiles of words that lie in memory are chosen by; None where products are of bytes."""
-    pair_model: TileModel | None = None
-    """Contraction: what tiles of products in pairs are chosen by; None where the target does better or has none."""
+    others: tuple[Layout, ...] = ()
+    """Contraction: layouts that take fewer cycles at times; stored words where products are of words, and pairs (see
+    `qdialect.lowering.cost.pair_sums`) unless the target does better or has none."""
     multiplies_signed: bool = False
     """Contraction: whether the target multiplies signed by signed bytes, so that users' arrays are read as they are."""
     gathers_bytes: bool = False
@@ -137,18 +135,18 @@ class Strategy:
     """Contraction: rows and vectors of the widest tile, in place of those that are chosen."""
     fixed_pairs: bool = False
     """Contraction: whether products are summed in pairs whatever that costs."""
-    fixed_sweep: bool | None = None
-    """Contraction: whether `sweeps_pixels`, in place of what is computed."""
+    fixed_weight_stationary: bool | None = None
+    """Contraction: the result of `is_weight_stationary`, in place of the computed one."""
 
     def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
         """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
 
         `remainder` is the share of K groups that are multiplied once more.
         """
-        if self.pair_model is None or self.fixed_pairs:
+        if self.model is None or Layout.PAIRS not in self.others or self.fixed_pairs:
             return self.fixed_pairs
-        words, pairs = (self._chosen(lanes_total, taps, in_pairs).cost for in_pairs in (False, True))
-        widening = 0.0 if self.are_words(rows) else self.pair_model.widening(rows)
+        words, pairs = (self._chosen(lanes_total, taps, layout).cost for layout in (Layout.WORDS, Layout.PAIRS))
+        widening = 0.0 if self.are_words(rows) else self.model.widening(rows)
         return pairs * (1 + remainder) <= words + widening
 
     def takes_stored_words(
@@ -159,21 +157,23 @@ class Strategy:
         `copied` is the vectors of words that are stored for each vector of sums and K group, `remainder` the share of
         K groups that pairs multiply once more; None where there are too many.
         """
-        if self.stored_word_model is None or not self.are_words(rows):
+        if Layout.STORED_WORDS not in self.others or not self.are_words(rows):
             return False
-        others = [self._chosen(lanes_total, taps, False).cost]
-        if self.pair_model is not None and remainder is not None:
-            others.append(self._chosen(lanes_total, taps, True).cost * (1 + remainder))
-        return self._chosen(lanes_total, taps, False, True).cost + copied < min(others)
+        others = [self._chosen(lanes_total, taps, Layout.WORDS).cost]
+        if Layout.PAIRS in self.others and remainder is not None:
+            others.append(self._chosen(lanes_total, taps, Layout.PAIRS).cost * (1 + remainder))
+        return self._chosen(lanes_total, taps, Layout.STORED_WORDS).cost + copied < min(others)
 
-    def _chosen(
-        self, lanes_total: int, taps: int, in_pairs: bool, stored_words: bool = False, parameters: int = 0
-    ) -> Tiles:
+    def model_of(self, layout: Layout) -> TileModel | None:
+        """What tiles of `layout` are chosen by; None where the target is vector code alone."""
+        return replace(self.model, layout=layout) if self.model and layout in self.others else self.model
+
+    def _chosen(self, lanes_total: int, taps: int, layout: Layout, parameters: int = 0) -> Tiles:
         """The tiles of the first choice that holds for channels of `taps` taps each."""
-        model = self.stored_word_model if stored_words else self.pair_model if in_pairs else self.model
+        model = self.model_of(layout)
         if self.fixed_tile and model:
             return model.with_narrower(*self.fixed_tile)
-        tiles = [choice.tiles for choice in model.choices()] if model and (in_pairs or stored_words) else self.tiles
+        tiles = tiles_of(model) if model and layout in self.others else self.tiles
         size = lanes_total * taps
         return next(one for one in tiles if taps <= one.taps and size < one.size and parameters <= one.parameters)
 
@@ -181,8 +181,8 @@ class Strategy:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def sweeps_pixels(self, weights: Swept, data: Swept, results: int) -> bool:
-        """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
+    def is_weight_stationary(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
+        """Whether the loop order is weight-stationary: a tile of channels meets all pixels before the next tile.
 
         The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
         stay near comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of them,
@@ -197,16 +197,16 @@ class Strategy:
 
         `results` are the elements that a tile of channels has, with those of a residual.
         """
-        if self.fixed_sweep is not None:
-            return self.fixed_sweep
+        if self.fixed_weight_stationary is not None:
+            return self.fixed_weight_stationary
         channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         if pixels_inside < channels_inside:
             return True
-        is_fast = self.model is not None and self.model.products is Products.BYTES
+        is_fast = self.model is not None and self.model.layout is Layout.BYTES
         return is_fast and self.lanes != _WIDE and self._keeps_weights(weights, data, results)
 
-    def _keeps_weights(self, weights: Swept, data: Swept, results: int) -> bool:
+    def _keeps_weights(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
         """Whether a tile of channels meets all pixels because its weights are nearer than those of all channels.
 
         Where all channels are inside, W T_d bytes of weights come from the second level at least.  All pixels inside
@@ -223,36 +223,35 @@ class Strategy:
         return read + 6 * LANES * results * weights.tiles < weights.size * data.tiles
 
     def channel_blocks(
-        self, lanes_total: int, depth: int, *, in_pairs: bool = False, stored_words: bool = False, parameters: int = 0
+        self, lanes_total: int, depth: int, layout: Layout = Layout.BYTES, parameters: int = 0
     ) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
 
-        `depth` is the number of taps of each channel, `in_pairs` whether their products are summed so, `stored_words`
-        whether the data is words, `parameters` how many numbers of each channel the epilogue reads.
+        `depth` is the number of taps of each channel, `parameters` how many numbers of each channel the epilogue reads.
         """
-        rows = self._chosen(lanes_total, depth, in_pairs, stored_words, parameters).rows
+        rows = self._chosen(lanes_total, depth, layout, parameters).rows
         lanes = self.lanes
         if lanes_total < lanes:
-            return [ChannelBlock(0, 1, 1, lanes_total, rows[1], in_pairs)]
+            return [ChannelBlock(0, 1, 1, lanes_total, rows[1], layout)]
         widest = max(rows)
         vectors, tail = divmod(lanes_total, lanes)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest], in_pairs))
+            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest], layout))
         if rest:
-            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest], in_pairs))
+            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest], layout))
         if tail:
-            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], in_pairs))
+            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], layout))
         return blocks
 
-    def least_rows(self, block: ChannelBlock, *, stored_words: bool = False) -> int:
+    def least_rows(self, block: ChannelBlock) -> int:
         """The least of `rows_for` for tiles of `block`, more than half of the most.
 
         Words are twice the bytes of weights for as many products: short tiles wait for them.  Dot products of bytes are
         added up one after the other: tiles with fewer sums than are in flight wait for the first one.
         """
-        if stored_words and self.stored_word_model:
+        if block.layout is Layout.STORED_WORDS and block.layout in self.others:
             return -(-3 * block.rows // 4)
         in_flight = self.model.sums_in_flight if self.model else 0
         return min(block.rows, max(block.rows // 2 + 1, -(-in_flight // block.vectors)))
@@ -278,7 +277,7 @@ def strategy_of(target: Target) -> Strategy:
     registers, multiplies_words = target.machine.vector_registers, instructions.multiplies_words
     interleaved = min(_MAX_INTERLEAVED_ROWS, (registers - _BESIDE_ROWS) // 4)
     return Strategy(
-        tuple(choice.tiles for choice in model.choices()),
+        tiles_of(model),
         # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
         depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
         sum_rows=registers // 2,
@@ -286,8 +285,11 @@ def strategy_of(target: Target) -> Strategy:
         lanes=instructions.lanes,
         weighs_taps_by_words=instructions.lanes != _WIDE,
         multiplies_words=multiplies_words,
-        stored_word_model=replace(model, products=Products.STORED_WORDS) if multiplies_words else None,
-        pair_model=replace(model, products=Products.PAIRS) if instructions.pair_dots else None,
+        others=tuple(
+            layout
+            for layout, has in ((Layout.STORED_WORDS, multiplies_words), (Layout.PAIRS, bool(instructions.pair_dots)))
+            if has
+        ),
         gathers_bytes=instructions.has_byte_permutes and not instructions.has_tiles,
         multiplies_signed=bool(instructions.signed_dots),
         adds_in_f32=instructions.rounds_to_integers,
@@ -324,8 +326,8 @@ def tile_model(target: Target) -> TileModel | None:
     instructions = instruction_set_of(target)
     if instructions is None:
         return None
-    products = Products.WORDS if instructions.multiplies_words else Products.BYTES
-    return TileModel(target.machine, instructions.lanes, products)
+    layout = Layout.WORDS if instructions.multiplies_words else Layout.BYTES
+    return TileModel(target.machine, instructions.lanes, layout)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.register_tiles import TileModel
-from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, Swept, row_tiles
+from qdialect.lowering.cost.register_tiles import Layout, TileModel
+from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, TiledOperand, row_tiles
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import error_at_module
 from qdialect.targets import Target
@@ -25,13 +25,12 @@ from qdialect.targets.machine import Machine
 #   "R rows", "taps"       depthwise: rows of a tile of dot products, or one tap after the other
 #
 # Candidates are what the model finds best: register tiles by the cycles of all tiles together, with smaller ones for
-# the
-# pixels and channels that are left over, which the model's own choice does not look at.
+# the pixels and channels that are left over, which the model's own choice does not look at.
 
 _MAX_TILES = 3
 """Register tiles that are tried."""
 _WORDS, _PAIRS, _DOTS, _TILES, _TAPS = "words", "pairs", "dots", "tiles", "taps"
-_SWEEPS = {True: "pixels inside", False: "channels inside"}
+_LOOP_ORDERS = {True: "pixels inside", False: "channels inside"}
 _TILE = re.compile(r"(\d+) rows x (\d+) vectors", re.ASCII)
 _ROWS = re.compile(r"(\d+) rows", re.ASCII)
 # Dot products that take so long that tiles are always faster.
@@ -49,8 +48,8 @@ class ContractionShape:
     taps: int
     pixels: tuple[int, ...]
     """The extents of the axes of pixels."""
-    in_pairs: bool
-    """Whether the model sums products in pairs."""
+    layout: Layout
+    """What the model chose."""
     has_tiles: bool
     """Whether the model multiplies matrix tiles."""
     data_bytes: int
@@ -65,10 +64,10 @@ def varied(strategy: Strategy, name: str) -> Strategy:
         return replace(strategy, fixed_tile=(int(tile[1]), int(tile[2])))
     if rows:
         return replace(strategy, interleaved_rows=int(rows[1]))
-    if name in _SWEEPS.values():
-        return replace(strategy, fixed_sweep=name == _SWEEPS[True])
+    if name in _LOOP_ORDERS.values():
+        return replace(strategy, fixed_weight_stationary=name == _LOOP_ORDERS[True])
     return {
-        _WORDS: replace(strategy, pair_model=None),
+        _WORDS: replace(strategy, others=tuple(one for one in strategy.others if one is not Layout.PAIRS)),
         _PAIRS: replace(strategy, fixed_pairs=True),
         _DOTS: replace(strategy, matrix_machine=None),
         _TILES: replace(strategy, matrix_machine=_without_dots(strategy.matrix_machine)),
@@ -78,17 +77,17 @@ def varied(strategy: Strategy, name: str) -> Strategy:
 
 def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple[str, list[str]]:
     """What the model chose for a contraction, and the variants of it, the best first."""
-    model = strategy.pair_model if shape.in_pairs else strategy.model
+    model, in_pairs = strategy.model_of(shape.layout), shape.layout is Layout.PAIRS
     if model is None:
         return "", []
     others = [_DOTS if shape.has_tiles else _TILES] if strategy.matrix_machine else []
     if shape.has_tiles:
         return _TILES, others
-    others += [_WORDS if shape.in_pairs else _PAIRS] if strategy.pair_model else []
+    others += [_WORDS if in_pairs else _PAIRS] if Layout.PAIRS in strategy.others else []
     blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
     own = _title(blocks)
-    return own, [*(tile for tile in tiles if tile != own), *others, *_sweeps(strategy, shape)]
+    return own, [*(tile for tile in tiles if tile != own), *others, *_loop_orders(strategy, shape)]
 
 
 def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]:
@@ -100,7 +99,7 @@ def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]
 
 
 def _blocks(strategy: Strategy, shape: ContractionShape) -> list[ChannelBlock]:
-    return strategy.channel_blocks(shape.lanes, shape.taps, in_pairs=shape.in_pairs, parameters=shape.parameters)
+    return strategy.channel_blocks(shape.lanes, shape.taps, shape.layout, shape.parameters)
 
 
 def _title(blocks: Sequence[ChannelBlock]) -> str:
@@ -147,15 +146,15 @@ def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tupl
     return iter(kinds)
 
 
-def _sweeps(strategy: Strategy, shape: ContractionShape) -> list[str]:
+def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:
     """The other order of loops, where operands do not stay in the first level."""
     blocks = _blocks(strategy, shape)
-    weights = Swept(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
-    data = Swept(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
+    weights = TiledOperand(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
+    data = TiledOperand(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
     if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:
         return []
-    inside = strategy.sweeps_pixels(weights, data, math.prod(shape.pixels))
-    return [_SWEEPS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
+    inside = strategy.is_weight_stationary(weights, data, math.prod(shape.pixels))
+    return [_LOOP_ORDERS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
 
 
 def _without_dots(machine: Machine | None) -> Machine | None:

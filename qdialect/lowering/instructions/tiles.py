@@ -2,8 +2,8 @@
 
 ``tdpbusd`` adds to ``sums[m][n]`` the products of unsigned bytes ``a[m][4 k + i]`` by signed bytes ``b[k][4 n + i]``
 for all k and i, exactly modulo 2^32: b lies as the weights of ``vpdpbusd`` do, a row for each K group.  The tile
-configuration gives each register its rows and bytes; whoever loads it says `release` before the function ends, so that
-no state is left that a switch of threads would have to save.
+configuration gives each register its rows and bytes; every function that executes ldtilecfg executes tilerelease before
+it returns, so that a context switch has no tile state to save.
 
 Registers are asked for by number: where LLVM chooses them, a function has one configuration, and eight registers are
 too few for tiles of several shapes.  The portable form of a register is memory on the stack.
@@ -28,7 +28,7 @@ ROWS, ROW_BYTES = 16, 64
 """Of a whole register."""
 LOAD, STORE, CONFIGURE = "llvm.x86.tileloadd64", "llvm.x86.tilestored64", "llvm.x86.ldtilecfg"
 LOAD_PAST = "llvm.x86.tileloaddt164"
-"""A load of what need not stay in the first level."""
+"""A non-temporal load."""
 TILE_ROWS = "qnn.rows"
 """Of an instruction on a tile: the rows that it loads, stores or adds to."""
 _TAPS = 4
@@ -108,7 +108,7 @@ class TileRegisters(Protocol):
         ...
 
     def load(self, register: int, memory: TileMemory, *, stays: bool = True) -> None:
-        """Fill a register from memory; `stays` says whether that is read again soon."""
+        """Fill a register from memory; `stays` tells whether that is read again soon."""
         ...
 
     def multiply(self, sums: int, a: int, weights: int) -> None:

@@ -1,1 +1,1 @@
-"""What IR of the phases `vector` and `x86` says: what ops do to memory, what values are views of, and loops."""
+"""Reads and builds IR of the phases `vector` and `x86`: effects on memory, views of buffers, loops, small builders."""

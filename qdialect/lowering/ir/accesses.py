@@ -20,7 +20,7 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.ir.views import buffer_of, element_bytes, is_memory, is_view, linear, start_of
 
 _CALL = "func.call"
-"""A called function touches what it is given, and what addresses were taken of."""
+"""A called function may access its operands, and memory whose address was taken."""
 _INDEXED = frozenset(
     (
         *("vector.transfer_read", "vector.transfer_write", "vector.load", "vector.store"),
@@ -29,7 +29,7 @@ _INDEXED = frozenset(
         *("affine.load", "affine.store", "affine.vector_load", "affine.vector_store"),
     )
 )
-"""Ops whose operands say which elements they touch at most: indices behind the buffer, and vectors."""
+"""Ops whose operands bound the elements that they touch: indices after the buffer, and vectors."""
 _QUESTIONS = ("memref.dim", "memref.rank", "memref.prefetch", "affine.prefetch")
 
 
@@ -110,7 +110,7 @@ def accesses(function: ir.Operation) -> list[Access]:
 def known_accesses(function: ir.Operation, ops: Sequence[ir.Operation]) -> tuple[list[Access], list[ir.Operation]]:
     """The accesses of what `function` gives to its `ops`, and those of them that may touch any memory."""
     found = [access for argument in _buffers(function) for access in _of_buffer(argument, argument)]
-    # What is behind a buffer takes time to find, and is known of most.
+    # Finding the buffer behind a view takes time; for most it is known already.
     given = {access.op for access in found}
     return found, [op for op in ops if _touches_anything(op, op in given)]
 
@@ -120,9 +120,9 @@ def _buffers(function: ir.Operation) -> list[ir.BlockArgument]:
 
 
 def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
-    """Whether `op` may read or write memory that it is not given, or is given memory that may be any.
+    """Whether `op` may read or write other memory than its operands, or has an operand that may be any memory.
 
-    `is_given` says whether one of the buffers that it touches is known to be an argument.
+    `is_given` tells whether one of the buffers that it touches is known to be an argument.
     """
     effects = effects_of(op)
     if effects is NONE or (is_given and len({*effects.reads, *effects.writes}) == 1):
@@ -131,14 +131,14 @@ def _touches_anything(op: ir.Operation, is_given: bool) -> bool:
         return True
     touched = (*effects.reads, *effects.writes) if effects.is_known else range(len(op.operands))
     buffers = [buffer_of(op.operands[number]) for number in touched if is_memory(op.operands[number])]
-    # What one thread writes to a global, another one may read.
+    # Another thread may read a global that one thread writes.
     return any(one is None for one in buffers) or (
         bool(effects.writes) and any(isinstance(one, str) for one in buffers)
     )
 
 
 def ops_of(function: ir.Operation) -> list[ir.Operation]:
-    """The ops inside; MLIR's walk is many times as fast as one over regions and blocks."""
+    """The ops inside; MLIR's walk is many times as fast as walking regions and blocks."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -157,7 +157,7 @@ def _of_buffer(buffer: ir.Value, argument: ir.BlockArgument) -> Iterator[Access]
             continue
         effects, found = effects_of(op), _Use(op, position, argument)
         if effects is NONE:
-            # What is given the buffer itself may hand it on, but for what only asks about it.
+            # An op that takes the buffer itself may pass it on, unless it only queries it.
             is_asked = op.name in _QUESTIONS
             yield from () if is_asked else found.of_all(True, True)
         elif effects.is_known and position in (*effects.reads, *effects.writes):
@@ -175,7 +175,7 @@ class _Use:
     argument: ir.BlockArgument
 
     def of_part(self, reads: bool, writes: bool) -> Iterator[Access]:
-        """Its accesses to the elements that it says."""
+        """Its accesses to the elements that its operands bound."""
         known = _extent_of(self.op, self.position, self.argument) if self.op.name in _INDEXED else None
         run, loops = known or (None, ())
         yield from self._of(run, loops, reads, writes)
@@ -233,7 +233,7 @@ def _extent_of(
 def _in_elements(
     start: int, dims: Sequence[tuple[int, int]], loops: Sequence[tuple[ir.Operation, int]], size: int, unit: int
 ) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
-    """Elements of `size` bytes as elements of `unit` bytes, where each is so many whole ones."""
+    """Elements of `size` bytes as elements of `unit` bytes, if `size` is a multiple of `unit`."""
     strides = [start, *(stride for stride, _ in dims), *(step for _, step in loops)]
     if size % unit or any(stride % unit for stride in strides):
         return None
@@ -243,7 +243,7 @@ def _in_elements(
 
 
 def _has_plain_indices(op: ir.Operation) -> bool:
-    """Whether the operands behind the buffer are the indices themselves."""
+    """Whether the operands after the buffer are the indices themselves."""
     if not op.name.startswith("affine."):
         return True
     map_ = ir.AffineMapAttr(op.attributes["map"]).value
@@ -264,7 +264,7 @@ def _vector_dims(op: ir.Operation, strides: Sequence[int]) -> list[tuple[int, in
 
 
 def _blocks(dims: tuple[tuple[int, int], ...]) -> tuple[int, list[tuple[int, int]]]:
-    """Length of the stretches that lie side by side, and the dimensions that repeat them."""
+    """Length of the contiguous ranges, and the dimensions that repeat them."""
     length = 1
     outer: list[tuple[int, int]] = []
     for stride, extent in sorted(dims):

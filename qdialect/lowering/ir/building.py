@@ -34,12 +34,12 @@ def lanes_of(value: ir.Value) -> int:
 
 
 def is_integer(type_: ir.Type, bits: int) -> bool:
-    """Whether a type is that of integers of so many bits."""
+    """Whether a type is an integer of `bits` bits."""
     return isinstance(type_, ir.IntegerType) and type_.width == bits
 
 
 def is_vector_of(value: ir.Value, bits: int) -> bool:
-    """Whether `value` is a vector of integers of so many bits, of at least one dimension."""
+    """Whether `value` is a vector of integers of `bits` bits, of at least one dimension."""
     type_ = value.type
     return isinstance(type_, ir.VectorType) and type_.rank > 0 and is_integer(type_.element_type, bits)
 
@@ -195,7 +195,7 @@ def collapse_inner(buffer: ir.Value, *counts: int) -> ir.Value:
     ]
     flat = [math.prod(shape[d] for d in group) for group in groups]
     inner = row_major(flat)[keep:]
-    # What is row-major stays so by type: MLIR wants it without a layout then.
+    # MLIR wants the type of a row-major memref without a layout.
     is_plain = isinstance(type_.layout, ir.AffineMapAttr)
     layout = None if is_plain else ir.StridedLayoutAttr.get(offset, [*strides[:keep], *inner])
     result = ir.MemRefType.get(flat, type_.element_type, layout=layout)
@@ -239,7 +239,7 @@ def defining(value: ir.Value, name: str) -> ir.Operation | None:
 
 
 def looked_through(value: ir.Value, *names: str) -> ir.Value:
-    """`value`, or what it was before casts of these names."""
+    """`value`, or the operand of casts of these names."""
     owner = value.owner
     while not isinstance(owner, ir.Block) and owner.name in names:
         value = owner.operands[0]
@@ -281,7 +281,7 @@ def _order(walked: Sequence[int], loops: Contraction) -> list[int] | None:
     """The permutation of the axes that brings them into the order of the result; None where they have it."""
     at = [loops.result.index(loop) if loop in loops.result else 0 for loop in walked]
     long = [position for position, loop in zip(at, walked, strict=True) if loops.extents[loop] > 1]
-    # Where only axes of one element are elsewhere, the elements have the order already.
+    # Moving axes of extent 1 does not reorder elements.
     return None if long == sorted(long) else sorted(range(len(at)), key=at.__getitem__)
 
 

@@ -1,7 +1,4 @@
-"""What ops do to memory: which operands one itself reads and writes, and what a loop writes.
-
-An op that is not known here reads and writes everything.  MLIR's bindings tell that an op has effects, not which, so
-that its interfaces cannot be asked."""
+"""Effects on memory: the operands that an op reads and writes, and the memory that a loop writes."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.loops import bounds, constant, inside
 from qdialect.lowering.ir.views import buffer_of, may_meet
 
-# What an op itself does to memory, apart from the ops in its regions: which of its operands it reads, which it writes.
+# The effects of an op itself, without those of the ops in its regions.
 #
-# An op that is not known here reads and writes everything.  MLIR's bindings tell that an op has effects, not which, so
-# that its interfaces cannot be asked.
+# Unknown ops are assumed to read and write everything; known ops and intrinsics are listed with their effects.  MLIR's
+# bindings tell that an op has effects, but not which, so that its interfaces cannot be queried.
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ _INTRINSICS = {
 
 
 def effects_of(op: ir.Operation) -> Effects:
-    """What `op` itself does to memory."""
+    """The effects of `op` itself on memory."""
     found = _BY_NAME.get(op.name)
     if found is not None:
         return found
@@ -108,7 +105,7 @@ def only_reads(op: ir.Operation) -> bool:
 
 
 def _of_intrinsic(op: ir.Operation) -> Effects:
-    """Of one that is not known: one that is given no pointer, and gives a value, computes."""
+    """The effects of an intrinsic; one not listed that has a result and no pointer operands has none."""
     name = ir.StringAttr(op.attributes["intrin"]).value
     if name in _INTRINSICS:
         return _INTRINSICS[name]
@@ -116,13 +113,13 @@ def _of_intrinsic(op: ir.Operation) -> Effects:
     return NONE if is_value else UNKNOWN
 
 
-# What a loop writes: whether a number that it reads in every iteration is the same in all of them.
+# The memory that a loop writes: whether a value that it reads in every iteration is loop-invariant.
 
 READ = "vector.transfer_read"
 
 
 def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | None:
-    """Why `what`, which `read` reads in the body of `loop`, may change in it, or may not be read before it."""
+    """Why `what`, which `read` reads in the body of `loop`, cannot be hoisted out of it."""
     if any(_is_inside(value, loop) for value in read.operands):
         return f"must have a {what} that its loop does not change"
     memory = read.operands[0]
@@ -137,7 +134,7 @@ def change_problem(read: ir.Operation, loop: ir.Operation, what: str) -> str | N
 
 
 def keeps(loop: ir.Operation, memory: ir.Value) -> bool:
-    """Whether `loop` neither writes nor makes `memory`."""
+    """Whether `loop` neither writes nor defines `memory`."""
     owner = memory.owner
     for op in inside(loop):
         effects = effects_of(op)
@@ -165,7 +162,7 @@ def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
 
 
 def _is_sure(read: ir.Operation) -> bool:
-    """Whether a read of one number is of one that its buffer has."""
+    """Whether a read of one element is certain to be in bounds."""
     type_ = read.operands[0].type
     if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:
         return False

@@ -1,4 +1,4 @@
-"""Elements of a buffer that is seen as one dimension, and reads and writes of narrow integers in it."""
+"""Addresses in a buffer seen as one dimension, and reads and writes of narrow integers in it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.ir.views import array_of
 from qdialect.passes.pattern import MatchFailure
 
-# Elements of a buffer that is seen as one dimension.
+# Addresses in a buffer seen as one dimension.
 #
-# What is a constant distance from such an element takes one addition. By indices it takes an addition for each that
-# differs, and all of their products with strides: where kernels load hundreds of vectors from a few addresses, more
-# than
+# An element at a constant distance from another takes one addition. By indices it would take an addition for each index
+# that differs, and all products with strides: in kernels that load hundreds of vectors from a few addresses, more than
 # half of the ops were address arithmetic.
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 _FARTHEST = 2**31
 """A constant index is of 32 bits."""
 _RUN_TIME = -(2**31)
-"""In the place of an index that is an operand."""
+"""The placeholder of a dynamic index."""
 
 
 @dataclass(frozen=True)
 class FlatAddress:
-    """What is `distance` away from an element of a buffer of one dimension."""
+    """The address at `distance` from an element of a buffer of one dimension."""
 
     buffer: ir.Value
     start: ir.Value | None
     """The index that is not constant; None for 0."""
     pointer: ir.Value | None
-    """To the element at `start`; None where the offset of the buffer is known at run time only, or is too large."""
+    """To the element at `start`; None if the offset of the buffer is dynamic, or too large."""
     distance: int = 0
 
     def further(self, distance: int) -> FlatAddress:
@@ -46,8 +45,8 @@ class FlatAddress:
     def load(self, lanes: int) -> ir.Value:
         """The 1-d vector of `lanes` elements that begins here.
 
-        It is one of the LLVM dialect where that is possible: there are thousands, and to convert one takes as long as
-        all that is done with it before.
+        It is an op of the LLVM dialect if possible: there are thousands of loads, and converting one to the LLVM
+        dialect takes as long as all steps before.
         """
         if self.pointer is None or self.distance >= _FARTHEST:
             return b.load(lanes, self.buffer, self._indices())
@@ -69,8 +68,8 @@ def flat_address(
 ) -> FlatAddress:
     """The element at `indices` of a memref with static strides that are not negative.
 
-    `pointers` are those to the first elements of flat buffers that are there already; new ones are added, right behind
-    the buffers.
+    `pointers` are the existing pointers to the first elements of flat buffers; new ones are added, right after the
+    buffers.
     """
     strides = static_strides(ir.MemRefType(buffer.type)) or ()
     flat, offset, pointer = _whole(buffer, {} if pointers is None else pointers)
@@ -88,7 +87,7 @@ def flat_address(
 def _whole(buffer: ir.Value, pointers: dict[ir.Value, ir.Value]) -> tuple[ir.Value, int, ir.Value | None]:
     """A buffer of one dimension, the index of the first element of `buffer` in it, and the pointer to its own first.
 
-    It is what `buffer` is a view of, where that is flat: no view has to be described at run time then.
+    It is the memref that `buffer` is a view of, if that is flat: then the view needs no descriptor at run time.
     """
     source, offset = array_of(buffer), ir.MemRefType(buffer.type).get_strides_and_offset()[1]
     if _is_flat(source.type) and 0 <= offset < _FARTHEST:
@@ -116,8 +115,8 @@ def _behind(value: ir.Value) -> ir.InsertionPoint:
 
 
 def _pointer(flat: ir.Value) -> ir.Value:
-    """To the first element of a flat buffer."""
-    # What upstream's conversion makes of a memref: the allocated pointer, the aligned one, the offset, sizes, strides.
+    """The pointer to the first element of a flat buffer."""
+    # Upstream's memref descriptor: the allocated pointer, the aligned one, the offset, sizes, strides.
     descriptor = b.emit("builtin.unrealized_conversion_cast", ir.Type.parse(_DESCRIPTOR), flat)
     attributes = {"position": ir.DenseI64ArrayAttr.get([1])}
     return b.emit("llvm.extractvalue", ir.Type.parse("!llvm.ptr"), descriptor, attributes=attributes)
@@ -156,7 +155,7 @@ def _flat(buffer: ir.Value) -> ir.Value:
     type_ = ir.MemRefType(buffer.type)
     offset, strides = type_.get_strides_and_offset()[1], static_strides(type_) or ()
     is_placed, is_sized = offset != ir.ShapedType.get_dynamic_stride_or_offset(), type_.has_static_shape
-    # What is known at run time only: the offset, then the sizes.
+    # Dynamic operands: the offset, then the sizes.
     found = [] if is_placed and is_sized else list(_metadata(buffer))[1 : 2 + type_.rank]
     offsets = [] if is_placed else found[:1]
     # 1 + sum((size - 1) * stride).
@@ -182,7 +181,7 @@ def _metadata(buffer: ir.Value) -> ir.OpResultList:
     return ir.Operation.create("memref.extract_strided_metadata", results=results, operands=[buffer]).results
 
 
-# Reads and writes of narrow integers: what is asked of them before other instructions access the same memory.
+# Conditions on reads and writes of narrow integers, so that other instructions may access the same memory.
 
 _BYTE = 8
 
@@ -208,11 +207,11 @@ class Read:
         return b.shifted(self.indices, [*[0] * (len(self.indices) - len(steps)), *steps])
 
     def flat(self) -> FlatAddress:
-        """Where it begins."""
+        """The address of its first element."""
         return flat_address(self.buffer, self.indices)
 
     def before(self, user: ir.Operation) -> ir.InsertionPoint:
-        """Where loads find what it reads: before `user`, or at itself where memory may be written in between."""
+        """Where to insert its loads: before `user`, or at itself if memory may be written in between."""
         return ir.InsertionPoint(user if is_unwritten(self.op, user) else self.op)
 
 
@@ -240,7 +239,7 @@ def buffer_problem(buffer: ir.Value, bits: int = 8) -> str | None:
 
 
 def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | None:
-    """Why a transfer is more than an access to elements that are all there; `others` are its operands but indices."""
+    """Why a transfer is not a plain access in bounds; `others` is the number of operands that are not indices."""
     type_ = ir.MemRefType(buffer.type)
     if len(op.operands) != type_.rank + others:
         return "must be accessed without a mask"
@@ -252,22 +251,22 @@ def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | N
     return None
 
 
-def note_of(buffer: ir.Value, name: str) -> ir.Attribute | None:
-    """What an argument of a function says by the attribute `name` of the elements that `buffer` shows."""
+def argument_attribute(buffer: ir.Value, name: str) -> ir.Attribute | None:
+    """The attribute `name` of the function argument that `buffer` is a view of; None if there is none."""
     source = array_of(buffer)
     if not isinstance(source.owner, ir.Block):
         return None
     function = source.owner.owner
     if "arg_attrs" not in function.attributes:
         return None
-    notes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(source).arg_number])
-    if name not in notes:
+    attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[ir.BlockArgument(source).arg_number])
+    if name not in attributes:
         return None
-    return notes[name]
+    return attributes[name]
 
 
 def elements_behind(view: ir.Value) -> int | None:
-    """Elements of the flat buffer behind the last one that a `memref.reinterpret_cast` shows; None where unknown."""
+    """Elements of the flat buffer after the last one of a `memref.reinterpret_cast`; None if unknown."""
     owner = b.defining(view, "memref.reinterpret_cast")
     if owner is None or not isinstance(owner.operands[0].type, ir.MemRefType):
         return None

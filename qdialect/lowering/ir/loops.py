@@ -45,7 +45,7 @@ def inside(op: ir.Operation) -> Iterator[ir.Operation]:
                 yield from inside(child.operation)
 
 
-# Affine maps of ops whose operands are walked by loops: which loop walks each dimension, and how far.
+# The loops of ops with affine maps: which loop indexes each dimension of an operand, and its extent.
 
 Point = Mapping[int, int]
 """An index for each of some loops."""
@@ -62,7 +62,7 @@ class Contraction:
     extents: tuple[int, ...]
     """Steps of each loop."""
     kind: str
-    """What combines the products: ``add``, ``minsi``, ..."""
+    """The combining kind: ``add``, ``minsi``, ..."""
 
     @property
     def reduced(self) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class Contraction:
 
 
 def loops_of(attribute: ir.Attribute) -> tuple[int | None, ...]:
-    """The loop that each result of an affine map is; None for a result that is another expression."""
+    """By result of an affine map: the loop that it is; None for other expressions."""
     return tuple(
         ir.AffineDimExpr(result).position if isinstance(result, ir.AffineDimExpr) else None
         for result in ir.AffineMapAttr(attribute).value.results

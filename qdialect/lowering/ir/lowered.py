@@ -1,8 +1,8 @@
-"""A network at some phase, and what its `main` needs at run time: all of it stands on the module itself.
+"""A network at some phase, and the data that its `main` needs at run time: all of it is in the module's attributes.
 
-From phase `linalg` on a module is a program that needs nothing beside it. Its attributes are:
+From phase `linalg` on a module is a self-contained program. Its attributes are:
 
-- `qnn.phase` and `qnn.target`: how far it is lowered, and for which CPU;
+- `qnn.phase` and `qnn.target`: its phase, and the CPU that it is lowered for;
 - `qnn.program`: inputs, outputs, memory and kernel calls, as `Lowered` has them;
 - `qnn.constants`: the bytes of packed weights, biases and tables.
 """
@@ -35,7 +35,7 @@ CONSTANTS = "qnn.constants"
 
 @dataclass(frozen=True)
 class Lowered:
-    """A network at some phase, and what its `main` needs at run time."""
+    """A network at some phase, and the data that its `main` needs at run time."""
 
     module: ir.Module
     constants: NDArray[np.uint8]
@@ -43,7 +43,7 @@ class Lowered:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     live_bytes: int = 0
-    """Size of the intermediate values that live at once, at their maximum, as the model knows them."""
+    """Peak size of the intermediate values that are live at once, without padding."""
     weights_bytes: int = 0
     """Size of the packed weights among the constants."""
     calls: tuple[KernelCall, ...] = ()
@@ -69,7 +69,7 @@ class Lowered:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each call computes."""
+        """The label of each call."""
         return tuple(call.label for call in self.calls)
 
 
@@ -79,7 +79,7 @@ def error_at_module(module: ir.Module, message: str) -> CompileError:
 
 
 def phase_of(module: ir.Module) -> Phase:
-    """How far `module` is lowered: what it says, and `qnn` where it says nothing; raises `CompileError`."""
+    """The phase attribute of `module`, `qnn` if there is none; raises `CompileError` if it is not a phase."""
     name = _text(module, PHASE)
     if name is None:
         return Phase.QNN
@@ -94,13 +94,13 @@ def target_name_of(module: ir.Module) -> str | None:
 
 
 def set_phase(module: ir.Module, phase: Phase) -> None:
-    """Say on `module` how far it is lowered."""
+    """Set the phase attribute of `module`."""
     with module.context:
         module.operation.attributes[PHASE] = ir.StringAttr.get(phase)
 
 
 def write(lowered: Lowered, target: str) -> None:
-    """Say on the module of `lowered`, which is at phase `linalg`, all that is known of it."""
+    """Set the attributes of the module of `lowered`, which is at phase `linalg`."""
     with lowered.module.context:
         attributes = lowered.module.operation.attributes
         attributes[PHASE] = ir.StringAttr.get(Phase.LINALG)
@@ -111,7 +111,7 @@ def write(lowered: Lowered, target: str) -> None:
 
 
 def divide(module: ir.Module, threads: int, growth: int) -> None:
-    """Say on `module` that it is divided among `threads`, for which its working memory has grown."""
+    """Set in the attributes of `module` that it is divided among `threads`, and that its workspace has grown."""
     program = ir.DictAttr(module.operation.attributes[PROGRAM])
     with module.context:
         known: dict[str, ir.Attribute] = {entry.name: entry.attr for entry in (program[i] for i in range(len(program)))}
@@ -124,11 +124,11 @@ def divide(module: ir.Module, threads: int, growth: int) -> None:
 
 
 def read(module: ir.Module) -> Lowered:
-    """What a module from phase `linalg` on says of itself; raises `CompileError` where that is damaged."""
+    """Read the attributes of a module from phase `linalg` on; raises `CompileError` if they are damaged."""
     attributes = module.operation.attributes
     if PROGRAM not in attributes:
         phase = phase_of(module)
-        raise error_at_module(module, f"a module at phase {phase} must say in {PROGRAM} what its main takes")
+        raise error_at_module(module, f"a module at phase {phase} must describe the arguments of main in {PROGRAM}")
     try:
         return _lowered(module, tree_of(attributes[PROGRAM]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

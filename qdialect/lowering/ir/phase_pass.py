@@ -17,17 +17,17 @@ from qdialect.lowering.ir.lowered import PHASE, Phase, phase_of, set_phase
 from qdialect.lowering.ir.views import ALLOCATIONS
 from qdialect.passes.pass_base import Pass
 
-# What the passes of the lowering have in common: the phase they start from and the one they lead to.
+# Passes of the lowering: each has phases that it starts from, and a phase that it ends at.
 
 
 @dataclass(frozen=True)
 class PhasePass(Pass):
     """A pass from one of the phases `starts` to the phase `end`.
 
-    A module that says no phase, as one written by hand, is taken as it is.
+    A module without a phase attribute, such as one written by hand, is accepted.
     """
 
-    # The steps load what they build: they are called by themselves too.
+    # The steps load the dialects that they build themselves, because they are also called directly.
     dependent_dialects = ()
     starts: ClassVar[tuple[Phase, ...]]
     end: ClassVar[Phase]
@@ -44,18 +44,18 @@ class PhasePass(Pass):
         """Lower `module` in place, and check the contract of the phase it has reached."""
 
 
-# What is legal after each phase; a breach is one error with a note per unsupported op.
+# The contract of each phase: its legal ops. A breach is one error with a note per unsupported op.
 
 _MAX_NOTES = 10
 _FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
-"""What upstream lowers to fused multiply-adds, where its elements are floating-point numbers."""
+"""Ops that upstream lowers to fused multiply-adds if their elements are floating-point numbers."""
 _FUSED_SUM = "llvm.intr.fmuladd"
 _CAST = "builtin.unrealized_conversion_cast"
 _NOT_ROUNDED = "adds a product that is not rounded"
 _NOT_ALLOWED = "is not allowed"
 
 Problem = Callable[[ir.Operation], str | None]
-"""What is wrong with an op."""
+"""The problem of an op; None if it is legal."""
 
 
 def check_fused(module: ir.Module) -> None:
@@ -101,7 +101,7 @@ def _reads_clock(op: ir.Operation) -> bool:
 def _check_dialects(
     module: ir.Module, phase: str, allowed: Iterable[str], forbidden: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Raise `CompileError` where an op is of no `allowed` dialect, or one of the `forbidden` for the reason beside."""
+    """Raise `CompileError` if an op is of no `allowed` dialect, or is in `forbidden`, which gives the reason."""
     if _is_legal(module, allowed, forbidden):
         return
     prefixes = tuple(f"{dialect}." for dialect in allowed)

@@ -52,7 +52,7 @@ class View:
 
     @property
     def covered(self) -> int:
-        """Elements from the first to the last that it shows, or those that it shows where they are fewer."""
+        """Elements from the first to the last of the view, or the number of its elements if that is less."""
         pairs = zip(self.sizes, self.strides, strict=True)
         span = 1 + sum((size - 1) * abs(stride) for size, stride in pairs)
         return min(span, math.prod(self.sizes))

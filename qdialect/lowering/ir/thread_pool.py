@@ -1,61 +1,57 @@
-"""Writes the threads of a call as text of the LLVM dialect: how many a call gets, its start, and their barrier."""
+"""The multi-threaded entry of a network and its barrier, as text of the LLVM dialect."""
 
 from __future__ import annotations
 
-# The entry of a network on several threads, as text of the LLVM dialect: how many threads a call gets, and its start.
+# The entry chooses how many threads a call gets, and starts them.
 #
-# Where other programs keep the cores busy, several threads can be slower than one: each waits for those that do not
-# run.
-# So a call is compared with one on one thread. Once a workspace's calls have lost more than they had gained before,
-# those
-# that follow run on one thread, for a multiple of what was lost beyond that; then a call on several threads shows
-# whether
-# the cores are still busy. Such calls cost a small share of the time.
+# If other programs keep the cores busy, several threads can be slower than one: each waits for the preempted ones.  So
+# the entry compares calls with a call on one thread.  Once the calls of a workspace have lost more time than they had
+# gained, the next calls run on one thread, for a multiple of the net loss; then a call on several threads tests whether
+# the cores are still busy.  Such tests cost a small share of the time.
 #
-# How long one thread takes is not known before a call has run on one. The first call that had to wait long for its
-# threads makes the next one do so. Until then, and at most: with n threads that took T in all, and waited for each
-# other
-# for L of it, one thread takes n (T - L), as if all had computed in the rest.
+# The time of one thread is unknown until a call has run on one.  The first call that waited long for its threads makes
+# the next call do so.  Until then an upper bound is used: if n threads took T in all and each waited for L of it, one
+# thread takes n (T - L), as if all had computed the rest of the time.
 #
-# The record of the calls lies at the end of the workspace. It begins with the address of the network's code: whatever
-# else lies there at first, such as what another network has written, is no record.
+# The record of the calls lies at the end of the workspace.  It begins with the address of the network's code: any other
+# content, such as that of another network, is not a record.
 
 RECORD = "qnn.record"
-"""The attribute of the region that says where in the workspace a call notes what threads lost, in bytes."""
+"""The attribute of the region that gives the offset of the record in the workspace, in bytes."""
 RECORD_BYTES = 32
-"""Of the workspace: whose record it is; in cycles, how long calls run on one thread yet, what was gained, and how long
-one thread takes, 0 where that is not known."""
+"""Of the record: its owner; in cycles, how much longer calls run on one thread, the time gained, and the time of one
+thread, 0 if it is not known."""
 
 TASK = "main_of_thread"
 
 MIN_LOSS = 250_000
-"""Cycles of waiting that are none of other programs' doing: about what waking a thread takes."""
+"""Cycles. Waiting below this is wake-up latency, not interference."""
 
 PAUSE = 16
-"""How many times what was lost calls run on one thread: several threads cost at most a sixteenth of the time."""
+"""Calls run on one thread for this multiple of the net loss: several threads cost at most a sixteenth of the time."""
 
 _MAX_GAIN = 1 << 26
-"""Cycles, some 25 ms: what may be lost at once when another program begins."""
+"""Cycles, some 25 ms: the most that may be lost at once when another program starts."""
 
 _SHORT = 1 << 28
-"""Cycles, some 0.1 s: calls run on one thread no longer, but for `PAUSE` calls that take longer. So idle cores are soon
-noticed, also where one call has lost much because the whole machine stood still."""
+"""Cycles, some 0.1 s: the longest time on one thread, unless `PAUSE` calls take longer. So idle cores are soon used
+again, even if one call lost much because the whole machine stalled."""
 
 _RECORD = "!llvm.struct<(i64, i64, i64, i64)>"
 
 
-def team_entry(count: int, threads: int, record: int) -> str:
+def pool_entry(count: int, threads: int, record: int) -> str:
     """The function `main`, which calls `TASK` on at most `threads` threads.
 
     Both take `count` pointers, the last of which is the workspace; its record lies `record` bytes from its start.
-    `TASK` takes the team's memory as well, and `main` a pointer to the number of threads that it may ask for.
+    `TASK` also takes the memory that the threads share, and `main` a pointer to the largest number of threads.
     """
     arguments = [f"%a{i}" for i in range(count)]
     typed = ", ".join(f"{name}: !llvm.ptr" for name in arguments)
     pointers = ", ".join(["!llvm.ptr"] * (count + 1))
     slots = [f"%s{i} = llvm.getelementptr %block[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr" for i in range(count + 1)]
-    stores = [f"llvm.store {name}, %s{i} : !llvm.ptr, !llvm.ptr" for i, name in enumerate([*arguments, "%team"])]
-    loads = [f"{name} = llvm.load %s{i} : !llvm.ptr -> !llvm.ptr" for i, name in enumerate([*arguments, "%team"])]
+    stores = [f"llvm.store {name}, %s{i} : !llvm.ptr, !llvm.ptr" for i, name in enumerate([*arguments, "%pool"])]
+    loads = [f"{name} = llvm.load %s{i} : !llvm.ptr -> !llvm.ptr" for i, name in enumerate([*arguments, "%pool"])]
     lines = "\n  ".join
     return f"""
 llvm.func @{TASK}({pointers})
@@ -64,13 +60,13 @@ llvm.func @omp_get_num_threads() -> i32
 llvm.func @omp_get_thread_num() -> i32
 llvm.func internal @task(%block: !llvm.ptr) {{
   {lines([*slots, *loads])}
-  llvm.call @{TASK}({", ".join([*arguments, "%team"])}) : ({pointers}) -> ()
+  llvm.call @{TASK}({", ".join([*arguments, "%pool"])}) : ({pointers}) -> ()
   %zero = llvm.mlir.constant(0 : i32) : i32
   %thread = llvm.call @omp_get_thread_num() : () -> i32
   %is_first = llvm.icmp "eq" %thread, %zero : i32
-  llvm.cond_br %is_first, ^note, ^end
-^note:
-  %done = llvm.getelementptr %team[0, 3] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
+  llvm.cond_br %is_first, ^record_end, ^end
+^record_end:
+  %done = llvm.getelementptr %pool[0, 3] : (!llvm.ptr) -> !llvm.ptr, {POOL}
   %time = llvm.call_intrinsic "llvm.readcyclecounter"() : () -> i64
   llvm.store %time, %done : i64, !llvm.ptr
   llvm.br ^end
@@ -81,10 +77,10 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %one = llvm.mlir.constant(1 : i32) : i32
   %length = llvm.mlir.constant({count + 1} : i32) : i32
   %block = llvm.alloca %length x !llvm.ptr : (i32) -> !llvm.ptr
-  %team_bytes = llvm.mlir.constant({TEAM_BYTES} : i32) : i32
-  %team = llvm.alloca %team_bytes x i8 {{alignment = 64 : i64}} : (i32) -> !llvm.ptr
-  %cleared = llvm.mlir.zero : {TEAM}
-  llvm.store %cleared, %team : {TEAM}, !llvm.ptr
+  %pool_bytes = llvm.mlir.constant({POOL_BYTES} : i32) : i32
+  %pool = llvm.alloca %pool_bytes x i8 {{alignment = 64 : i64}} : (i32) -> !llvm.ptr
+  %cleared = llvm.mlir.zero : {POOL}
+  llvm.store %cleared, %pool : {POOL}, !llvm.ptr
   {lines([*slots, *stores])}
   %task = llvm.mlir.addressof @task : !llvm.ptr
   %record = llvm.getelementptr %a{count - 1}[{record}] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -118,7 +114,7 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %is_alone = llvm.icmp "sle" %threads, %one : i32
   llvm.cond_br %is_alone, ^alone, ^several
 ^alone:
-  // The fastest call counts: others have been held up. One that was noted long ago may have had a faster core.
+  // The fastest call counts: others were preempted. One measured long ago may have had a faster core.
   %four = llvm.mlir.constant(4 : i64) : i64
   %quarter = llvm.udiv %alone, %four : i64
   %slower = llvm.add %alone, %quarter : i64
@@ -130,8 +126,8 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   llvm.store %left_after, %left_at : i64, !llvm.ptr
   llvm.br ^end
 ^several:
-  %lost_at = llvm.getelementptr %team[0, 2] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
-  %done_at = llvm.getelementptr %team[0, 3] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
+  %lost_at = llvm.getelementptr %pool[0, 2] : (!llvm.ptr) -> !llvm.ptr, {POOL}
+  %done_at = llvm.getelementptr %pool[0, 3] : (!llvm.ptr) -> !llvm.ptr, {POOL}
   %asleep = llvm.load %lost_at : !llvm.ptr -> i64
   %done = llvm.load %done_at : !llvm.ptr -> i64
   %others = llvm.sub %threads, %one : i32
@@ -167,8 +163,8 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %is_long = llvm.icmp "uge" %waited, %ignored : i64
   %once = llvm.mlir.constant(1 : i64) : i64
   %doubt = llvm.select %is_long, %once, %zero : i1, i64
-  %noted = llvm.select %is_known, %pause, %doubt : i1, i64
-  llvm.store %noted, %left_at : i64, !llvm.ptr
+  %next_pause = llvm.select %is_known, %pause, %doubt : i1, i64
+  llvm.store %next_pause, %left_at : i64, !llvm.ptr
   llvm.br ^end
 ^end:
   llvm.return
@@ -178,19 +174,19 @@ llvm.func @main({typed}, %limit: !llvm.ptr) {{
 
 # The barrier of the threads of a call, as text of the LLVM dialect.
 #
-# A thread that waits spins for some 50 us and then sleeps, so that one that the system has moved to the same core, or
-# that shares its core with another program, goes on. Runtimes of OpenMP spin for milliseconds, each at every barrier.
+# A waiting thread spins for some 50 us and then sleeps, so that a thread that shares its core can run. OpenMP runtimes
+# spin for milliseconds at every barrier.
 
 WAIT = "wait_for_threads"
-"""The function of the barrier: it takes the team's memory and how many barriers there have been, with this one."""
+"""The function of the barrier: it takes the memory that the threads share, and the number of barriers so far."""
 
-TEAM = "!llvm.struct<(i32, i32, i64, i64)>"
-"""The team's memory, zero at first: how often threads have arrived, how many sleep, `time_lost`, `time_done`."""
+POOL = "!llvm.struct<(i32, i32, i64, i64)>"
+"""The memory that the threads share, zero at first: arrivals, sleeping threads, `time_lost`, `time_done`."""
 
-TEAM_BYTES = 64
+POOL_BYTES = 64
 
 SPINS = 2000
-"""Looks at the counter before a thread sleeps. Between two of them `pause` takes 40 to 140 cycles."""
+"""Polls of the counter before a thread sleeps. `pause` between two of them takes 40 to 140 cycles."""
 
 # Linux: the number of the system call, and its operations on memory of one process.
 _FUTEX, _WAIT_PRIVATE, _WAKE_PRIVATE = 202, 128, 129
@@ -205,7 +201,7 @@ def barrier() -> str:
     threads.
     """
     return f"""
-llvm.func internal @{WAIT}(%team: !llvm.ptr, %count: i32) attributes {{no_inline}} {{
+llvm.func internal @{WAIT}(%pool: !llvm.ptr, %count: i32) attributes {{no_inline}} {{
   %one = llvm.mlir.constant(1 : i32) : i32
   %zero = llvm.mlir.constant(0 : i32) : i32
   %spins = llvm.mlir.constant({SPINS} : i32) : i32
@@ -214,11 +210,11 @@ llvm.func internal @{WAIT}(%team: !llvm.ptr, %count: i32) attributes {{no_inline
   %wake = llvm.mlir.constant({_WAKE_PRIVATE} : i64) : i64
   %all = llvm.mlir.constant({_ALL} : i64) : i64
   %forever = llvm.mlir.constant(0 : i64) : i64
-  %sleeping = llvm.getelementptr %team[0, 1] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
-  %time_lost = llvm.getelementptr %team[0, 2] : (!llvm.ptr) -> !llvm.ptr, {TEAM}
+  %sleeping = llvm.getelementptr %pool[0, 1] : (!llvm.ptr) -> !llvm.ptr, {POOL}
+  %time_lost = llvm.getelementptr %pool[0, 2] : (!llvm.ptr) -> !llvm.ptr, {POOL}
   %threads = llvm.call @omp_get_num_threads() : () -> i32
   %target = llvm.mul %threads, %count : i32
-  %before = llvm.atomicrmw add %team, %one seq_cst : !llvm.ptr, i32
+  %before = llvm.atomicrmw add %pool, %one seq_cst : !llvm.ptr, i32
   %now = llvm.add %before, %one : i32
   %is_last = llvm.icmp "eq" %now, %target : i32
   llvm.cond_br %is_last, ^last, ^spin(%zero : i32)
@@ -227,11 +223,11 @@ llvm.func internal @{WAIT}(%team: !llvm.ptr, %count: i32) attributes {{no_inline
   %has_sleepers = llvm.icmp "ne" %sleepers, %zero : i32
   llvm.cond_br %has_sleepers, ^wake, ^done
 ^wake:
-  %woken = llvm.inline_asm has_side_effects {_SYSTEM_CALL} %futex, %team, %wake, %all, %forever
+  %woken = llvm.inline_asm has_side_effects {_SYSTEM_CALL} %futex, %pool, %wake, %all, %forever
     : (i64, !llvm.ptr, i64, i64, i64) -> i64
   llvm.br ^done
 ^spin(%looks: i32):
-  %seen = llvm.load %team atomic acquire {{alignment = 4 : i64}} : !llvm.ptr -> i32
+  %seen = llvm.load %pool atomic acquire {{alignment = 4 : i64}} : !llvm.ptr -> i32
   %left = llvm.sub %target, %seen : i32
   %is_here = llvm.icmp "sle" %left, %zero : i32
   llvm.cond_br %is_here, ^done, ^again
@@ -245,13 +241,13 @@ llvm.func internal @{WAIT}(%team: !llvm.ptr, %count: i32) attributes {{no_inline
   %others = llvm.atomicrmw add %sleeping, %one seq_cst : !llvm.ptr, i32
   llvm.br ^look
 ^look:
-  %found = llvm.load %team atomic seq_cst {{alignment = 4 : i64}} : !llvm.ptr -> i32
+  %found = llvm.load %pool atomic seq_cst {{alignment = 4 : i64}} : !llvm.ptr -> i32
   %missing = llvm.sub %target, %found : i32
   %is_complete = llvm.icmp "sle" %missing, %zero : i32
   llvm.cond_br %is_complete, ^awake, ^wait
 ^wait:
   %expected = llvm.zext %found : i32 to i64
-  %slept = llvm.inline_asm has_side_effects {_SYSTEM_CALL} %futex, %team, %wait, %expected, %forever
+  %slept = llvm.inline_asm has_side_effects {_SYSTEM_CALL} %futex, %pool, %wait, %expected, %forever
     : (i64, !llvm.ptr, i64, i64, i64) -> i64
   llvm.br ^look
 ^awake:

@@ -1,4 +1,4 @@
-"""What values are views of: the buffer behind a memref or an address, and where in it a view begins.
+"""View analysis: the buffer of a memref or an address, and the offset of a view in it.
 
 Positions are counted in bytes, since a view may have elements of another type than its buffer.
 """
@@ -28,7 +28,7 @@ _ADDRESSES = frozenset(
         *("llvm.extractvalue", "llvm.getelementptr", "llvm.inttoptr", "memref.extract_aligned_pointer_as_index"),
     )
 )
-"""Ops whose first operand tells what their result points into."""
+"""Ops whose result points into the memory of their first operand."""
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _GLOBAL = "memref.get_global"
 _FUNCTIONS = ("func.func", "llvm.func")
@@ -36,7 +36,7 @@ _FARTHEST_SUM = 4
 """Terms of an address in which a pointer is looked for."""
 
 Buffer = ir.Value | str
-"""A buffer that lies apart from all others: an argument of a function, what an op has allocated, a global by name."""
+"""A buffer that does not alias others: an argument of a function, the result of an allocation, a global by name."""
 
 
 def is_view(op: ir.Operation) -> bool:
@@ -50,7 +50,7 @@ def is_memory(value: ir.Value) -> bool:
 
 
 def array_of(buffer: ir.Value) -> ir.Value:
-    """What `buffer` is a view of with the same elements: the position of each counts from the start of that."""
+    """The memref whose elements `buffer` has, counted from the same start."""
     owner = buffer.owner
     while not isinstance(owner, ir.Block) and owner.name in _SAME_ELEMENTS:
         buffer = owner.operands[0]
@@ -59,7 +59,7 @@ def array_of(buffer: ir.Value) -> ir.Value:
 
 
 def behind(value: ir.Value) -> ir.Value:
-    """What a memref is a view of, or what an address was taken of, as far as can be told."""
+    """The memref that a memref is a view of, or that an address was taken of, as far as it is known."""
     owner = value.owner
     while not isinstance(owner, ir.Block):
         source = _source(owner.operation)
@@ -70,7 +70,7 @@ def behind(value: ir.Value) -> ir.Value:
 
 
 def buffer_of(value: ir.Value) -> Buffer | None:
-    """The buffer that a memref or an address lies in; None where it may be any."""
+    """The buffer of a memref or an address; None if it may be any."""
     found = behind(value)
     owner = found.owner
     if isinstance(owner, ir.Block):
@@ -81,13 +81,13 @@ def buffer_of(value: ir.Value) -> Buffer | None:
 
 
 def may_meet(one: ir.Value, other: ir.Value) -> bool:
-    """Whether two memrefs or pointers may lie in the same memory; arguments of a function lie apart."""
+    """Whether two memrefs or pointers may alias; arguments of a function do not."""
     first, second = buffer_of(one), buffer_of(other)
     return first is None or second is None or first == second
 
 
 def element_bytes(type_: ir.MemRefType) -> int | None:
-    """Bytes of an element in memory; None where they are not known here."""
+    """Bytes of an element in memory; None if they are not known here."""
     element = type_.element_type
     if isinstance(element, ir.IndexType):
         return 8
@@ -95,7 +95,7 @@ def element_bytes(type_: ir.MemRefType) -> int | None:
 
 
 def _source(op: ir.Operation) -> ir.Value | None:
-    """What the result of `op` is a view of, or an address of a part of."""
+    """The operand of which the result of `op` is a view, or an address inside."""
     if op.name in _VIEWS or op.name in _ADDRESSES:
         return op.operands[0]
     return _pointing(op) if op.name == "arith.addi" else None
@@ -156,13 +156,13 @@ def linear(value: ir.Value) -> Linear | None:
 
 
 def start_of(buffer: ir.Value) -> Linear | None:
-    """How many bytes the first element of a view is from the start of what it is a view of; None where unknown."""
+    """The offset in bytes of a view's first element from the start of its buffer; None if unknown."""
     size, offset, start = element_bytes(ir.MemRefType(buffer.type)), _offset(buffer), _aligned_start(buffer)
     return None if size is None or offset is None or start is None else start.plus(offset.times(size))
 
 
 def _aligned_start(buffer: ir.Value) -> Linear | None:
-    """The byte from which the offset of a view counts."""
+    """The start in bytes from which the offset of a view counts."""
     owner = buffer.owner
     if isinstance(owner, ir.Block) or owner.name not in _VIEWS:
         return Linear(0, {})
@@ -188,7 +188,7 @@ def _offset(buffer: ir.Value) -> Linear | None:
     if owner.name == "memref.reinterpret_cast":
         (static,) = ir.DenseI64ArrayAttr(owner.attributes["static_offsets"])
         return linear(owner.operands[1]) if static == _DYNAMIC else Linear(static, {})
-    # They show what their operand shows, from its first element on.
+    # They have the elements of their operand, from its first one on.
     same = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.assume_alignment")
     return _offset(owner.operands[0]) if owner.name in same else None
 

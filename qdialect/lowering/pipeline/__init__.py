@@ -1,1 +1,1 @@
-"""The phases of the lowering in their order, and kernels that go through them apart."""
+"""The phases of the lowering in order, and kernels that are lowered separately."""

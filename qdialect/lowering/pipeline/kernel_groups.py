@@ -1,7 +1,7 @@
-"""Kernels that are lowered apart from their network, a few at a time.
+"""Lowers kernels separately from their network, a few at a time.
 
-Passes find the ops of a few kernels in the cache, and the memory for their ops is free before the next ones are
-lowered: at phase `llvm` a network has ten times as many ops as at phase `vector`.
+The IR of a few kernels fits in the cache, and its memory is freed before the next kernels are lowered: at phase `llvm`
+a network has ten times the ops of phase `vector`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NAMES_ANOTHER = ("func.call", "func.constant", "memref.get_global", "llvm.call"
 
 
 def taken_groups(module: ir.Module) -> Iterator[ir.Module]:
-    """Take the kernels of a module at phase `vector` out, group by group, each as a module; declarations stay.
+    """Move the kernels of a module at phase `vector` into modules, group by group; declarations stay.
 
-    Functions that need others, or constants of the module, stay too. A module of a group has an empty `main`.
+    Functions that reference other functions or constants of the module stay too. Each module has an empty `main`.
     """
     kernels = _alone(module)
     if len(kernels) < _WORTH:
@@ -32,7 +32,7 @@ def taken_groups(module: ir.Module) -> Iterator[ir.Module]:
 
 
 def add_table(group: ir.Module) -> list[str]:
-    """Let `main` of a group at phase `llvm` write the addresses of its kernels into an array; their names, in order."""
+    """Make `main` of a group at phase `llvm` write the addresses of its kernels into an array; returns their names."""
     ops = [op.operation for op in group.body.operations if op.operation.name == "llvm.func"]
     names = [name_of(op) for op in ops if len(op.regions[0].blocks)]
     names.remove(MAIN)
@@ -47,7 +47,7 @@ def add_table(group: ir.Module) -> list[str]:
 
 
 def _alone(module: ir.Module) -> list[ir.Operation]:
-    """The functions of `module` that name no other function and no constant of it, all but `main`."""
+    """The functions of `module`, except `main`, that reference no other function and no constant of it."""
     tied = {name_of(function_of(op)) for op in ops_named(module, *_NAMES_ANOTHER)} | {MAIN}
     return [one for one in functions(module) if has_body(one) and name_of(one) not in tied]
 

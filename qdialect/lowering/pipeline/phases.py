@@ -11,6 +11,7 @@ import numpy as np
 from qdialect import targets
 from qdialect.ir import context
 from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.lowered import Lowered, Phase, error_at_module, phase_of, target_name_of
@@ -40,11 +41,11 @@ class _Settings:
     min_cycles: int
 
 
-# What leads to each phase from the one before.
+# The passes that lead to each phase from the one before.
 _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
-    Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_handed_off=True), FuseQnnPass()],
+    Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_extern=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [
-        *([PairChannelsPass()] if strategy_of(settings.target).pair_model else []),
+        *([PairChannelsPass()] if Layout.PAIRS in strategy_of(settings.target).others else []),
         ToLinalgPass(settings.target.name, settings.clocked, settings.threads),
     ],
     Phase.VECTOR: lambda settings: [
@@ -82,8 +83,8 @@ def lower(
     """Lower a copy of `module` from the phase it is at as far as `until`.
 
     From phase `vector` on its kernels of at least `min_cycles` are divided among `threads`. `clocked` code, which runs
-    on one thread, writes down when each of its calls begins. What a module from phase `linalg` on says of its target
-    and its threads must agree.
+    on one thread, writes the cycle counter before each of its calls. The target and threads in the attributes of a
+    module from phase `linalg` on must agree.
 
     Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
     fails.
@@ -103,13 +104,13 @@ def lower(
             copy,
         )
     else:
-        _run([InlineOutlinedPass(keep_handed_off=True)], copy)
-        # Raises where there is no such function, or one of several blocks.
+        _run([InlineOutlinedPass(keep_extern=True)], copy)
+        # Raises if there is no such function, or if it has several blocks.
         main_function(copy)
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked, min_cycles=min_cycles):
         _run(passes, copy)
         if phase is Phase.FUSED:
-            # Once for all of its passes: the module that came in was valid.
+            # Once for all passes of a phase: the input module was valid.
             context.verify(copy)
             phase_pass.check_fused(copy)
     return _result(copy)
@@ -126,7 +127,7 @@ def lower_further(found: Lowered, target: Target) -> Lowered:
 
 
 def lower_kernels(module: ir.Module, target: Target) -> None:
-    """Lower a module of kernels at phase `vector`, which says nothing of a network, in place to phase `llvm`.
+    """Lower a module of kernels at phase `vector`, without the attributes of a network, in place to phase `llvm`.
 
     Raises `CompileError` for what cannot be lowered.
     """
@@ -169,7 +170,7 @@ def _can_be_divided(module: ir.Module, threads: int) -> bool:
 
 
 def _run(passes: Sequence[Pass], module: ir.Module) -> None:
-    """Run passes; what cannot be lowered is said without the name of the pass, at its op."""
+    """Run passes; errors are reported at the op, without the name of the pass."""
     try:
         PassManager(*passes, verify=False).run(module)
     except PassError as error:
@@ -186,14 +187,14 @@ def _result(module: ir.Module) -> Lowered:
     return Lowered(module, np.empty(0, np.uint8), 0, inputs, outputs)
 
 
-# Whether the `main` of a module takes what the module says it takes: one that does not would be called wrongly.
+# Whether the `main` of a module has the arguments that the module's attributes describe: else it would be miscalled.
 
 _ENTRY = "main"
 _WORD_BYTES = 8
 
 
 def check_entry(lowered: Lowered) -> None:
-    """Raise `CompileError` where `main` of a module from phase `linalg` on is not what its attributes say.
+    """Raise `CompileError` where `main` of a module from phase `linalg` on does not match its attributes.
 
     It takes the arrays of all inputs and outputs, the constants, the working memory, the readings of the clock if it is
     clocked and, in phase `llvm`, the number of threads that it may ask for if it is divided. Before phase `llvm` every
@@ -216,11 +217,11 @@ def check_entry(lowered: Lowered) -> None:
 
 
 def _sizes(lowered: Lowered) -> list[int]:
-    """Bytes of each argument, as the module's attributes say; what is empty has one all the same."""
+    """Bytes of each argument by the module's attributes; an empty one has one byte."""
     ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
     clock = [_WORD_BYTES * (len(lowered.calls) + 1)] if lowered.clocked else []
-    team_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
-    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *team_limit]
+    thread_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
+    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *thread_limit]
 
 
 def _port_bytes(port: Port) -> int:

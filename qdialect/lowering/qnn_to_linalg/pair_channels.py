@@ -31,7 +31,7 @@ from qdialect.lowering.ir.functions import functions, has_body
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, clip_outliers
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.passes.matching import producer, users
-from qdialect.passes.outlined import is_handed_off
+from qdialect.passes.outlined import is_extern
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.registry import register
 
@@ -55,7 +55,7 @@ class PairChannelsPass(Pass):
     dependent_dialects = ()
 
     def run(self, module: ir.Module) -> None:
-        own = [function for function in functions(module) if has_body(function) and not is_handed_off(function)]
+        own = [function for function in functions(module) if has_body(function) and not is_extern(function)]
         blocks = [block for function in own for block in function.regions[0].blocks]
         with module.context:
             for found in [one for block in blocks for one in channel_sets(block)]:

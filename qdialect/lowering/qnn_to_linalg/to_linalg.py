@@ -10,7 +10,7 @@ from qdialect import targets
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.ir import context
 from qdialect.ir._mlir import ir, walk
-from qdialect.lowering.cost import variants as variant_notes
+from qdialect.lowering.cost import variants as variant_attributes
 from qdialect.lowering.cost.strategy import strategy_of
 from qdialect.lowering.ir import lowered, phase_pass
 from qdialect.lowering.ir.errors import error_at
@@ -21,7 +21,7 @@ from qdialect.lowering.ir.upstream import load_kernel_dialects
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering
 from qdialect.lowering.qnn_to_linalg.program.program import Program
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, dense_storage_of
-from qdialect.passes.outlined import handed_off, is_handed_off
+from qdialect.passes.outlined import extern_functions, is_extern
 from qdialect.passes.registry import register
 from qdialect.support.heap import return_free_memory
 from qdialect.support.threads import checked
@@ -66,12 +66,12 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     """
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
-    variants = variant_notes.wanted_variants(module, target)
+    variants = variant_attributes.wanted_variants(module, target)
     load_kernel_dialects(module)
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, _program(function, target, variants, threads), handed_off(module)).run()
+        program = GraphLowering(function, _program(function, target, variants, threads), extern_functions(module)).run()
         text, arena = program.render(clocked, threads)
-    # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
+    # Free the memory of packing now: MLIR's copy of the constants is their third.
     return_free_memory()
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
@@ -103,7 +103,7 @@ def _program(function: ir.Operation, target: Target, variants: Mapping[str, str]
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:
-    """Say of each call, and of each kernel with all of its ops, where the op of the model stands."""
+    """Set the location of each call, and of each kernel with all of its ops, to that of the model's op."""
     # Behind them stand the declarations of functions of other libraries.
     *functions, main = [op.operation for op in kernels.body.operations if has_body(op.operation)]
     calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
@@ -140,7 +140,7 @@ def _replace_body(module: ir.Module, source: ir.Module) -> None:
 def main_function(module: ir.Module) -> ir.Operation:
     """The function to compile: `main`, or the only one; raises `CompileError`."""
     found = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    functions = [function for function in found if not is_handed_off(function)]
+    functions = [function for function in found if not is_extern(function)]
     named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
     chosen = named or functions
     if len(chosen) != 1:

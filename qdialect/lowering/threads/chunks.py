@@ -1,4 +1,4 @@
-"""Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's."""
+"""Dynamic scheduling: the parts of a kernel are cut into chunks, which threads that are done early steal."""
 
 from __future__ import annotations
 
@@ -23,30 +23,27 @@ from qdialect.lowering.threads.loop_nests import (
 )
 from qdialect.lowering.threads.schedule import NetworkCall, Touch, origin
 
-# Parts of a kernel cut into chunks, so that a thread that is done with its own part goes on with another's.
-#
-# Cores differ: a neighbour on the same core, a slower kind of core, another program. Each thread begins with the
-# chunks
-# of its own part, which read what it has just written, and then takes the next of a part that has some left.
+# Cores differ in speed: by hyperthreading, kinds of cores, or other programs. Each thread begins with the chunks of its
+# own part, which read data that it has just written, and then steals the next chunk of a part that has some left.
 
 MAX_CHUNKS = 8
-"""Of a part: an eighth of it is about what a thread waits for another one."""
+"""Chunks of a part: a thread waits for another one for about an eighth of a part."""
 
 _MAX_CHUNKS_OF_KERNEL = 64
 
 _CHUNK = 25
-"""How many times the cost from which on a kernel is divided a chunk has at least: taking it costs a hundredth."""
+"""Least cost of a chunk, as a multiple of the least cost of a divided kernel: stealing it costs a hundredth of it."""
 
-# A kernel whose largest part has more of it than this stays whole.
+# A kernel whose largest part has more than this share of it is not divided.
 _MAX_SHARE = 0.8
 
 _MAX_UNEVEN = 1.02
-"""The largest part beside an even share, where another loop than the outermost one is cut."""
+"""The largest part, as a multiple of an even share, if another loop than the outermost one is cut."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """How a kernel is divided: where each of its loop nests is cut into chunks, and how many of them are a part."""
+    """How a kernel is divided: where each of its loop nests is cut into chunks, and the number of chunks of a part."""
 
     kernel: KernelFunction
     """With the loops that are cut."""
@@ -55,9 +52,9 @@ class Division:
 
 
 def divided(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int, min_cycles: int) -> Division | None:
-    """How `kernel` is cut in a network that makes `calls`.
+    """How `kernel` is divided in a network that makes `calls`.
 
-    None where one part would have nearly all of it, or parts would need one another's rows.
+    None if one part would have nearly all of it, or if parts would need one another's rows.
     """
     works = [loop_nest.work for loop_nest in kernel.loop_nests]
     chunks = _chunks(kernel, parts, min_cycles)
@@ -75,13 +72,13 @@ def divided(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int, mi
 
 
 def _cut_inside(kernel: KernelFunction, calls: Sequence[NetworkCall], parts: int) -> KernelFunction | None:
-    """`kernel` cut where its parts and those after it read less of what others wrote, if parts are even there."""
+    """`kernel` cut at inner loops, if its parts are even and less data then crosses between cores."""
     inside = inside_outermost(kernel)
     works = [loop_nest.work for loop_nest in inside.loop_nests] if inside else []
     if not inside or largest_share(works, partition(works, parts)) * parts > _MAX_UNEVEN:
         return None
     count = sum(call.kernel.name == kernel.name for call in calls)
-    # Half of the rows that all parts read was written by the other half.
+    # Half of the rows that all parts read were written by the other half.
     taken = count * common_bytes(inside, 0) // 2
     return inside if taken + crossing_bytes(inside, calls) < crossing_bytes(kernel, calls) else None
 
@@ -92,13 +89,13 @@ def _is_worth_it(works: Sequence[Work], found: Sequence[Partition], chunks: int)
 
 
 def _chunks(kernel: KernelFunction, parts: int, min_cycles: int) -> int:
-    """How many chunks a part is worth."""
+    """The number of chunks of a part."""
     wanted = kernel.cost / parts / (min_cycles * _CHUNK) if min_cycles else MAX_CHUNKS
     return max(1, min(MAX_CHUNKS, _MAX_CHUNKS_OF_KERNEL // parts, int(wanted)))
 
 
 def _cut(partitions: Sequence[Partition], chunks: int) -> list[Partition]:
-    """Each part cut into `chunks` of about as many iterations."""
+    """Each part cut into `chunks` of about equal numbers of iterations."""
     return [
         Partition(
             found.depth,
@@ -115,11 +112,11 @@ def _cut(partitions: Sequence[Partition], chunks: int) -> list[Partition]:
     ]
 
 
-# What the parts that a kernel is cut into touch, and whether one needs another.
+# The memory that the parts of a kernel access, and whether one part depends on another.
 
 
 def parts_are_order_free(kernel: KernelFunction, partitions: Sequence[Partition]) -> bool:
-    """Whether the order of the parts is free; of an access all between its first element and its last one counts."""
+    """Whether the parts are independent; an access is taken to cover all from its first element to its last."""
     touched: dict[int, list[_Touched]] = {}
     for access in kernel.shared:
         touched.setdefault(access.argument, []).extend(_touched(kernel, access, partitions))
@@ -137,7 +134,7 @@ class _Touched:
 
 
 def _touched(kernel: KernelFunction, access: Access, partitions: Sequence[Partition]) -> list[_Touched]:
-    """What each part touches by `access`."""
+    """The elements that each part accesses by `access`."""
     index, run = kernel.loop_nest_of(access), access.run
     first, last = (run.start, run.end) if run else (0, access.extent)
     parts = list(enumerate(pairwise(partitions[index or 0].bounds)))
@@ -160,21 +157,20 @@ def _touched(kernel: KernelFunction, access: Access, partitions: Sequence[Partit
 
 
 def _meet(found: Sequence[_Touched]) -> bool:
-    """Whether a part touches what another one writes."""
+    """Whether a part accesses elements that another one writes."""
     part, first, last = (np.array([getattr(one, name) for one in found]) for name in ("part", "first", "last"))
     is_write = np.array([one.is_write for one in found])
     overlap = (first[:, None] < last) & (first < last[:, None])
     return bool((overlap & (part[:, None] != part) & (is_write[:, None] | is_write)).any())
 
 
-# Which loops of a kernel are cut so that its threads read little of what other cores wrote.
+# Chooses the loops at which a kernel is cut, so that its threads read little data that other cores wrote.
 #
-# A product that is cut at its rows reads rows that the same thread wrote. Where heads of attention are its columns,
-# those
-# that read its result are cut at heads: then it is cut at its columns, as they are, and each thread reads all rows.
+# A product that is cut at its rows reads rows that the same thread wrote. But if its columns are heads of an attention,
+# the readers of its result are cut at heads: then it is cut at its columns too, and each thread reads all rows.
 
 _INNER_SHARE = 0.97
-"""Of the cost of a loop that the loop inside it must have: each thread does all that stands beside that one."""
+"""Least share of a loop's cost that the loop inside it must have: each thread repeats the rest."""
 
 
 def inside_outermost(kernel: KernelFunction) -> KernelFunction | None:
@@ -190,7 +186,7 @@ def inside_outermost(kernel: KernelFunction) -> KernelFunction | None:
 
 
 def _is_deep(loop_nest: LoopNest) -> bool:
-    """Whether nearly all that its outermost loop computes is in the loop inside it."""
+    """Whether the loop inside the outermost one has nearly all of its cost."""
     if len(loop_nest.loops) < 2:
         return False
     inner = cycles(loop_nest.loops[1]) * loop_nest.work.trips[0]
@@ -206,7 +202,7 @@ def _inside(loop_nest: LoopNest) -> LoopNest:
 
 
 def common_bytes(kernel: KernelFunction, depth: int) -> int:
-    """About how many bytes every iteration of the loops at `depth` reads again."""
+    """About how many bytes each iteration of the loops at `depth` reads again."""
     found: dict[int, int] = {}
     for access in kernel.shared:
         number = None if access.is_write else kernel.loop_nest_of(access)
@@ -223,10 +219,10 @@ def _bytes(kernel: KernelFunction, access: Access) -> int:
     return elements * (element_bytes(type_) or 0)
 
 
-# How much of what the calls of a kernel write is read on another core.
+# Estimates how many bytes that the calls of a kernel write are read on another core.
 #
-# Both are taken as cut into two halves of their outermost loops: a half reads from the other core what the other half
-# wrote. Other numbers of threads share as much or more.
+# Writers and readers are assumed to be cut into two halves of their outermost loops. More threads share as much or
+# more.
 
 _HALVES = (0, 1)
 
@@ -242,7 +238,7 @@ def crossing_bytes(kernel: KernelFunction, calls: Sequence[NetworkCall]) -> int:
 
 
 def _readers(call: NetworkCall, after: Sequence[NetworkCall]) -> Iterator[tuple[NetworkCall, Access]]:
-    """The reads of what `call` writes, up to the call that writes there again."""
+    """The reads of the memory that `call` writes, up to the call that overwrites it."""
     written = [touch for touch in call.touches if touch.is_write]
     for other in after:
         arguments = {touch.argument for touch in other.touches if not touch.is_write and _overlaps(touch, written)}

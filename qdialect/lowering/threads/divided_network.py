@@ -1,4 +1,4 @@
-"""A network of the vector phase divided among threads: one parallel region, in which each thread does its part."""
+"""Divides a network of the vector phase among threads: one parallel region, in which each thread does its part."""
 
 from __future__ import annotations
 
@@ -17,29 +17,25 @@ from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, Parti
 from qdialect.lowering.threads.region import Region, ThreadMemory, elide_barriers, has_counters
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, check_network, network_calls, schedule
 
-# A network of the vector phase divided among threads: one parallel region, in which each thread does its part.
-#
-# Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
-# thread; `omp.barrier` stands where a thread needs what another one has done. Parts are as many as the threads asked
-# for, and large ones are cut into chunks, which a thread that is done takes from another. Where the runtime gives
-# fewer
-# threads, one computes several parts: results are the same for every number.
+# Every thread runs through all calls of `main`. Each thread computes a part of an expensive call; cheap calls run on
+# one thread; `omp.barrier` separates dependent parts of different threads. There is a part for each requested thread,
+# and large parts are cut into chunks, which idle threads steal. If the runtime gives fewer threads, one computes
+# several parts: results are the same for every number of threads.
 
 _TRANSFER_CYCLES = 0.1
-"""Of a byte that a kernel on one thread reads or writes: half of what a divided kernel wrote, or is to read, is in the
-other core's cache, from where a line of 64 bytes takes some 12 cycles."""
+"""Cost of a byte that a kernel on one thread reads or writes: half of the data of a neighbouring divided kernel is in
+another core's cache, from which a line of 64 bytes takes some 12 cycles."""
 
-# Nothing waits for a kernel that reads nothing, and what it writes stays with the thread that goes on with it.
+# Nothing waits for a kernel without inputs, and its result stays with the thread that continues with it.
 _FILL_SHARE = 0.05
 
 _TIDY = "builtin.module(canonicalize,cse)"
 
 
 def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) -> int:
-    """Divide the network among `threads` threads, in place; nothing changes where no call is worth it,
-    or where a kernel may touch memory that it is not given.
+    """Divide the network among `threads` threads, in place.
 
-    A kernel is worth it from `min_cycles` cycles on.
+    Nothing changes if no kernel takes `min_cycles` cycles, or if a kernel may access memory that is not its arguments'.
 
     Gives the bytes by which its working memory grows: threads have scratch memory and counters of their own.  Raises
     `CompileError` for a `main` that does more than call kernels.
@@ -72,7 +68,7 @@ def to_threads(module: ir.Module, threads: int, min_cycles: int = MIN_CYCLES) ->
 def _divisions(
     kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], memory: int, threads: int, min_cycles: int
 ) -> dict[str, Division]:
-    """How each kernel that is worth it is cut; results lie in the network's argument `memory`."""
+    """The division of each kernel that is expensive enough; results are in the network's argument `memory`."""
     aliased = {network_call.kernel.name for network_call in found if network_call.is_aliased}
     moved = {network_call.kernel.name: network_call.moved(memory) for network_call in found}
     chosen: dict[str, Division] = {}
@@ -89,7 +85,7 @@ def _divisions(
 
 
 def _counters(calls: Sequence[ScheduledCall], divisions: Mapping[str, Division]) -> dict[ir.Operation, int]:
-    """The calls whose chunks are counted, and which counter each has: after the first barrier, when all are clear."""
+    """By call with counted chunks, its counter: calls after the first barrier, when all counters are clear."""
     waits = next((i for i, scheduled in enumerate(calls) if scheduled.waits), len(calls))
     counted = [
         scheduled.call.op
@@ -99,17 +95,15 @@ def _counters(calls: Sequence[ScheduledCall], divisions: Mapping[str, Division])
     return {op: i for i, op in enumerate(counted)}
 
 
-# A kernel of which each call computes one part.
+# Rewrites a kernel so that each call computes one part.
 #
-# The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
-# loop
-# nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer ones:
-# not
-# all iterations in the first and last of these belong to the part.
+# The kernel gets one more argument, the number of the part, and reads the bounds of that part in each of its loop nests
+# from a table of constants. If several loops are divided, the bounds of the inner ones depend on the outer ones: only
+# some iterations in the first and last of these belong to the part.
 
 
 def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
-    """Rewrite `kernel` in place so that it computes one of the parts that `partitions` says, one for each loop nest."""
+    """Rewrite `kernel` in place so that it computes one of the parts of `partitions`, one for each loop nest."""
     function = kernel.function
     block = function.regions[0].blocks[0]
     with function.location:
@@ -117,7 +111,7 @@ def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
         inputs = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
         if "arg_attrs" in function.attributes:
-            # One for each argument, and only read until here.
+            # One for each argument; they are not read any more.
             del function.attributes["arg_attrs"]
         table = _table(function, partitions)
         with ir.InsertionPoint.at_block_begin(block):

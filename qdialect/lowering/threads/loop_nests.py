@@ -19,15 +19,13 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH
 
 # The loop nests of a kernel, and which of their loops may be divided among threads.
 #
-# A loop may be divided where the addresses show that each iteration writes elements of its own. Loop nests stay
-# together where one reads in scratch memory what another wrote. One thing is taken on trust: no iteration reads
-# another's
-# scratch memory.
+# A loop may be divided if the addresses prove that each iteration writes different elements. Loop nests that pass data
+# in scratch memory stay together. One assumption is not checked: no iteration reads another's scratch memory.
 
 _INNER_SHARE = 0.9
-"""Of the cost of an iteration that a loop inside it must have to be divided."""
+"""Least share of an iteration's cost that a loop inside it must have to be divided."""
 _OWN_MEMORY = ("memref.alloc", "memref.alloca", "func.call")
-"""Ops that make memory, or call what may, through which others may hand over what is in no access."""
+"""Ops that allocate memory, or may: other ops may pass data through it that no access shows."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class LoopNest:
     """Ops at the top of a kernel that write: a loop, or several ops that are one iteration."""
 
     ops: tuple[ir.Operation, ...]
-    """In their order, with those at the top that compute only for them."""
+    """In order, with the ops at the top that only they use."""
     loops: tuple[ir.Operation, ...]
     """Loops whose iterations may run in any order, outermost first."""
     work: Work
@@ -50,30 +48,30 @@ class KernelFunction:
     loop_nests: tuple[LoopNest, ...]
     cost: float
     scratch: tuple[int, ...]
-    """Arguments that are memory of which each thread needs its own."""
+    """Arguments that are private memory: each thread needs its own."""
     is_chained: bool = False
-    """Whether loop nests touch what others write, so that parts must be cut where none needs another's."""
+    """Whether loop nests access elements that others write, so that parts must be cut where none depends on another."""
     is_open: bool = False
-    """Whether it may touch memory beside that of its accesses."""
+    """Whether it may access other memory than its accesses show."""
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The symbol name."""
         return ir.StringAttr(self.function.attributes["sym_name"]).value
 
     @property
     def shared(self) -> list[Access]:
-        """The accesses to memory that all threads have."""
+        """The accesses to memory that threads share."""
         return [access for access in self.accesses if access.argument not in self.scratch]
 
     def loop_nest_of(self, access: Access) -> int | None:
-        """Which loop nest `access` belongs to; None where every part does it."""
+        """The number of the loop nest of `access`; None if every part makes the access."""
         top = _top(access.op, self.function)
         return next((i for i, loop_nest in enumerate(self.loop_nests) if top in loop_nest.ops), None)
 
 
 def analyse(function: ir.Operation) -> KernelFunction:
-    """What `function` reads and writes, and how it could be divided."""
+    """Analyse the accesses of `function`, and how it can be divided."""
     ops = ops_of(function)
     every, unknown = known_accesses(function, ops)
     scratch = _scratch(function)
@@ -95,7 +93,7 @@ def _scratch(function: ir.Operation) -> tuple[int, ...]:
 
 
 def _loop_nests(function: ir.Operation, every: Sequence[Access], scratch: tuple[int, ...]) -> tuple[LoopNest, ...]:
-    """All loop nests in their order; none where one writes scratch memory alone."""
+    """All loop nests in order; empty if one of them writes only scratch memory."""
     writes: dict[ir.Operation, list[Access]] = {}
     for access in every:
         if access.is_write and access.argument not in scratch:
@@ -108,7 +106,7 @@ def _loop_nests(function: ir.Operation, every: Sequence[Access], scratch: tuple[
 
 
 def _groups(function: ir.Operation, every: Sequence[Access], scratch: tuple[int, ...]) -> list[list[ir.Operation]]:
-    """The ops at the top that write, those that need each other's scratch memory or values together."""
+    """The ops at the top that write, grouped if they need each other's scratch memory or values."""
     order = {op: i for i, op in enumerate(_ops(function))}
     owned = [access for access in every if access.is_write or access.argument in scratch]
     group_of = {top: {top} for top in (_top(access.op, function) for access in owned)}
@@ -134,7 +132,7 @@ def _merge(group_of: dict[ir.Operation, set[ir.Operation]], tops: set[ir.Operati
 
 
 def _readers(top: ir.Operation, known: Collection[ir.Operation]) -> set[ir.Operation]:
-    """Which of the `known` ops at the top compute with values of `top`."""
+    """The ops among `known` at the top that use values of `top`."""
     found: set[ir.Operation] = set()
     left, seen = [top], {top}
     while left:
@@ -159,7 +157,7 @@ def _loop_nest(group: Sequence[ir.Operation], writes: Sequence[Access]) -> LoopN
 
 
 def _slice_of(group: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """The ops of `group` and those at the top of its function that compute only for them, in their order."""
+    """The ops of `group` and those at the top of its function that only they use, in order."""
     block = group[0].block
     chosen = set(group)
     for other in reversed(list(block.operations)):
@@ -177,7 +175,7 @@ def _independent_loops(op: ir.Operation, writes: Sequence[Access]) -> tuple[ir.O
         body = inner.regions[0].blocks[0]
         holders = {op_in(access.op, body) for access in writes}
         whole = sum(cycles(op.operation) for op in body.operations)
-        # What stands beside an inner loop is done again by each part of it.
+        # Each part repeats the ops next to an inner loop.
         inner = next((op for op in holders if len(holders) == 1 and cycles(op) >= _INNER_SHARE * whole), None)
     return tuple(loops)
 
@@ -190,7 +188,7 @@ def _is_independent(op: ir.Operation, writes: Sequence[Access]) -> bool:
 
 
 def _is_in_order(kernel: KernelFunction) -> bool:
-    """Whether loop nests touch what is written one after the other: then each may be moved to where its last op is."""
+    """Whether the loop nests access written memory in turn: then each may move to the place of its last op."""
     written = {access.argument for access in kernel.shared if access.is_write}
     order = {op: i for i, op in enumerate(_ops(kernel.function))}
     touching = [access for access in kernel.shared if access.argument in written]
@@ -208,15 +206,13 @@ def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
     return op_in(op, function.regions[0].blocks[0])
 
 
-# Where the work of a kernel is cut into parts of equal cost.
+# Cuts the work of a kernel into parts of equal cost.
 #
-# A loop nest consists of loops, each inside the one before, whose iterations may run in any order. The iterations of
-# its
-# outermost loops are numbered in a row, and each part gets a contiguous range of them.
+# A loop nest consists of nested loops whose iterations may run in any order. The iterations of its outermost loops are
+# numbered consecutively, and each part gets a contiguous range of them.
 #
-# All loop nests of a kernel are divided at the same offsets of what they write: so a part reads what the same part of
-# the
-# kernel before it wrote, and borders go with the rows that they belong to.
+# All loop nests of a kernel are divided at the same offsets of their outputs: so a part reads data that the same part
+# of the previous kernel wrote, and the padding of an image is filled by the part that has its rows.
 
 # A part this much more expensive than an even share is good enough: counting through more loops costs more.
 _TOLERANCE = 0.01
@@ -224,7 +220,7 @@ _TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Work:
-    """A loop nest: the trip counts of its loops, outermost first, its cost, and where it writes."""
+    """The work of a loop nest: the trip counts of its loops, outermost first, its cost, and where it writes."""
 
     trips: tuple[int, ...]
     cost: float
@@ -234,7 +230,7 @@ class Work:
     extent: int = 1
     """Elements of the buffer that it writes."""
     span: int = 1
-    """Elements from the first that an iteration of the outermost loop writes to behind the last."""
+    """Elements from the first to one past the last that an iteration of the outermost loop writes."""
 
     def units(self, depth: int) -> int:
         """Iterations of the `depth` outermost loops together."""
@@ -260,7 +256,7 @@ class Partition:
 
 
 def partition(works: Sequence[Work], parts: int) -> list[Partition]:
-    """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best there is."""
+    """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best available."""
     alike = _cut_alike(works, parts)
     if alike and largest_share(works, alike) * parts <= 1 + _TOLERANCE:
         return alike
@@ -276,9 +272,9 @@ def partition(works: Sequence[Work], parts: int) -> list[Partition]:
 
 
 def chained_partition(works: Sequence[Work], parts: int) -> list[Partition] | None:
-    """`works` that touch what others of them write, all cut at the same shares of their buffers.
+    """Dependent `works`, all cut at the same offsets of their buffers.
 
-    No iteration of an outermost loop writes on both sides of such a share; None where there are too few.
+    No iteration of an outermost loop writes on both sides of such a cut; None if there are too few such offsets.
     """
     depths = [min(1, len(work.trips)) for work in works]
     starts = [work.positions(depth) / work.extent for work, depth in zip(works, depths, strict=True)]
@@ -308,10 +304,10 @@ def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> flo
 
 
 def _cut_alike(works: Sequence[Work], parts: int) -> list[Partition] | None:
-    """All outermost loops cut at the same iterations, where they are over the same rows or columns.
+    """All outermost loops cut at the same iterations, if they are over the same rows or columns.
 
-    What such loops share, such as the weights of the columns, is read by one thread, and parts are even whatever one
-    loop costs beside another.
+    One thread reads the data that such loops share, such as the weights of the columns, and parts are even whatever the
+    relative costs of the loops.
     """
     if len({(work.trips[:1], work.strides[:1]) for work in works}) != 1 or not works[0].trips:
         return None
@@ -356,11 +352,11 @@ def _conflict(one: Access, other: Access) -> bool:
     return one.run is None or other.run is None or one.run.meets(other.run)
 
 
-# Which ops at the top of a kernel hand scratch memory to each other.
+# Groups the ops at the top of a kernel that pass data in scratch memory (liveness analysis).
 #
-# Nothing is handed over at an op where the memory is dead: every element that is read from there on has been written
-# since. A loop over blocks of rows and the block of what is left each write a tile of sums and read it again: between
-# them the memory is dead, and each is divided on its own.
+# Scratch memory is dead at an op if every element that is read from there on is written first. For example, a loop over
+# blocks of rows and the remaining block each write a tile of accumulators and read it again: between them the memory is
+# dead, and each is divided on its own.
 
 _WHOLE_WRITES = (
     *("vector.transfer_write", "vector.store", "memref.store", "memref.copy", "affine.store", "affine.vector_store"),
@@ -368,9 +364,9 @@ _WHOLE_WRITES = (
 
 
 def scratch_groups(tops: Sequence[ir.Operation], touching: Sequence[Access]) -> list[list[ir.Operation]]:
-    """`tops` of a block, which make the accesses `touching` of one buffer, cut wherever the buffer is dead.
+    """Group the `tops` of a block, which make the accesses `touching` of one buffer; groups end where it is dead.
 
-    All are together where the first reads what none has written: an iteration may then go on with another's elements.
+    They are one group if the first reads elements that none has written: an iteration may then use another's elements.
     """
     live = np.zeros(touching[0].extent, np.bool_)
     groups: list[list[ir.Operation]] = [[]]
@@ -399,7 +395,7 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _step_back(live: NDArray[np.bool_], access: Access) -> None:
-    """From what is live behind `access` to what is live before it."""
+    """Update `live` from the elements live after `access` to those live before it."""
     if not access.is_write:
         live[slice(None) if access.run is None else access.run.mask(len(live))] = True
     elif access.run is not None and _writes_all(access.op):

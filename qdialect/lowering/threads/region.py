@@ -1,4 +1,4 @@
-"""The parallel region of `main`: its memory, what every thread runs, and which barriers are not needed."""
+"""The parallel region of `main`: its memory, the code that every thread runs, and the removal of barriers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qdialect.lowering.ir.accesses import Access, Run
 from qdialect.lowering.ir.errors import error_at
 from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
-from qdialect.lowering.qnn_to_linalg.program.storage import SLACK, element_bytes
+from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES, element_bytes
 from qdialect.lowering.threads.chunks import Division
 from qdialect.lowering.threads.loop_nests import KernelFunction
 from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, Touch, origin
@@ -33,7 +33,7 @@ class Region:
         divisions: Mapping[str, Division],
         counters: Mapping[ir.Operation, int],
     ) -> None:
-        """Chunks of the calls in `counters` are taken by whoever is free, each counted there."""
+        """Idle threads take chunks of the calls in `counters`, which count them."""
         self._memory, self._divisions, self._counters = memory, divisions, counters
         self._block = main.regions[0].blocks[0]
         i32 = ir.IntegerType.get_signless(32)
@@ -60,9 +60,9 @@ class Region:
                 self._clear()
 
     def fill(self, calls: Sequence[ScheduledCall]) -> None:
-        """Move all of `main` into the region, its calls as `calls` say."""
+        """Move all of `main` into the region, its calls as `calls` state."""
         scheduled_of = {scheduled.call.op: scheduled for scheduled in calls}
-        # Looked up before any is erased: another op may then have its address.
+        # Looked up before any op is erased: afterwards another op may have its address.
         found = [(op, scheduled_of.get(op), self._counters.get(op)) for op in self._body]
         for op, scheduled, counter in found:
             op.move_before(self._end)
@@ -92,7 +92,7 @@ class Region:
                 self._divided(scheduled.call)
 
     def _divided(self, network_call: NetworkCall) -> None:
-        """All chunks of each part that is this thread's."""
+        """All chunks of each part of this thread."""
         chunks = self._divisions[network_call.kernel.name].chunks
         parts = scf.ForOp(self._thread, self._parts, self._threads)
         with ir.InsertionPoint(parts.body):
@@ -112,7 +112,7 @@ class Region:
             scf.YieldOp([])
 
     def _taken(self, network_call: NetworkCall, counter: int) -> None:
-        """The chunks of this thread's part, one after the other, then those that are left of the parts behind it."""
+        """The chunks of this thread's part, one after the other, then the remaining ones of the other parts."""
         chunks = _index(self._divisions[network_call.kernel.name].chunks)
         parts = scf.ForOp(_index(0), self._parts, _index(1))
         with ir.InsertionPoint(parts.body):
@@ -136,7 +136,7 @@ class Region:
         again.operation.attributes["qnn.label"] = call.attributes["qnn.label"]
 
     def _alone(self, call: ir.Operation, thread: int) -> None:
-        """The call where this thread is the one; threads are counted from the start again where there are fewer."""
+        """The call if this is the thread number `thread`, modulo the number of threads."""
         chosen = arith.remui(arith.constant(ir.IndexType.get(), thread), self._threads)
         here = arith.cmpi(arith.CmpIPredicate.eq, chosen, self._thread)
         branch = scf.IfOp(here)
@@ -149,18 +149,18 @@ def _index(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
 
 
-# What threads need beside the network's working memory, at its end: scratch memory for each, counters and a record.
+# Memory of the threads, at the end of the network's workspace: scratch memory for each, counters and a record.
 #
-# A counter says how many chunks of a part of a divided call have been taken. All of a part lie together, in lines that
-# its own thread keeps in its cache until another one looks for work.
+# A counter counts the chunks of a part of a divided call that have been taken. All counters of a part lie together, in
+# lines that its own thread keeps in its cache until another one looks for work.
 
 _COUNTER_BYTES = 8
 
 
 class ThreadMemory:
-    """The memory of `threads` threads; makes the last argument of `main` larger by `growth` bytes.
+    """The memory of `threads` threads, which makes the last argument of `main` larger by `growth` bytes.
 
-    Raises `CompileError` where that argument is not bytes.
+    Raises `CompileError` if that argument is not a memref of bytes.
     """
 
     def __init__(self, main: ir.Operation, kernels: Sequence[KernelFunction], threads: int, counters: int) -> None:
@@ -233,7 +233,7 @@ def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
     for argument in kernel.scratch:
         type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[argument].type)
         offsets[argument] = end
-        end += _aligned(type_.shape[0] * (element_bytes(type_) or 0) + SLACK)
+        end += _aligned(type_.shape[0] * (element_bytes(type_) or 0) + EXTRA_BYTES)
     return offsets, end
 
 
@@ -241,19 +241,18 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-# Barriers that are not needed: each part reads only what the same part has written.
+# Removes barriers if each part reads only data that the same part has written.
 #
-# A part of a call and the part of the same number of another call run on the same thread, however many threads there
-# are, as long as no thread takes chunks from another. So rows that go through one layer after the other, each thread
-# having its own, need no barrier in between.
+# Parts of the same number run on the same thread, however many threads there are, as long as no thread steals chunks
+# from another. So if each thread computes the same rows in successive layers, no barrier is needed in between.
 
 _MAX_PAIRS = 64
-"""Pairs of runs that are compared byte by byte for two calls; where more of them may meet, the barrier stays."""
+"""Most pairs of runs that are compared byte by byte for two calls; if more of them may overlap, the barrier stays."""
 
 
 @dataclass(frozen=True)
 class _Running:
-    """A call since the last barrier, and what each of the threads touches in it; None where that is not fixed."""
+    """A call since the last barrier, and the bytes that each thread accesses in it; None if that is not fixed."""
 
     scheduled: ScheduledCall
     touches: Mapping[int, Sequence[Touch]] | None
@@ -262,7 +261,7 @@ class _Running:
 def elide_barriers(
     calls: Iterable[ScheduledCall], divisions: Mapping[str, Division], threads: int
 ) -> Iterator[ScheduledCall]:
-    """The `calls` in their order, with those barriers alone that they need."""
+    """The `calls` in order, with only the barriers that they need."""
     running: list[_Running] = []
     for scheduled in calls:
         own = _Running(scheduled, _touches(scheduled, divisions, threads))
@@ -283,7 +282,7 @@ def _touches(
 
 
 def _needs_barrier(before: _Running, after: _Running) -> bool:
-    """Whether a thread touches in one call what another one does in the other, and one of them writes it."""
+    """Whether two threads access the same bytes in the two calls, and one of them writes."""
     if not before.scheduled.call.conflicts(after.scheduled.call):
         return False
     if before.touches is None or after.touches is None:
@@ -295,7 +294,7 @@ def _needs_barrier(before: _Running, after: _Running) -> bool:
 def _overlapping(
     before: Mapping[int, Sequence[Touch]], after: Mapping[int, Sequence[Touch]]
 ) -> list[tuple[Touch, Touch]]:
-    """Touches of different threads that conflict if all between their first byte and their last one counts."""
+    """Accesses of different threads that conflict if each is taken to cover all from its first byte to its last."""
     one, other = _flat(before), _flat(after)
     rows, columns = _table(one)[:, :, None], _table(other)[:, None, :]
     thread, block, is_write, start, end = range(5)
@@ -309,21 +308,21 @@ def _flat(touches: Mapping[int, Sequence[Touch]]) -> list[tuple[int, Touch]]:
 
 
 def _table(touches: Sequence[tuple[int, Touch]]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """A row each for the thread, the block, whether it is written, the first byte and the one behind the last."""
+    """A row each for the thread, the block, whether it is written, the first byte and one past the last."""
     rows = [(thread, touch.block, touch.is_write, touch.bytes.start, touch.bytes.end) for thread, touch in touches]
     return np.array(rows, np.int64).reshape(-1, 5).T
 
 
-# Which bytes of the network's blocks one part of a call reads and writes.
+# The bytes of the network's buffers that one part of a call reads and writes.
 
 _Box = tuple[tuple[int, int], ...]
-"""From which iteration to which each of nested loops runs."""
+"""The range of iterations of each of nested loops."""
 
 
 def part_touches(call: NetworkCall, division: Division, part: int) -> list[Touch]:
-    """What part number `part` of `call`, whose kernel is cut as `division` says, touches of memory that threads share.
+    """The memory that threads share which part number `part` of `call` touches, if `division` cuts its kernel.
 
-    A part has the chunks of it that are in `division`.
+    The chunks of a part are those in `division`.
     """
     return [
         _touch(call, access, run) for access in division.kernel.shared for run in _part_runs(division, access, part)
@@ -338,7 +337,7 @@ def _touch(call: NetworkCall, access: Access, run: Run) -> Touch:
 
 
 def _part_runs(division: Division, access: Access, part: int) -> Iterator[Run]:
-    """Elements that `access` touches in a part: none where its loop nest has no iteration there."""
+    """The elements that `access` touches in a part; empty if its loop nest has no iteration there."""
     whole = access.run or Run(0, ((1, access.extent),))
     number = division.kernel.loop_nest_of(access)
     if number is None:
@@ -358,7 +357,7 @@ def _part_runs(division: Division, access: Access, part: int) -> Iterator[Run]:
 
 
 def _boxes(trips: Sequence[int], begin: int, end: int) -> Iterator[_Box]:
-    """Iterations [begin, end) of nested loops, counted in a row."""
+    """Iterations [begin, end) of nested loops, numbered consecutively."""
     if not trips:
         yield ()
         return

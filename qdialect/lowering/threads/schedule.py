@@ -1,4 +1,4 @@
-"""Which call of a network runs on which threads, and where threads wait for each other."""
+"""Static schedule of a network's calls: the threads of each call, and the barriers between calls."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
 from qdialect.lowering.threads.loop_nests import KernelFunction
 
-# Which call of a network runs on which threads, and where threads wait for each other.
-#
-# A call that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a call that
-# touches what a call since the last barrier writes, or writes what that one touches, unless both run on the same one
-# thread. So chains of small calls stay on one thread, and independent ones run side by side.
+# A divided call runs on all threads, a part each; any other runs on one. A barrier precedes a call that conflicts with
+# a call since the last barrier (both access the same bytes, and one writes them), unless both run on the same one
+# thread. So chains of small calls stay on one thread, and independent calls run in parallel.
 
 
 @dataclass(frozen=True)
 class Touch:
-    """Bytes of the block that is argument `block` of the network which a call reads or writes."""
+    """The bytes of argument `block` of the network that a call reads or writes."""
 
     block: int
     argument: int
@@ -49,7 +47,7 @@ class NetworkCall:
         return any(one.conflicts(two) for one in self.touches for two in other.touches)
 
     def moved(self, block: int) -> int:
-        """About how many bytes it reads and writes of the block that is argument `block` of the network."""
+        """About how many bytes of argument `block` of the network the call reads and writes."""
         found = {
             (touch.argument, touch.is_write): touch.bytes.end - touch.bytes.start
             for touch in sorted(self.touches, key=lambda touch: touch.bytes.end - touch.bytes.start)
@@ -59,7 +57,7 @@ class NetworkCall:
 
     @property
     def is_aliased(self) -> bool:
-        """Whether it gets memory that it writes as more than one argument."""
+        """Whether two arguments alias, and the call writes one of them."""
         return any(
             one.argument != two.argument and one.conflicts(two)
             for i, one in enumerate(self.touches)
@@ -86,13 +84,13 @@ class ScheduledCall:
 
 @dataclass
 class _Open:
-    """What runs since the last barrier."""
+    """The calls since the last barrier."""
 
     calls: list[ScheduledCall] = field(default_factory=list[ScheduledCall])
     load: dict[int, float] = field(default_factory=dict[int, float])
 
     def needs_barrier(self, call: NetworkCall, divided: bool) -> int | None:
-        """The one thread on which what `call` conflicts with runs; -1 where nothing does, None where more than one."""
+        """The thread of the calls that `call` conflicts with; -1 if there are none, None if they are on several."""
         threads = {scheduled.thread for scheduled in self.calls if scheduled.call.conflicts(call)}
         if not threads:
             return -1
@@ -100,7 +98,7 @@ class _Open:
 
 
 def schedule(found: Sequence[NetworkCall], divided: frozenset[str], threads: int) -> Iterator[ScheduledCall]:
-    """When each of the calls `found` runs, in their order; kernels `divided` run on all threads."""
+    """The schedule of the calls `found`, in order; kernels in `divided` run on all threads."""
     now = _Open()
     for call in found:
         is_divided = call.kernel.name in divided
@@ -131,7 +129,7 @@ def _network_call(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> 
 
 
 def origin(value: ir.Value) -> tuple[int, int]:
-    """The argument of the network that `value` lies in, and how many bytes from its start."""
+    """The argument of the network that `value` is a view of, and its offset in bytes."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return ir.BlockArgument(value).arg_number, 0
@@ -141,7 +139,7 @@ def origin(value: ir.Value) -> tuple[int, int]:
     return ir.BlockArgument(owner.operands[0]).arg_number, offset
 
 
-# What `main` must be to be divided among threads: calls of kernels on its buffers and on views of them.
+# Checks that `main` can be divided among threads: it must only call kernels on its buffers and on views of them.
 
 _SUFFIX = "to be divided"
 
@@ -181,7 +179,7 @@ def _reason(op: ir.Operation, block: ir.Block, kernels: Mapping[str, ir.Operatio
 
 
 def _is_flat(type_: ir.Type) -> bool:
-    """Whether a type is that of a buffer whose elements lie side by side, as many as the type says."""
+    """Whether a type is a contiguous memref of static shape."""
     if not isinstance(type_, ir.MemRefType) or type_.rank != 1 or not type_.has_static_shape:
         return False
     return static_strides(type_) == (1,) and element_bytes(type_) is not None

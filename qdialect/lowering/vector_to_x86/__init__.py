@@ -1,1 +1,1 @@
-"""vector -> x86: patterns that put one instruction where a vector op means just that."""
+"""vector -> x86: patterns that replace vector ops by instructions with the same meaning."""

@@ -82,8 +82,8 @@ class ByteStore(InstructionPattern[_Store]):
     """A write of [..., vectors, 16] bytes that are 32-bit integers narrowed, or looked up in a table."""
 
     name: ClassVar[str] = "byte-store"
-    root: ClassVar[str] = "vector.transfer_write"
-    # It knows more than the gather that it contains, so it is tried first.
+    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_write",)
+    # Its match contains a gather: it is tried before the pattern of gathers.
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:
@@ -109,7 +109,7 @@ class ByteStore(InstructionPattern[_Store]):
         indices = list(op.operands)[2:]
         return _Store(found, buffer, indices, is_unpacked)
 
-    def rewrite(self, op: ir.Operation, match: _Store) -> None:
+    def emit(self, op: ir.Operation, match: _Store) -> None:
         integers, is_unpacked, lanes = match.bytes.integers, match.is_unpacked, self._instructions.lanes
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
         strides = static_strides(ir.MemRefType(match.buffer.type)) or ()

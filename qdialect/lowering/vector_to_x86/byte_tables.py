@@ -33,8 +33,7 @@ from qdialect.passes.pattern import MatchFailure
 # bits of each index; two of them and a select on the top bit make 256 entries.
 #
 # A byte shuffle looks up 16 entries, and gives zero where the index has its top bit set.  With T_i the entries from 16
-# i
-# on, as for i in 0..7 and an index x < 128,
+# i on, as for i in 0..7 and an index x < 128,
 #
 #   T_(x / 16)[x mod 16] = xor of (T_i xor T_(i-1))[x mod 16] over i <= x / 16,      T_(-1) = 0,
 #
@@ -76,7 +75,7 @@ class _PermutedTable:
 
 
 class _ShuffledTable:
-    """A table for `vpshufb`: what each 16 entries differ in from those before, for every 16 bytes of a vector."""
+    """A table for `vpshufb`: the xor of each 16 entries with the 16 before, for every 16 bytes of a vector."""
 
     def __init__(self, buffer: ir.Value, lanes: int) -> None:
         self.width = 4 * lanes
@@ -84,7 +83,7 @@ class _ShuffledTable:
         self._halves = [self._differences(buffer, start) for start in (0, _ENTRIES // 2)]
 
     def look_up(self, indices: ir.Value) -> ir.Value:
-        """Entries by as many unsigned bytes as a vector has."""
+        """Entries by a whole vector of unsigned bytes."""
         type_ = ir.VectorType(indices.type)
         step = b.splat(type_, _PART)
         found: ir.Value | None = None
@@ -105,7 +104,7 @@ class _ShuffledTable:
 
 
 def table_of(buffer: ir.Value, instructions: InstructionSet) -> Table:
-    """The table that `buffer` holds, in the registers of a target that has byte permutes or shuffles."""
+    """The table in `buffer`, loaded into registers; the target must have byte permutes or shuffles."""
     return _PermutedTable(buffer) if instructions.has_byte_permutes else _ShuffledTable(buffer, instructions.lanes)
 
 
@@ -113,7 +112,7 @@ class ByteTable(InstructionPattern[Lookup]):
     """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
     name: ClassVar[str] = "byte-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -121,7 +120,7 @@ class ByteTable(InstructionPattern[Lookup]):
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         return look_up(op)
 
-    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         shape = list(type_.shape)
         table, indices = table_of(match.table, self._instructions), _as_bytes(match.indices)
@@ -141,7 +140,7 @@ def is_table_read(op: ir.Operation) -> bool:
 
 
 def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
-    """What `gather` looks up; None where it reads no table of 256 bytes.
+    """The lookup of `gather`; None if it does not read a table of 256 bytes.
 
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
     """
@@ -227,7 +226,7 @@ class BytePlaneTable(InstructionPattern[_Match]):
     """
 
     name: ClassVar[str] = "byte-plane-table"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
     benefit: ClassVar[int] = 2
 
     def check(self, op: ir.Operation) -> _Match | MatchFailure | None:
@@ -243,7 +242,7 @@ class BytePlaneTable(InstructionPattern[_Match]):
             return MatchFailure(f"must look up {wanted}, but got {'x'.join(map(str, shape))}")
         return _Match(found, _outermost(op, found.table))
 
-    def rewrite(self, op: ir.Operation, match: _Match) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Match) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         with ir.InsertionPoint(match.place):
             planes = _planes(match.lookup.table)
@@ -290,7 +289,7 @@ def _part(table: ir.Value, start: int) -> ir.Value:
 
 
 def _look_up(planes: list[list[ir.Value]], indices: ir.Value) -> list[ir.Value]:
-    """64 entries by as many bytes, 16 in each vector."""
+    """64 entries by 64 bytes of indices, 16 in each vector."""
     words = vector.bitcast(b.vector_type(_PLANE_PART, _NUMBER), indices)
     transposed = np.arange(_PLANE_PART).reshape(_PLANES, _PLANES).T.ravel().tolist()
     permuted = vector.bitcast(b.vector_type(_BYTES, 8), b.shuffle(words, words, transposed))
@@ -314,9 +313,9 @@ def _unpacked(low: ir.Value, high: ir.Value, bits: int) -> list[ir.Value]:
 
 
 def _low_bytes(integers: ir.Value) -> ir.Value:
-    """The low bytes of a vector's integers, side by side.
+    """The low bytes of a vector's integers, packed.
 
-    Those of a difference are the difference of theirs, so that nothing is widened that a table of bytes looks up.
+    The low byte of a difference is the difference of the low bytes, so indices of a byte table need no widening.
     """
     owner = integers.owner
     if isinstance(owner, ir.Block) or b.is_vector_of(integers, 8):
@@ -346,7 +345,7 @@ def _truncated(integers: ir.Value) -> ir.Value:
 
 
 def _spread(source: ir.Value, shape: list[int]) -> ir.Value:
-    """The low bytes of what is broadcast to `shape`."""
+    """The low bytes of the operand of a broadcast to `shape`."""
     if not isinstance(source.type, ir.VectorType):
         number = arith.trunci(ir.IntegerType.get_signless(8), source)
         return vector.broadcast(b.vector_type(prod(shape), 8), number)

@@ -1,4 +1,4 @@
-"""`vector.contract` of bytes and words -> dot products: of equal widths, and of bytes by weights stored as words."""
+"""`vector.contract` of 8- and 16-bit integers -> dot products: of equal widths, and of u8 data by s16 weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qdialect.ir._mlir import arith, ir, vector
 from qdialect.lowering.instructions.dot_products import EmitDot, widened
 from qdialect.lowering.instructions.instruction_set import InstructionSet
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import Read, note_of
+from qdialect.lowering.ir.flat_address import Read, argument_attribute
 from qdialect.lowering.ir.loops import at
 from qdialect.lowering.ir.views import start_of
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import PAIR_SUMS_FIT
@@ -40,21 +40,14 @@ from qdialect.targets.machine import Machine
 
 # `vector.contract` of u8 x s8 -> `vpdpbusd`, of s8 x s8 -> `vpdpbssd`, of s16 x s16 -> `vpdpwssd`.
 #
-# The instructions add, in each 32-bit lane, four products of bytes, or two of signed words, to the accumulator,
-# exactly.
-# A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side; one without it has
-# the
-# same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V
-# instructions; and where both factors have the lanes, every lane multiplies factors of its own: with ones for weights
-# it
-# is their sum.
+# In each 32-bit lane, the instructions add four products of bytes, or two of s16 words, to the accumulator, exactly.
+# A factor that has the loop over lanes is loaded as it lies in memory, with the taps of a lane adjacent; one that does
+# not is broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; if both factors have
+# the lanes, every lane multiplies its own factors: with ones for weights it is their sum.
 #
-# The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at
-# work,
-# a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough
-# for
-# what comes from memory; a single row asks for it as fast as it can come, and fetching it ahead would only be more
-# work.
+# The rows of a tile are many short streams: they are prefetched into L1 while the previous tile computes, a little at
+# each step.  Weights are one stream, which the hardware prefetches, though not far enough ahead for data from memory; a
+# one-row tile is already bandwidth-bound, and prefetches would only add instructions.
 
 _PAIR = 2
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -75,7 +68,7 @@ class DotProduct(InstructionPattern[_Dots]):
     """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._instructions = instructions
@@ -97,12 +90,12 @@ class DotProduct(InstructionPattern[_Dots]):
         reason = _taps_problem(found) or _lanes_problem(found)
         return MatchFailure(reason) if reason else _Dots(found, lanes)
 
-    def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
         emit = byte_dots(self._instructions, found)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
-        # Words are loaded twice as often as bytes for as many products, which leaves few loads for anything else.
+        # For the same products, words need twice the loads of bytes, which leaves few load slots for prefetches.
         is_loading = found.factors is WORDS and self._instructions.multiplies_words
         if lane not in found.data.loops:
             _prefetch_ahead(found, self._instructions.machine, is_loading)
@@ -121,24 +114,24 @@ class DotProduct(InstructionPattern[_Dots]):
 
 
 def byte_dots(instructions: InstructionSet, found: NarrowContraction) -> Mapping[int, EmitDot]:
-    """The instructions by lanes; those of pairs where the weights say that they may be used."""
+    """The instructions by lanes; those that sum pairs only if the weights' argument attribute allows them."""
     if instructions.pair_dots and found.factors is BYTES and _pair_sums_fit(found.weights.read):
         return instructions.pair_dots
     return found.factors.dots(instructions)
 
 
 def _pair_sums_fit(read: Read) -> bool:
-    """Whether taps are pairs of an argument of which every pair keeps the bound of `tiling.pair_sums`."""
+    """Whether taps are pairs of an argument all of whose pairs satisfy the bound of `cost.pair_sums`."""
     start, last = start_of(read.buffer), b.index_value(read.indices[-1])
-    # A pair begins at an even byte of the argument; what is not known may be odd.
-    if start is None or last is None or note_of(read.buffer, PAIR_SUMS_FIT) is None:
+    # A pair begins at an even byte of the argument; a dynamic offset may be odd.
+    if start is None or last is None or argument_attribute(read.buffer, PAIR_SUMS_FIT) is None:
         return False
     steps = (start.constant, last, *start.factors.values(), *read.strides[:-1])
     return all(step % _PAIR == 0 for step in steps)
 
 
 def _taps_problem(found: NarrowContraction) -> str | None:
-    """Why the innermost loop of both factors is no reduction of as many taps side by side as the instruction sums."""
+    """Why the innermost loop of both factors is not a reduction of the adjacent taps that the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
     if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
         return "innermost loop of both factors must be one reduction"
@@ -151,7 +144,7 @@ def _taps_problem(found: NarrowContraction) -> str | None:
 
 
 def _lanes_problem(found: NarrowContraction) -> str | None:
-    """Why the lanes of a factor that has them do not lie side by side, each with its taps."""
+    """Why the lanes of a factor, each with its taps, are not contiguous."""
     lane = found.loops.result[-1]
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
     if not with_lanes:
@@ -166,7 +159,7 @@ def _lanes_problem(found: NarrowContraction) -> str | None:
 
 
 def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
-    """The outer loops of a factor, and its taps for all lanes by their indices."""
+    """The outer loops of a factor, and by their indices its taps for all lanes."""
     taps = match.found.factors.taps
     has_lanes = match.found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
@@ -201,7 +194,7 @@ def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, ta
 
 
 def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool) -> None:
-    """Prefetch what the next tiles read, where there are some; where the loop `is_loading`, the next weights alone."""
+    """Prefetch the operands of the next tiles, if there are any; if the loop `is_loading`, only the next weights."""
     axis, size = tile_axis(found.data.read, _INNER), found.factors.bits // 8
     if axis is None:
         return
@@ -213,9 +206,9 @@ def _prefetch_ahead(found: NarrowContraction, machine: Machine, is_loading: bool
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
-    """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
+    """Prefetch the rows of the next tile along `axis`, at the position of this step in the loop."""
     tile, steps = tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
-    # K groups that are new in the next tile, for each step of a loop that reads one.
+    # A step of the loop reads one K group: prefetch only those that the current tile has not read.
     stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
@@ -224,7 +217,7 @@ def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
 
 
 def _fetch_weights(weights: Read, size: int, machine: Machine) -> None:
-    """Prefetch what lies further on in a stream of weights of `size` bytes each that is too long to stay near."""
+    """Prefetch ahead in a stream of weights of `size` bytes each that does not fit in L1."""
     if (
         len(weights.shape) < _VECTOR
         or len(weights.indices) == _VECTOR
@@ -244,12 +237,12 @@ def _index(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
 
 
-# `vector.contract` of u8 x s16 -> `vpmaddwd`: bytes of data by weights that are stored as words.
+# `vector.contract` of u8 x s16 -> `vpmaddwd`, which adds the products of a pair of s16 words in each 32-bit lane.
 #
-# A K group is four bytes of data, which are the same in every lane: they are loaded and broadcast, and a mask and a
-# shift
-# make two operands of words of them, of the even bytes and of the odd ones.  The weights lie accordingly, for each K
-# group and vector first the even taps of every lane, then the odd ones.
+# Weights are stored as s16 words, so that only the data is widened at run time.  A K group is four bytes of data (kr =
+# 4), which are the same in every lane: they are loaded and broadcast, and a mask and a shift make two operands of words
+# of them, of the even bytes and of the odd ones.  The weights lie accordingly, for each K group and vector first the
+# even taps of every lane, then the odd ones.
 
 _TAPS = 4
 
@@ -263,10 +256,10 @@ class _Widened:
 
 
 class WidenedDot(InstructionPattern[_Widened]):
-    """A contraction of K groups of four bytes and words, whose weights lie by even and odd taps."""
+    """A contraction of K groups of four bytes by s16 words, whose weights are stored by even and odd taps."""
 
     name: ClassVar[str] = "widened-dot"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
 
     def __init__(self, instructions: InstructionSet) -> None:
         self._dots = instructions.word_dots
@@ -284,13 +277,13 @@ class WidenedDot(InstructionPattern[_Widened]):
         reason = _data_problem(found) or _weights_problem(found)
         return MatchFailure(reason) if reason else _Widened(found, lanes)
 
-    def rewrite(self, op: ir.Operation, match: _Widened) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Widened) -> ir.Value:
         found, loops, emit = match.found, match.found.loops, self._dots[match.lanes]
         pair, odd = found.data.loops[-2:]
         data, around, outer = _data(op, match), found.weights.loops[:-2], (*found.data.loops[:-2], odd)
         sums = {position: b.extract(found.start, position) for position in np.ndindex(*b.shape_of(found.start)[:-1])}
         others = [loop for loop in (*loops.result[:-1], *loops.reduced) if loop not in (*around, pair)]
-        # Weights are loaded where they are used up: then they take one register at a time.
+        # Weights are loaded next to their use: then they take one register at a time.
         for point in loops.points(around):
             weights = _weights(op, match, at(point, around))
             for other in loops.points(others):
@@ -304,7 +297,7 @@ class WidenedDot(InstructionPattern[_Widened]):
 
 
 def _data_problem(found: NarrowContraction) -> str | None:
-    """Why the innermost loops of the data are not pairs of four taps side by side, the same in every lane."""
+    """Why the innermost loops of the data are not pairs of four adjacent taps, the same in every lane."""
     data, loops = found.data, found.loops
     if set(data.loops[-2:]) & set(loops.result) or [loops.extents[loop] for loop in data.loops[-2:]] != [_PAIR] * 2:
         return "innermost loops of the data must be two reductions of two taps"
@@ -327,7 +320,7 @@ def _weights_problem(found: NarrowContraction) -> str | None:
 
 
 def _weights(op: ir.Operation, match: _Widened, position: Sequence[int]) -> ir.Value:
-    """The words of all lanes at the indices of the loops around them."""
+    """The s16 weights of all lanes at the indices of the loops around them."""
     side = match.found.weights
     with side.read.before(op):
         flat = b.collapse_inner(side.read.buffer, 2)
@@ -340,7 +333,7 @@ def _start(indices: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def _data(op: ir.Operation, match: _Widened) -> dict[tuple[int, ...], ir.Value]:
-    """The even (0) and the odd (1) bytes of each K group as words for every lane, by its indices."""
+    """By the indices of each K group, its even (0) and odd (1) bytes as words for every lane."""
     side = match.found.data
     outer = side.loops[:-2]
     found: dict[tuple[int, ...], ir.Value] = {}

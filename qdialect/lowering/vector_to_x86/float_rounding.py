@@ -28,10 +28,10 @@ class _Rounded:
 
 
 class RoundConvert(InstructionPattern[_Rounded]):
-    """The conversion of float32 numbers, as many as fill vectors, rounded to even or down, to 32-bit integers."""
+    """The conversion of whole vectors of float32 numbers, rounded to even or down, to 32-bit integers."""
 
     name: ClassVar[str] = "round-convert"
-    root: ClassVar[str] = "arith.fptosi"
+    roots: ClassVar[tuple[str, ...]] = ("arith.fptosi",)
 
     def __init__(self, conversions: Mapping[str, Instruction]) -> None:
         self._conversions = conversions
@@ -49,7 +49,7 @@ class RoundConvert(InstructionPattern[_Rounded]):
             return MatchFailure(f"vectors must have {count} lanes, but got {lanes}")
         return _Rounded(found.operands[0], instruction)
 
-    def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Rounded) -> ir.Value:
         type_, count = ir.VectorType(op.results[0].type), match.instruction.result.count
         shape = list(type_.shape)
         if shape == [count]:
@@ -65,8 +65,7 @@ class RoundConvert(InstructionPattern[_Rounded]):
 # Vectors of f32 numbers rounded where no instruction does that, as on CPUs before SSE4.1.
 #
 # LLVM calls a function of the C library for each number there.  From 2^23 on every number is an integer.  A smaller
-# one,
-# x, is converted to an integer and back, which is t, x without its fraction: exact, as 24 bits hold it.  Then
+# one, x, is converted to an integer and back, which is t, x without its fraction: exact, as 24 bits hold it.  Then
 #
 #   to zero   t
 #   down      t, less 1 where t > x
@@ -91,7 +90,7 @@ class _VectorRounding(InstructionPattern[ir.VectorType]):
             return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
         return type_
 
-    def rewrite(self, op: ir.Operation, match: ir.VectorType) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ir.VectorType) -> ir.Value:
         source = op.operands[0]
         has_fraction = arith.cmpf(_Float.OLT, math.absf(source), _splat(match, _INTEGERS))
         # What 32 bits do not hold must not be converted.
@@ -107,7 +106,7 @@ class RoundEven(_VectorRounding):
     """To even."""
 
     name: ClassVar[str] = "vector-round-even"
-    root: ClassVar[str] = "math.roundeven"
+    roots: ClassVar[tuple[str, ...]] = ("math.roundeven",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         integers = _splat(type_, _INTEGERS)
@@ -118,7 +117,7 @@ class RoundDown(_VectorRounding):
     """Down."""
 
     name: ClassVar[str] = "vector-round-down"
-    root: ClassVar[str] = "math.floor"
+    roots: ClassVar[tuple[str, ...]] = ("math.floor",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         whole = _without_fraction(small, type_)
@@ -129,7 +128,7 @@ class RoundUp(_VectorRounding):
     """Up."""
 
     name: ClassVar[str] = "vector-round-up"
-    root: ClassVar[str] = "math.ceil"
+    roots: ClassVar[tuple[str, ...]] = ("math.ceil",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         whole = _without_fraction(small, type_)
@@ -140,7 +139,7 @@ class RoundToZero(_VectorRounding):
     """To zero."""
 
     name: ClassVar[str] = "vector-round-to-zero"
-    root: ClassVar[str] = "math.trunc"
+    roots: ClassVar[tuple[str, ...]] = ("math.trunc",)
 
     def rounded(self, small: ir.Value, type_: ir.VectorType) -> ir.Value:
         return _without_fraction(small, type_)
@@ -162,14 +161,10 @@ def _splat(type_: ir.VectorType, value: float) -> ir.Value:
 # Fused multiply-adds where no instruction computes them: in float64, with a sum that is rounded to odd.
 #
 # The product p = a * b of float32 numbers is exact in float64, the sum s = p + c is not.  Rounding s to float32 would
-# be
-# a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is
-# rounded
-# to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as float64 has
-# more
-# than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum), and tells where
-# the
-# odd neighbour is:
+# be a second rounding: where s has become a tie, it does not see on which side of the tie p + c lies.  A sum that is
+# rounded to odd, to the neighbour with an odd last bit where it is inexact, is a tie only where p + c is one, as
+# float64 has more than twice the bits of float32 and two.  What s has lost, e = p + c - s, is exact (Knuth's TwoSum),
+# and tells where the odd neighbour is:
 #
 #   e is 0                    s itself
 #   s and e of one sign       |s| was rounded down: s with its last bit set
@@ -195,7 +190,7 @@ class ExactMultiplyAdd(InstructionPattern[_Types]):
     """A fused multiply-add of f32 numbers or vectors of them."""
 
     name: ClassVar[str] = "exact-multiply-add"
-    root: ClassVar[str] = "math.fma"
+    roots: ClassVar[tuple[str, ...]] = ("math.fma",)
 
     def check(self, op: ir.Operation) -> _Types | MatchFailure | None:
         type_ = op.results[0].type
@@ -204,7 +199,7 @@ class ExactMultiplyAdd(InstructionPattern[_Types]):
             return MatchFailure(f"numbers must be f32, but got {element}")
         return _Types(type_, _of(type_, ir.F64Type.get()), _of(type_, ir.IntegerType.get_signless(64)))
 
-    def rewrite(self, op: ir.Operation, match: _Types) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Types) -> ir.Value:
         if not isinstance(match.result, ir.VectorType) or match.result.rank == 0:
             return _exact(op, match)
         total = _sum(op, match)[-1]

@@ -18,10 +18,10 @@ from qdialect.lowering.ir.loops import LOOP
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
-# What patterns on vectors of float32 numbers share: constants, bits, and whether all lanes are in a range.
+# Helpers of patterns on vectors of float32 numbers: constants, bits, and whether all lanes are in a range.
 
 LANES = 16
-"""Of a vector that the patterns take."""
+"""Lanes of a vector that the patterns match."""
 
 
 def splat(type_: ir.VectorType, value: float) -> ir.Value:
@@ -58,17 +58,17 @@ def every(lanes: ir.Value) -> ir.Value:
 
 # Divisions of float32 numbers by a short constant -> two products, where the divider is slow.
 #
-# See `quant_math.short_reciprocal`.  Vectors with a smaller number than it allows are divided.
+# See `ShortReciprocal`.  Vectors with a smaller number than it allows are divided.
 
 DIVIDED = "qnn.divided"
-"""On a division that stays one."""
+"""The attribute of a division that is not rewritten."""
 
 
 class ConstantDivision(InstructionPattern[ShortReciprocal]):
     """[..., 16 n] float32 numbers divided by one constant with an odd part of few bits, such as 6 or 49."""
 
     name: ClassVar[str] = "constant-division"
-    root: ClassVar[str] = "arith.divf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
 
     def check(self, op: ir.Operation) -> ShortReciprocal | MatchFailure | None:
         divisor = _splat_of(op.operands[1])
@@ -84,7 +84,7 @@ class ConstantDivision(InstructionPattern[ShortReciprocal]):
             f"must have a divisor from 2^-20 to 2^20 of 2 to 19 bits, but got {divisor:g}"
         )
 
-    def rewrite(self, op: ir.Operation, match: ShortReciprocal) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ShortReciprocal) -> ir.Value:
         numbers, divisor = op.operands
         type_ = ir.VectorType(numbers.type)
         choice = scf.IfOp(_fit(numbers), [type_], has_else=True)
@@ -121,24 +121,20 @@ def _fit(numbers: ir.Value) -> ir.Value:
 # Divisions of a row of float32 numbers by one number -> products with its reciprocal, where the divider is slow.
 #
 # With y = 1 / b, rounded, three fused operations have the bits of a / b (Markstein, "Computation of elementary
-# functions
-# on the IBM RISC System/6000 processor", 1990):
+# functions on the IBM RISC System/6000 processor", 1990):
 #
 #     q = a y        r = b q - a        a / b = q - r y
 #
 # Let a and b be in [1, 2), u the last place of a / b.  |y - 1/b| is at most 2^-25, so that q is within 3/2 u of a / b,
 # and q - r y before it is rounded within |a / b - q| |b y - 1|, at most 3/2 u b 2^-25, and a fraction 2^-24 of u more
-# where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples
-# of
-# 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and
-# at
-# most 5 where m is that near.  There q is one of the numbers beside m, because |a y - m| < u, so r is exact, |a / b -
-# q|
-# is at most u / 2 + |a / b - m|, and the error times b
+# where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples of
+# 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and at
+# most 5 where m is that near.  There q is one of the numbers next to m, because |a y - m| < u, so r is exact, |a / b -
+# q| is at most u / 2 + |a / b - m|, and the error times b
 #
 #     (2^-25 + j 2^-48 / b) b^2 2^-25 = b^2 2^-50 + j b 2^-73 < j 2^-48        for b <= 2 - 2^-23
 #
-# is less than what separates a / b from m.  Powers of two change nothing while y, q and what r is made of are normal
+# is less than the distance of a / b from m.  Powers of two change nothing while y, q and the terms of r are normal
 # numbers or multiples of the smallest one: for b in [2^-20, 2^20] and |a| in [2^-100, 2^100].  Of a zero q is a zero
 # with its sign and r is plus zero, so that q - r y is q.  Vectors with any other number are divided.
 
@@ -159,10 +155,10 @@ class RowDivision(InstructionPattern[_Row]):
     """[..., 16 n] float32 numbers divided by one that the innermost loop does not change."""
 
     name: ClassVar[str] = "row-division"
-    root: ClassVar[str] = "arith.divf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.divf",)
 
     def __init__(self, in_place_alone: bool = False) -> None:
-        """`in_place_alone` says whether rows are left to the divider that are not written where they were read."""
+        """With `in_place_alone`, rows that are not written where they were read are left to the divider."""
         self._in_place_alone = in_place_alone
 
     def check(self, op: ir.Operation) -> _Row | MatchFailure | None:
@@ -183,7 +179,7 @@ class RowDivision(InstructionPattern[_Row]):
         problem = change_problem(read, loop, "divisor")
         return MatchFailure(problem) if problem else _Row(loop, read, broadcast)
 
-    def rewrite(self, op: ir.Operation, match: _Row) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Row) -> ir.Value:
         numbers = op.operands[0]
         type_ = ir.VectorType(numbers.type)
         with ir.InsertionPoint(match.loop):
@@ -243,7 +239,7 @@ SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
 # Half to even, exceptions suppressed.
 _ROUNDING = 8
 _ROUNDS_TO_ZERO = -151.0
-"""From this exponent down."""
+"""Products with an exponent of this or less round to zero."""
 
 
 @dataclass(frozen=True)
@@ -261,10 +257,10 @@ class ScaleExponent(InstructionPattern[_Scaled]):
     """
 
     name: ClassVar[str] = "scale-exponent"
-    root: ClassVar[str] = "arith.mulf"
+    roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
 
     def __init__(self, masks: bool = True) -> None:
-        """`masks` says whether lanes whose product rounds to zero are left out."""
+        """With `masks`, lanes whose product rounds to zero are masked out."""
         self._scale = _masked if masks else _scaled
 
     def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
@@ -280,7 +276,7 @@ class ScaleExponent(InstructionPattern[_Scaled]):
             return MatchFailure(f"vectors must have a multiple of 16 lanes, but got {lanes}")
         return _Scaled(first.operands[0], biased)
 
-    def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Scaled) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         exponents = arith.subf(match.biased, splat(type_, ROUNDER + 2 * EXPONENT_BIAS))
         *outer, lanes = list(type_.shape)
@@ -300,7 +296,7 @@ def _exponent(value: ir.Value, name: str) -> ir.Operation | None:
 
 
 def _biased(rest: ir.Operation | None) -> ir.Value | None:
-    """What is halved, as a float32 number."""
+    """The halved operand, as a float32 number."""
     cast = b.defining(rest.operands[0], "arith.bitcast") if rest else None
     return cast.operands[0] if cast else None
 
@@ -328,12 +324,12 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
     return b.intrinsic(SCALE, type_, value, exponents, splat(type_, 0.0), mask, rounding)
 
 
-# No lower bound of a number from which only a product in one `vscalefps` is computed.
+# Removes the lower clamp of a value that only a product in one `vscalefps` uses: masked lanes do not need it.
 #
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)
 #
-# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `scale_exponent` masks the
+# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `ScaleExponent` masks the
 # product to zero, whatever f(x) is, infinity and NaN too: the bound changes no result.  A NaN passes through both.
 
 _LANEWISE = ("arith", "math")
@@ -344,19 +340,19 @@ class ScaleBound(InstructionPattern[ir.Value]):
     """The bounded number, all of whose uses end in products that `ScaleExponent` rewrites: the number itself."""
 
     name: ClassVar[str] = "scale-bound"
-    root: ClassVar[str] = "arith.select"
+    roots: ClassVar[tuple[str, ...]] = ("arith.select",)
 
     def check(self, op: ir.Operation) -> ir.Value | MatchFailure | None:
         if SCALE_BOUND not in op.attributes:
             return None
         return _escape(op) or op.operands[2]
 
-    def rewrite(self, op: ir.Operation, match: ir.Value) -> ir.Value:
+    def emit(self, op: ir.Operation, match: ir.Value) -> ir.Value:
         return match
 
 
 def _escape(op: ir.Operation) -> MatchFailure | None:
-    """Why something beside such products is computed from the result of `op`."""
+    """Why something other than such products is computed from the result of `op`."""
     seen: set[ir.Operation] = set()
     left = _users(op)
     while left:
@@ -375,7 +371,7 @@ def _users(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_scaling(op: ir.Operation) -> bool:
-    """Whether `op` is what such a product became."""
+    """Whether `op` is the rewritten form of such a product."""
     return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == SCALE
 
 

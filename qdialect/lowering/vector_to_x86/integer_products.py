@@ -25,7 +25,7 @@ _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors of `bits`, of which as many as fill 32 bits are summed in each lane."""
+    """Factors of `bits` bits; the products of those that fill 32 bits are summed in each lane."""
 
     bits: int
     """Of the first factor."""
@@ -39,7 +39,7 @@ class Factors:
         return 32 // self.bits
 
     def dots(self, instructions: InstructionSet) -> Mapping[int, EmitDot]:
-        """What adds such products to accumulators, by 32-bit lanes."""
+        """The instructions that add such products to accumulators, by number of 32-bit lanes."""
         if self.bits != BYTES.bits:
             return instructions.word_dots
         return instructions.byte_dots if self.data == BYTES.data else instructions.signed_dots
@@ -123,15 +123,14 @@ def _extension(value: ir.Value) -> tuple[str, int] | None:
 # `vector.contract` of i32 that reduces one term -> multiply and add, element by element.
 #
 # A depthwise tap is such a contraction: its reduction loops are tiled to one iteration, so every element of the tile
-# gets
-# one product.  Upstream's lowering would take it apart into scalars.
+# gets one product.  Upstream's lowering would take it apart into scalars.
 
 
 class UnitContraction(InstructionPattern[Contraction]):
     """A contraction of i32 with one term for each element of the result."""
 
     name: ClassVar[str] = "unit-contraction"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
     benefit: ClassVar[int] = 3
 
     def check(self, op: ir.Operation) -> Contraction | MatchFailure | None:
@@ -142,7 +141,7 @@ class UnitContraction(InstructionPattern[Contraction]):
             return MatchFailure(f"combining kind must be add, but got {loops.kind}")
         return loops
 
-    def rewrite(self, op: ir.Operation, match: Contraction) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Contraction) -> ir.Value:
         lhs, rhs, acc = op.operands
         tile = b.shape_of(acc)
         left, right = spread(lhs, match.lhs, match, tile), spread(rhs, match.rhs, match, tile)
@@ -151,10 +150,10 @@ class UnitContraction(InstructionPattern[Contraction]):
 
 # 32 bits out of a 32 x 32 product -> `vpmuldq` or `vpmuludq` on even and odd lanes.
 #
-# A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.
-# Widening whole vectors would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes
-# after a shift by 32, and the two halves of the result are blended: the even products' bits shifted down, the odd
-# products' bits shifted up, or, where it is the upper word that is kept, left where they are.
+# A requantization computes ``(a * b + c) >> 31``, or ``a * b >> 32``, in 64 bits and keeps 32.  Widening whole vectors
+# would cost four shuffles; instead the even lanes are multiplied where they are, the odd lanes after a shift by 32, and
+# the two halves of the result are blended: the even products' bits shifted down, the odd products' bits shifted up, or,
+# where it is the upper word that is kept, left where they are.
 
 _WORD = 32
 
@@ -174,7 +173,7 @@ class HighWord(InstructionPattern[_Product]):
     """The truncation of a product of extended 32-bit vectors, shifted right."""
 
     name: ClassVar[str] = "high-word"
-    root: ClassVar[str] = "arith.trunci"
+    roots: ClassVar[tuple[str, ...]] = ("arith.trunci",)
 
     def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):
@@ -185,7 +184,7 @@ class HighWord(InstructionPattern[_Product]):
             return MatchFailure(f"vectors must have an even number of lanes, but got {lanes}")
         return product
 
-    def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Product) -> ir.Value:
         left, right = _narrow(match.left, match.extension), _narrow(match.right, match.extension)
         type_ = ir.VectorType(op.results[0].type)
         result = b.splat(type_, 0)

@@ -1,8 +1,8 @@
-"""`vector.contract` along taps, every lane by itself -> `vpunpck*` and `vpdpbusd`.
+"""Depthwise `vector.contract` along taps, each lane by its own weights -> `vpunpck*` and `vpdpbusd`.
 
-Unpacking the bytes of four taps, then the words of that, gives four vectors whose 32-bit lanes hold the four bytes of a
-lane each, in the order of `unpacked_lanes`; zeros stand for taps that there are not.  A row of the input that several
-output rows look at is unpacked once.
+Unpacking the bytes of four taps, then the resulting words, gives four vectors each of whose 32-bit lanes holds four
+taps of a channel, in the order of `unpacked_lanes`; missing taps are zeros.  An input row that several output rows read
+is unpacked once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     """A contraction along taps of tiles of a vector's bytes, whose data lies lane by lane, whose weights tap by tap."""
 
     name: ClassVar[str] = "interleaved-dot"
-    root: ClassVar[str] = "vector.contract"
+    roots: ClassVar[tuple[str, ...]] = ("vector.contract",)
     benefit: ClassVar[int] = 2
 
     def __init__(self, instructions: InstructionSet) -> None:
@@ -72,7 +72,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         reason = _data_problem(found, tile) or _weights_problem(found, taps, tile)
         return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
-    def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
+    def emit(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
         dots = byte_dots(self._instructions, match.found)
         return _Dots(op, match, self._tile, dots[self._instructions.lanes]).emit()
 
@@ -84,7 +84,7 @@ def _taps(found: NarrowContraction) -> tuple[int, ...]:
 
 
 def _data_problem(found: NarrowContraction, tile: Tile) -> str | None:
-    """Why the data is no tiles that lie as they are loaded, one for each step of the other loops."""
+    """Why the data is not tiles in the order of memory, one for each step of the other loops."""
     data, loops = found.data, found.loops
     if data.loops[-tile.rank :] != loops.result[-tile.rank :]:
         return "innermost loops of the data must be the lanes of the result"
@@ -133,7 +133,7 @@ class _Dots:
         self.pixels = found.loops.result[: -tile.rank]
         self.taps = match.taps
         self.acc = flat_value(found.start, op, tile)
-        # Once for all loads: each looks at what lies between the read and the contraction.
+        # Once for all loads: each checks the ops between the read and the contraction.
         self.data_loads, self.weight_loads = found.data.read.before(op), found.weights.read.before(op)
         with self.data_loads:
             self.data_place = found.data.read.flat()
@@ -194,7 +194,7 @@ class _Dots:
 
 
 def _offset(side: Side, point: Mapping[int, int]) -> int:
-    """Bytes from where a factor is read first to where it is read at `point`."""
+    """Bytes from the first read of a factor to the one at `point`."""
     # A plain loop: there are tens of thousands of points.
     total = 0
     for loop, stride in zip(side.loops, side.read.moving, strict=True):

@@ -1,4 +1,4 @@
-"""Prefetches: loads whose values nobody waits for, of what dot products and matrix tiles multiply next."""
+"""Prefetches of the operands that dot products and matrix tiles multiply next."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from qdialect.lowering.ir.flat_address import Read
 from qdialect.lowering.ir.loops import bounds
 from qdialect.targets.machine import Machine
 
-# Prefetches: loads whose values nobody waits for.
+# Prefetches for dot products.
 
 FIRST_LEVEL, SECOND_LEVEL = 3, 2
-"""Localities of `memref.prefetch`: the cache that the line is fetched to."""
+"""Localities of `memref.prefetch`: the line is fetched to L1, or to L2."""
 LINE = 64
 """Bytes of a cache line."""
 FEW_STEPS = 32
-"""Of a loop that is at its end before anything arrives."""
+"""A loop of at most this many steps ends before its prefetches arrive."""
 
 
 def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
@@ -30,10 +30,10 @@ def prefetch(buffer: ir.Value, indices: Sequence[ir.Value], level: int) -> None:
 
 
 def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
-    """Prefetch the step of a loop over weights that lies some lines further on, from the second level to the first.
+    """Prefetch weights from L2 into L1, some lines ahead of the step of the loop that reads them.
 
     A step reads the `inner` dimensions of the weights, of `size` bytes each; the outermost of these counts its vectors.
-    Weights of which half of the first level holds all stay there.
+    Weights that fit in half of L1 stay there and are not prefetched.
     """
     buffer, distance = b.shape_of(weights.buffer), machine.near_fetch_distance
     is_short = size * math.prod(buffer) <= machine.l1_bytes // 2
@@ -49,7 +49,7 @@ def fetch_near(weights: Read, size: int, inner: int, machine: Machine) -> None:
 
 
 def tile_axis(data: Read, inner: int) -> int | None:
-    """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few.
+    """The dimension along which tiles follow each other; None if there is only one tile, or too few steps.
 
     The `inner` dimensions of the data are within its rows: steps of the loop, and taps of a step.
     """
@@ -65,44 +65,39 @@ def tile_axis(data: Read, inner: int) -> int | None:
 
 
 def tile_size(data: Read, axis: int) -> int:
-    """Rows that a read takes along `axis` of its buffer."""
+    """The number of rows that a read takes along `axis` of its buffer."""
     return data.shape[axis - len(data.indices) + len(data.shape)]
 
 
 # Prefetches of the weights that matrix tiles multiply.
 #
-# A tile is 16 rows, which the next step of the loop over K groups finds right behind those of this step: they are
-# fetched
-# to the first level, as products take less time than the second one needs to answer.
+# A tile is 16 rows, and the tile of the next step of the loop over K groups follows it in memory: its rows are
+# prefetched into L1, because products take less time than the latency of L2.
 #
 #     for column of channels:             weights[column]
 #       for block of pixels:
 #         for step:                       tile at weights[column, step]
 #
-# Weights that one block of pixels reads all come from behind the second level, which answers after some 256 cycles:
-# four
+# If there is only one block of pixels, all weights come from L3 or memory, with a latency of some 256 cycles: four
 # steps of four products.
 #
-# Where blocks of pixels follow each other like this, a column's weights stay near, and nothing is fetched to the first
-# level. But the next column's weights come from afar all at once. So each of n blocks fetches its part of them to the
-# second level, one n-th of the rows of every tile.
+# If blocks of pixels are the inner loop, as above, a column's weights stay in cache, and nothing is prefetched into L1.
+# But the next column's weights would all come from L3 or memory at once. So each of n blocks prefetches its part of
+# them into L2, one n-th of the rows of every tile.
 #
-# Where columns follow each other inside of a block of pixels, each block reads all weights again. All but the first
-# find
-# them in the second level soon enough if they stay there: where there are many blocks, fetches would only take the
-# places
-# of loads that wait.
+# If columns are the inner loop, each block reads all weights again. All blocks but the first find them in L2 soon
+# enough if they stay there: with many blocks, prefetches would only occupy the fill buffers that loads wait for.
 
 _MANY_BLOCKS = 16
-"""Of pixels, which read the same weights."""
+"""Number of blocks of pixels that read the same weights, from which on they are not prefetched."""
 _FAR_STEPS = 4
-"""From the step that fetches weights from behind the second level to the one that loads them."""
+"""Prefetch distance in steps, for weights from L3 or memory."""
 
 
 def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -> None:
-    """Prefetch what follows the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
+    """Prefetch the weights after the tile of `rows` at `memory`, which `op` multiplies, before the insertion point.
 
-    `stay` says whether all weights of the kernel stay in the second level, beside all else that passes through it.
+    `stay` tells whether all weights of the kernel stay in L2, together with all other data that passes through it.
     """
     loop, all_blocks = _pixel_loop(op, memory.indices), _blocks(op, memory.indices)
     first, step, blocks = (loop and bounds(loop)) or (0, 0, 0)
@@ -115,7 +110,7 @@ def fetch_weights(memory: TileMemory, rows: int, op: ir.Operation, stay: bool) -
 
 
 def meets_columns(op: ir.Operation, indices: Sequence[ir.Value]) -> bool:
-    """Whether `op` multiplies a block of pixels by one column of the weights at `indices` after the other."""
+    """Whether the columns of the weights at `indices` are the inner loop: a block of pixels meets all of them."""
     return _pixel_loop(op, indices) is None
 
 
@@ -135,7 +130,7 @@ def _fetch_row(memory: TileMemory, indices: Sequence[ir.Value], row: ir.Value, l
 
 
 def _pixel_loop(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Operation | None:
-    """The innermost loop around `op`, inside of that over the first of `indices`, whose own index is none of them."""
+    """The innermost loop around `op`, inside the loop over the first of `indices`, whose index is not in `indices`."""
     found, loop = None, _loop_around(op)
     while loop is not None and _index_of(loop) != indices[0]:
         if found is None and _index_of(loop) not in indices:
@@ -145,7 +140,7 @@ def _pixel_loop(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Operation |
 
 
 def _blocks(op: ir.Operation, indices: Sequence[ir.Value]) -> int:
-    """How many iterations of the loops around `op` read the same weights; where that is not known, one."""
+    """How many iterations of the loops around `op` read the same weights; one if that is not known."""
     found, loop = 1, _loop_around(op)
     while loop is not None:
         extent = bounds(loop)

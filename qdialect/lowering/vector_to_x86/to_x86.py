@@ -13,9 +13,9 @@ from qdialect.lowering.ir.functions import ops_named
 from qdialect.lowering.ir.lowered import Phase, error_at_module, target_name_of
 from qdialect.lowering.ir.phase_pass import PhasePass
 from qdialect.lowering.vector_to_x86.byte_tables import is_table_read
-from qdialect.lowering.vector_to_x86.instruction_pattern import reasons
 from qdialect.lowering.vector_to_x86.integer_products import factors_of
 from qdialect.lowering.vector_to_x86.patterns import instruction_patterns, to_x86
+from qdialect.passes.pattern import reasons
 from qdialect.passes.registry import register
 from qdialect.targets import Target
 

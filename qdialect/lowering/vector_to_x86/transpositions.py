@@ -30,7 +30,7 @@ class TransposePair(InstructionPattern[Transposition]):
     """A transposition of a transposition."""
 
     name: ClassVar[str] = "transpose-pair"
-    root: ClassVar[str] = "vector.transpose"
+    roots: ClassVar[tuple[str, ...]] = ("vector.transpose",)
 
     def check(self, op: ir.Operation) -> Transposition | None:
         first = b.defining(op.operands[0], "vector.transpose")
@@ -39,7 +39,7 @@ class TransposePair(InstructionPattern[Transposition]):
         inner = b.order_of(first)
         return Transposition(first.operands[0], [inner[axis] for axis in b.order_of(op)])
 
-    def rewrite(self, op: ir.Operation, match: Transposition) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Transposition) -> ir.Value:
         if match.order == sorted(match.order):
             return match.source
         return vector.transpose(op.results[0].type, match.source, match.order)
@@ -51,15 +51,15 @@ class TransposePair(InstructionPattern[Transposition]):
 #
 #   gather(transpose(i)) = transpose(gather(i)).
 #
-# What looks tables up wants the integers that indices were cast from, and finds them behind the cast then.  Where the
-# result is transposed back, both transpositions are gone (`transpose_pair`).
+# Patterns of tables need the integers that indices were cast from, and then find them behind the cast.  If the
+# result is transposed back, both transpositions are gone (`TransposePair`).
 
 
 class TransposedGather(InstructionPattern[Transposition]):
     """A gather of every lane by transposed indices."""
 
     name: ClassVar[str] = "transposed-gather"
-    root: ClassVar[str] = "vector.gather"
+    roots: ClassVar[tuple[str, ...]] = ("vector.gather",)
 
     def check(self, op: ir.Operation) -> Transposition | MatchFailure | None:
         _, _, indices, mask, _ = op.operands
@@ -70,12 +70,12 @@ class TransposedGather(InstructionPattern[Transposition]):
             return MatchFailure("mask must be true in every lane")
         return Transposition(transposition.operands[0], b.order_of(transposition))
 
-    def rewrite(self, op: ir.Operation, match: Transposition) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Transposition) -> ir.Value:
         table, base, _, _, _ = op.operands
         result, shape = ir.VectorType(op.results[0].type), b.shape_of(match.source)
         own = ir.VectorType.get(shape, result.element_type)
         mask = b.splat(ir.VectorType.get(shape, ir.IntegerType.get_signless(1)), 1)
-        # No lane takes what stands for those that are masked.
+        # No lane is masked: the pass-through is unused.
         masked = ir.DenseElementsAttr.get_splat(own, _zero(result.element_type))
         operands = [table, base, match.source, mask, arith.constant(own, masked)]
         gathered = ir.Operation.create("vector.gather", results=[own], operands=operands).result
@@ -88,17 +88,13 @@ def _zero(type_: ir.Type) -> ir.Attribute:
 
 # `vector.transpose` of rows of 32-bit numbers -> shuffles of two vectors, each one instruction.
 #
-# Rows of 4 P numbers, of P parts of 128 bits, are a square of 4 P rows; fewer rows, or shorter ones, are filled up
-# with
+# Rows of 4 P numbers, of P parts of 128 bits, are a square of 4 P rows; fewer rows, or shorter ones, are filled up with
 # poison.  Numbers are unpacked twice within parts: of rows 4 g to 4 g + 3 vector 4 g + j has in its part l the numbers
-# of
-# column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
-# parts
-# of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
+# of column 4 l + j.  For each j the parts of the P vectors 4 g + j are transposed as numbers were, with halves of the
+# parts of two vectors in place of unpacked ones.  That is log2(4 P) instructions a vector.
 #
 # Lane by lane, LLVM finds instructions for the lanes of each result by themselves, two to three times as many, and
-# keeps
-# most of their indices in memory.
+# keeps most of their indices in memory.
 
 _BITS, _PART = 32, 4
 _FEWEST = 4
@@ -107,7 +103,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True)
 class Square:
-    """So many rows of so many numbers each, in a square of `size`."""
+    """Rows of equal length in a square of `size`."""
 
     rows: int
     columns: int
@@ -118,7 +114,7 @@ class TransposedSquare(InstructionPattern[Square]):
     """A transposition that exchanges the only two dimensions of a vector that are not 1."""
 
     name: ClassVar[str] = "transposed-square"
-    root: ClassVar[str] = "vector.transpose"
+    roots: ClassVar[tuple[str, ...]] = ("vector.transpose",)
 
     def __init__(self, lanes: int) -> None:
         """`lanes` are those of 32 bits of the widest vector."""
@@ -137,7 +133,7 @@ class TransposedSquare(InstructionPattern[Square]):
         size = next(size for size in (4, 8, 16) if size >= max(rows, columns))
         return Square(rows, columns, size)
 
-    def rewrite(self, op: ir.Operation, match: Square) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Square) -> ir.Value:
         element = ir.VectorType(op.results[0].type).element_type
         source = vector.shape_cast(ir.VectorType.get([match.rows, match.columns], element), op.operands[0])
         rows = [_widened(b.extract(source, [row]), match.size) for row in range(match.rows)]
@@ -201,7 +197,7 @@ def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
 # Bytes that lie apart in two vectors -> two loads and a permute.
 #
 # A `vector.transfer_read` of n bytes that are s apart spans (n - 1) s + 1 bytes.  Where these are at most two vectors,
-# the first and the last one of them hold all, and nothing beside them is read; LLVM would load byte by byte.
+# the first and the last one of them hold all, and nothing outside of them is read; LLVM would load byte by byte.
 
 _SIZES = (64, 32, 16, 8)
 """Bytes of a load."""
@@ -211,7 +207,7 @@ class StridedRead(InstructionPattern[Read]):
     """A read of one row of bytes that are a constant distance apart."""
 
     name: ClassVar[str] = "strided-read"
-    root: ClassVar[str] = "vector.transfer_read"
+    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_read",)
 
     def check(self, op: ir.Operation) -> Read | MatchFailure | None:
         if not b.is_vector_of(op.results[0], 8) or not _is_row_apart(op):
@@ -226,7 +222,7 @@ class StridedRead(InstructionPattern[Read]):
             return MatchFailure(f"bytes must span {_SIZES[-1]} to {2 * _SIZES[0]}, but got {span}")
         return read
 
-    def rewrite(self, op: ir.Operation, match: Read) -> ir.Value:
+    def emit(self, op: ir.Operation, match: Read) -> ir.Value:
         span, step = _span(match), match.strides[-1]
         size = next(size for size in _SIZES if size <= span)
         first, last = match.flat(), match.flat().further(span - size)
@@ -268,7 +264,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
     """A write of bytes whose two innermost dimensions were exchanged, where pixels are contiguous."""
 
     name: ClassVar[str] = "pixel-write"
-    root: ClassVar[str] = "vector.transfer_write"
+    roots: ClassVar[tuple[str, ...]] = ("vector.transfer_write",)
 
     def check(self, op: ir.Operation) -> _Pixels | MatchFailure | None:
         value, buffer, *indices = op.operands
@@ -291,7 +287,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
             return MatchFailure(f"pixels must be contiguous, but got strides {list(strides)}")
         return _Pixels(transposition.operands[0], buffer, list(indices))
 
-    def rewrite(self, op: ir.Operation, match: _Pixels) -> None:
+    def emit(self, op: ir.Operation, match: _Pixels) -> None:
         *outer, planes, pixels = b.shape_of(match.planes)
         rows = [_widened_to(b.extract(match.planes, [*[0] * len(outer), plane])) for plane in range(planes)]
         start, size = flat_address(match.buffer, match.indices), planes * pixels
@@ -305,7 +301,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
 
 
 def _lane(plane: int, planes: int, position: int) -> int:
-    """Where the byte at `position` of the pixels comes from: bytes put together so far, or the row of `plane`."""
+    """The source lane of the byte at `position` of the pixels: in the bytes merged so far, or in the row of `plane`."""
     pixel, own = divmod(position, planes)
     if own == plane:
         return _VECTOR + pixel % _VECTOR

@@ -1,4 +1,4 @@
-"""What the IR proves about the values of integers: an interval that holds every element."""
+"""Integer range analysis: an interval that contains every element of a value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir import building as b
-from qdialect.lowering.ir.flat_address import note_of
+from qdialect.lowering.ir.flat_address import argument_attribute
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import BITS
 
 Interval = tuple[int, int]
@@ -23,7 +23,7 @@ _SAME_ELEMENTS = ("vector.broadcast", "vector.shape_cast", "vector.extract", "ve
 
 
 def interval(value: ir.Value, depth: int = _DEPTH) -> Interval:
-    """An interval around the elements of an integer or a vector of integers; that of their type where nothing is known.
+    """An interval that contains the elements of an integer or a vector of integers; by default that of their type.
 
     It looks through at most `depth` ops.
     """
@@ -51,7 +51,7 @@ def _of_op(op: ir.Operation, depth: int) -> Interval | None:
 
 
 def _of_arithmetic(op: ir.Operation, depth: int) -> Interval | None:
-    """Of what wraps where its type does not hold it."""
+    """The interval of arithmetic that wraps."""
     if op.name in _ARITHMETIC:
         found = _ARITHMETIC[op.name](*(interval(operand, depth) for operand in op.operands))
         return found if is_held(found, b.integer_bits(op.results[0].type)) else None
@@ -63,7 +63,7 @@ def _of_arithmetic(op: ir.Operation, depth: int) -> Interval | None:
 
 
 def is_held(found: Interval, bits: int) -> bool:
-    """Whether integers of so many bits, read as signed, hold all of an interval."""
+    """Whether signed integers of `bits` bits contain an interval."""
     return -(2 ** (bits - 1)) <= found[0] and found[1] < 2 ** (bits - 1)
 
 
@@ -74,7 +74,7 @@ def _shifted(op: ir.Operation, depth: int) -> Interval | None:
 
 
 def _narrowed(op: ir.Operation, depth: int) -> Interval | None:
-    """What is left of wide integers; bits from the middle are the same, whatever a shift has filled in above them."""
+    """The interval of a truncation; a shift before it may have filled in any upper bits."""
     wide, bits = op.operands[0], b.integer_bits(op.results[0].type)
     shift = next((one for name in _SHIFTS if (one := b.defining(wide, name))), None)
     low, high = interval(wide, depth)
@@ -86,7 +86,7 @@ def _narrowed(op: ir.Operation, depth: int) -> Interval | None:
 
 
 def _of_float(op: ir.Operation) -> Interval | None:
-    """What integers can be converted from numbers of a type: others than these have no value as integers."""
+    """The interval of a conversion from floats: other floats have no defined value as integers."""
     type_ = op.operands[0].type
     element = type_.element_type if isinstance(type_, ir.VectorType) else type_
     if not isinstance(element, ir.F32Type):
@@ -96,8 +96,8 @@ def _of_float(op: ir.Operation) -> Interval | None:
 
 
 def _of_read(op: ir.Operation) -> Interval | None:
-    """What the argument says of its elements that is read; nothing is read beside them."""
-    bits = note_of(op.operands[0], BITS)
+    """The range that the argument's attribute states for its elements; nothing else is read."""
+    bits = argument_attribute(op.operands[0], BITS)
     is_inside = all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"]))
     return (0, 2 ** ir.IntegerAttr(bits).value - 1) if bits is not None and is_inside else None
 
@@ -138,7 +138,7 @@ def _min_signed(one: Interval, other: Interval) -> Interval:
 
 
 def _min_unsigned(one: Interval, other: Interval) -> Interval | None:
-    """Of two numbers, one of which is not negative, the smaller one as unsigned is at most that one."""
+    """The unsigned minimum of two numbers, one of which is not negative, is at most that one."""
     bounds = [high for low, high in (one, other) if low >= 0]
     return (0, min(bounds)) if bounds else None
 
@@ -164,6 +164,6 @@ _BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
     "arith.minsi": _min_signed,
     "arith.maxui": _max_unsigned,
     "arith.minui": _min_unsigned,
-    # Bits of a number that is not negative are a smaller one.
+    # As unsigned, a number that is not negative is less than a negative one.
     "arith.andi": _min_unsigned,
 }

@@ -1,6 +1,6 @@
 """How a module of the LLVM dialect is compiled: for which CPU, as attributes of its functions, and how thoroughly.
 
-What a module does not say, LLVM takes from the machine that it runs on.
+LLVM takes attributes that a module lacks from the machine that it runs on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ALL, _NOTHING = 3, 0
 
 
 def name_target(module: ir.Module, target: Target) -> None:
-    """Say on each function which CPU it is for."""
+    """Set the CPU and features of each function."""
     with module.context:
         # Without any, this machine's would be taken.
         names = [f"+{name}" for name in sorted(target.code_features)] or ["+sse2"]

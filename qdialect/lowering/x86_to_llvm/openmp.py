@@ -1,7 +1,7 @@
 """The parallel region of `main` as calls of an OpenMP runtime, by the names that GCC's code has for it.
 
-GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, beside their own: what calls these runs with any
-of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
+GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, in addition to their own: code that calls these
+runs with any of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
 `GOMP_parallel`. After all arguments of the network `main` takes a pointer to an i32: no more threads than that are
 asked for, because a forked process has one. Threads wait for each other in a barrier of our own.
 """
@@ -15,30 +15,30 @@ from qdialect.ir._mlir import arith, func, ir
 from qdialect.lowering.ir.errors import op_error
 from qdialect.lowering.ir.functions import entry
 from qdialect.lowering.ir.loops import constant
-from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES, TASK, WAIT, barrier, team_entry
+from qdialect.lowering.ir.thread_pool import RECORD, RECORD_BYTES, TASK, WAIT, barrier, pool_entry
 from qdialect.lowering.qnn_to_linalg.program.storage import element_bytes
 
 
 @dataclass(frozen=True)
-class Team:
-    """How many threads a region asks for, and where in the workspace its calls note what threads lost."""
+class ThreadPool:
+    """How many threads a region asks for, and where in the workspace its calls record the time that threads lost."""
 
     threads: int
     record: int
     """Bytes from the start."""
 
 
-def outline(module: ir.Module) -> Team | None:
+def outline(module: ir.Module) -> ThreadPool | None:
     """Make the parallel region of `main` a function and drop `main`; None where there is no region.
 
-    Raises `CompileError` where there is no function `main`, and where the region lacks what `Team` says.
+    Raises `CompileError` where there is no function `main`, and where the region lacks an attribute of `ThreadPool`.
     """
     main = entry(module)
     block = main.regions[0].blocks[0]
     region = next((op.operation for op in block.operations if op.operation.name == "omp.parallel"), None)
     if region is None:
         return None
-    team = _team(region, list(block.arguments))
+    pool = _pool(region, list(block.arguments))
     with module.context, main.location:
         with ir.InsertionPoint(main):
             pointer, i32 = ir.Type.parse("!llvm.ptr"), ir.IntegerType.get_signless(32)
@@ -56,10 +56,10 @@ def outline(module: ir.Module) -> Team | None:
             op.move_before(body.operations[0])
         _replace([op.operation for op in body.operations], memory)
     main.erase()
-    return team
+    return pool
 
 
-def add_entry(module: ir.Module, team: Team) -> None:
+def add_entry(module: ir.Module, pool: ThreadPool) -> None:
     """Add `main`, and what its threads call, to a module of the LLVM dialect with the function `TASK`."""
     ops = {_name(op.operation): op.operation for op in module.body.operations}
     count = len(ops[TASK].regions[0].blocks[0].arguments) - 1
@@ -67,7 +67,7 @@ def add_entry(module: ir.Module, team: Team) -> None:
         # The barrier is a definition, where the module has a declaration.
         if WAIT in ops:
             ops.pop(WAIT).erase()
-        source = ir.Module.parse("\n".join([barrier(), team_entry(count, team.threads, team.record)]))
+        source = ir.Module.parse("\n".join([barrier(), pool_entry(count, pool.threads, pool.record)]))
         with ir.InsertionPoint(module.body):
             for op in source.body.operations:
                 if _name(op.operation) not in ops:
@@ -83,7 +83,7 @@ def _name(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else ""
 
 
-def _team(region: ir.Operation, arguments: Sequence[ir.Value]) -> Team:
+def _pool(region: ir.Operation, arguments: Sequence[ir.Value]) -> ThreadPool:
     threads = constant(region.operands[0]) if len(region.operands) == 1 else None
     if threads is None or threads < 1:
         raise op_error(region, "must have a constant number of threads")
@@ -91,11 +91,11 @@ def _team(region: ir.Operation, arguments: Sequence[ir.Value]) -> Team:
     if record is None:
         wanted = f"must be an offset of {RECORD_BYTES} bytes in the last argument of main, a multiple of 8"
         raise op_error(region, f"{RECORD} {wanted}")
-    return Team(threads, record)
+    return ThreadPool(threads, record)
 
 
 def _record(region: ir.Operation, arguments: Sequence[ir.Value]) -> int | None:
-    """What the attribute `RECORD` says; None where nothing may be written there."""
+    """The offset that the attribute `RECORD` states; None if it is not inside the workspace."""
     memory = arguments[-1].type if arguments else None
     attribute = region.attributes.get(RECORD)
     if not isinstance(attribute, ir.IntegerAttr) or not isinstance(memory, ir.MemRefType):
@@ -107,7 +107,7 @@ def _record(region: ir.Operation, arguments: Sequence[ir.Value]) -> int | None:
 
 
 def _replace(ops: Sequence[ir.Operation], memory: ir.Value) -> None:
-    """What OpenMP has of `ops` as ops of the function; `memory` is the team's."""
+    """Replace the OpenMP ops among `ops`; `memory` is that of the threads of a call."""
     barriers = 0
     for op in ops:
         with ir.InsertionPoint(op), op.location:

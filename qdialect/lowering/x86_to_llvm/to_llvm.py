@@ -1,4 +1,4 @@
-"""x86 -> llvm: the rest of the way with upstream's conversions, and what these lack patterns for."""
+"""x86 -> llvm: upstream's conversions to the LLVM dialect, and patterns that they lack."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def to_llvm(module: ir.Module) -> None:
     Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
     """
     load_kernel_dialects(module)
-    team = outline(module)
+    pool = outline(module)
     unroll_loops(module, "qnn-to-llvm")
     with module.context, ir.Location.unknown():
         for function in dict.fromkeys(map(function_of, unroll_transfers(module))):
@@ -83,8 +83,8 @@ def to_llvm(module: ir.Module) -> None:
         _declare_allocation(module)
         run_passes(module, f"builtin.module({','.join(_passes(module))})", "qnn-to-llvm")
         _keep_kernels_apart(module)
-    if team:
-        add_entry(module, team)
+    if pool:
+        add_entry(module, pool)
 
 
 def _transfers(function: ir.Value) -> None:
@@ -149,10 +149,10 @@ def _is_nested(op: ir.Operation) -> bool:
 
 
 def _keep_kernels_apart(module: ir.Module) -> None:
-    """Say of each kernel that `main` alone calls it, and that it is never copied into it.
+    """Make each kernel internal and never inlined.
 
-    Of a function that others may call, the execution engine writes and compiles a caller of its own. Of a note on a
-    parameter that LLVM does not know it writes a warning with all of the function's text.
+    For each public function the execution engine compiles a wrapper. For an argument attribute that LLVM does not know
+    it prints a warning with the whole text of the function.
     """
     linkage = ir.Attribute.parse("#llvm.linkage<internal>")
     for op in module.body.operations:
@@ -265,11 +265,10 @@ def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> Non
         address.further(distance).store(b.extract(op.operands[0], position))
 
 
-# Slices of vectors -> shuffles: what upstream's conversion to the LLVM dialect has no pattern for.
+# Slices of vectors -> shuffles: upstream's conversion to the LLVM dialect has no pattern for them.
 #
 # A slice of n elements is put into a vector of m from element s on by two shuffles: the first makes the slice as long
-# as
-# the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
+# as the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
 
 _INSERT_SLICE, _EXTRACT_SLICE = "vector.insert_strided_slice", "vector.extract_strided_slice"
 
@@ -352,14 +351,14 @@ def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
 
 
 def _constant(value: ir.Value) -> int | None:
-    """A constant integer, signed; None for what is no constant, or no integer."""
+    """A constant integer, signed; None for other values."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     number = value.owner.attributes["value"]
     return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
-# Short innermost loops are unrolled, so that counting and branching cost little beside what they do.
+# Short innermost loops are unrolled, so that counting and branching cost little compared with their bodies.
 #
 # LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
 # loops that are vector code already.
@@ -385,7 +384,7 @@ def unroll_loops(module: ir.Module, name: str) -> None:
 
 
 def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
-    """Say on each loop how often its body is to be written; the factors."""
+    """Set the unroll factor of each loop; returns the factors."""
     for loop in loops:
         factor = _factor(loop)
         if factor > 1:

@@ -1,4 +1,4 @@
-"""Element-wise graphs that depend on one integer tensor: what they are, what they compute, and their thresholds."""
+"""Element-wise graphs that depend on one integer tensor: their structure, evaluation and thresholds."""
 
 from qdialect.passes.elementwise.graph import (
     UPSTREAM_OPS,

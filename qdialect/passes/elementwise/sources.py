@@ -1,4 +1,4 @@
-"""Finds the tensors that element-wise graphs depend on, the numbers they can have, and the 8-bit types that hold them."""
+"""Finds the tensors that element-wise graphs depend on, their possible values, and the 8-bit types that hold them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _taps(contraction: AnyContraction, channels: int) -> NDArray[np.int64] | Non
     if not isinstance(contraction, MatMulOp):
         points = np.asarray(contraction.weight_zero_points, np.int64)[:, None]
         return weight.reshape(channels, -1).astype(np.int64) - points
-    # Matrices beside each other have one column of each for a channel: the widest range over all of them.
+    # Matrices next to each other have one column of each for a channel: the widest range over all of them.
     taps = weight.astype(np.int64) - np.asarray(contraction.weight_zero_points, np.int64)
     columns = np.moveaxis(taps, -1, 0).reshape(channels, -1, weight.shape[-2])
     above, below = np.maximum(columns, 0).sum(axis=2).max(axis=1), np.minimum(columns, 0).sum(axis=2).min(axis=1)
@@ -132,7 +132,7 @@ class Stored:
 
 
 def is_reinterpreted(value: ir.Value) -> bool:
-    """Whether an 8-bit `value` is read with another signedness alone, so that its own says nothing."""
+    """Whether every reader of an 8-bit `value` takes it with the other signedness, so that its own has no effect."""
     names = [user.operation.name for user in users(value)]
     return is_eight_bit(value) and bool(names) and all(name == "tensor.bitcast" for name in names)
 

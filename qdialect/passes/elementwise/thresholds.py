@@ -1,4 +1,4 @@
-"""An element-wise graph as a step function of its source: where it is monotonic, and where each of its integers begins."""
+"""An element-wise graph as a step function of its source: where it is monotonic, and where each result begins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from qdialect.passes.pattern import MatchFailure
 # Intervals of integers on which an element-wise graph is proved to be monotonic.
 #
 # The proof goes from the source to the result.  A value that is monotonic on an interval is known from its two ends:
-# they
-# bound it, and they say whether it rises, falls or stays the same.  Each op has a rule that says, from the ends of its
-# operands, whether its result is monotonic as well: a rounding, a cast or a clamp always is, a sum where both operands
-# rise or one of them stays, an integer product where nothing wraps.  Where an op turns on a comparison - a select, an
-# absolute value - the interval is divided at the number where the comparison changes, found by halving, for a
-# comparison
-# of monotonic values changes once.
+# they bound it, and they tell whether it rises, falls or stays the same.  Each op has a rule that tells, from the ends
+# of its operands, whether its result is monotonic as well: a rounding, a cast or a clamp always is, a sum where both
+# operands rise or one of them stays, an integer product where nothing wraps.  Where an op turns on a comparison - a
+# select, an absolute value - the interval is divided at the number where the comparison changes, found by halving, for
+# a comparison of monotonic values changes once.
 
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
@@ -246,7 +244,7 @@ def _opposed(ends: _Ends, _: Array) -> Flags:
 
 
 def _within_sign(ends: _Ends, result: Array) -> Flags:
-    """Of what is read with another signedness, before or after."""
+    """The interval of a value that is read with another signedness, before or after."""
     return _same_sign(ends[0]) & _same_sign(result)
 
 
@@ -349,7 +347,7 @@ _VALUES = 256
 _PART = 2**14
 """Numbers that are evaluated at once, few enough for a cache."""
 _MAX_NUMBERS = 2**22
-"""Of all channels: so many are evaluated one by one where no proof says that fewer will do."""
+"""Numbers of all channels that are evaluated one by one if no proof allows fewer."""
 
 
 @dataclass(frozen=True)
@@ -424,7 +422,7 @@ def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: i
 
 
 def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphThresholds | MatchFailure:
-    """The thresholds of any graph over few numbers, each of which is evaluated; `reason` says why that is needed."""
+    """The thresholds of any graph over few numbers, each of which is evaluated; `reason` explains why it must be."""
     low, high = int(whole.low.min()), int(whole.high.max())
     if (high - low + 1) * len(whole.low) > _MAX_NUMBERS:
         return MatchFailure(f"{reason}, and {(high - low + 1) * len(whole.low)} numbers are too many to try")

@@ -1,4 +1,4 @@
-"""Converts RESCALE, the one op that rounds: a requantization, a sum or product of quantized values, or 64-bit integers."""
+"""Converts RESCALE, the op that rounds: a requantization, a sum or product of quantized values, 64-bit integers."""
 
 from __future__ import annotations
 

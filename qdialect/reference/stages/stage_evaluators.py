@@ -40,7 +40,7 @@ from qdialect.reference.qnn_evaluators import look_up
 
 @dataclass(frozen=True)
 class StageInputs:
-    """What a stage may read beside its values; `before` is what these mean, where they are quantized."""
+    """The other inputs of a stage; `before` is the quantization of its values, if they are quantized."""
 
     op: FusedOp
     before: QuantizedType | None

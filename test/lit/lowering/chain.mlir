@@ -3,12 +3,12 @@
 // RUN: %qopt %s --compile-to=fused | filecheck %s --check-prefix=FUSED
 
 // A convolution, a depthwise and a pointwise one, as in MobileNet: one kernel per layer and nothing in between but the
-// halo of the depthwise layer's input, which the first layer's kernel writes around.
+// padding of the depthwise layer's input, which the first layer's kernel writes inside of.
 
 // CHECK-LABEL: func.func private @kernel_1(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [112], sizes: [4, 4, 1, 1, 16], strides: [96, 16, 16, 16, 1]
 // CHECK-LABEL: func.func @main(
-// CHECK: call {{.*}}"halo"
+// CHECK: call {{.*}}"padding"
 // CHECK: call {{.*}}"qnn.fused_conv2d"
 // CHECK: call {{.*}}"qnn.fused_conv2d"
 // CHECK: call {{.*}}"qnn.fused_conv2d"

@@ -2,7 +2,7 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
 // A transposed convolution of stride 2 is four ordinary ones: with a kernel of 3 the even rows and columns of the result
-// see two taps, the odd ones see one.  Every kernel reads the image of 3 x 4 pixels through its halo, [5, 6, 16], and writes
+// see two taps, the odd ones see one.  Every kernel reads the padded image of 3 x 4 pixels, [5, 6, 16], and writes
 // every other pixel of the result, [7, 9, 16], from the first pixel of its phase on.
 
 // Rows and columns 0, 2, ..: two by two taps.
@@ -14,7 +14,7 @@
 // CHECK: memref.reinterpret_cast %arg0 to offset: [112], sizes: [3, 4, 4, 4], strides: [96, 16, 4, 1]
 // CHECK: memref.reinterpret_cast %arg1 to offset: [160], sizes: [3, 4, 1, 1, 16], strides: [288, 32, 16, 16, 1]
 // CHECK-LABEL: func.func @main(
-// CHECK: {qnn.label = "halo"}
+// CHECK: {qnn.label = "padding"}
 // CHECK: {qnn.label = "input 0"}
 // CHECK: {qnn.label = "qnn.fused_conv_transpose2d"}
 // CHECK: {qnn.label = "qnn.fused_conv_transpose2d"}

@@ -1,7 +1,7 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=LLVM
 
-// R8: padding is a halo that the input lives in, not a padded copy.  The 5x5 image has one column left and right and
+// R8: padding is part of the input's layout, not a padded copy.  The 5x5 image has one column left and right and
 // two rows below: [7, 7, 8] = 392 bytes.  Its border is filled with the zero point as it is stored, -100 + 128 = 28.
 
 // Before the image, between the rows, after the image:
@@ -14,12 +14,12 @@
 // CHECK-LABEL: func.func private @kernel_1(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [8], sizes: [5, 40], strides: [56, 1]
 // CHECK: arith.xori %{{.*}}, %c-128_i8
-// The convolution reads straight through the halo, with stride 2 in both directions.
+// The convolution reads the padding in place, with stride 2 in both directions.
 // CHECK-LABEL: func.func private @kernel_2(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [3, 3, 3, 6, 4], strides: [112, 16, 56, 4, 1]
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[FILL:.*]] = arith.constant 28 : i8
-// CHECK: call @kernel_0(%[[FILL]], %{{.*}}) {qnn.label = "halo"}
+// CHECK: call @kernel_0(%[[FILL]], %{{.*}}) {qnn.label = "padding"}
 // CHECK: call @kernel_1({{.*}}) {qnn.label = "input 0"}
 // CHECK: call @kernel_2({{.*}}) {qnn.label = "qnn.fused_conv2d"}
 

@@ -51,7 +51,7 @@ func.func @two_zero_points(%data: tensor<3x2xui8>, %scale: tensor<f32>, %point: 
   %p6 = arith.subi %acc, %p5 : tensor<3x2xi32>
   %real = "qnn.dequantize"(%p6) {scales = array<f64: 1.0>, zero_points = array<i64: 0>} : (tensor<3x2xi32>) -> tensor<3x2xf32>
   %f = "qnn.broadcast"(%scale) {shape = array<i64: 3, 2>} : (tensor<f32>) -> tensor<3x2xf32>
-  // expected-remark @+1 {{[fuse-dynamic-scale] 'arith.mulf' must have input_zero_point 0 beside one known at run time, but got 4}}
+  // expected-remark @+1 {{[fuse-dynamic-scale] 'arith.mulf' must have input_zero_point 0 if there is another one at run time, but got 4}}
   %y = arith.mulf %real, %f : tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }

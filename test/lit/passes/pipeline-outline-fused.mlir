@@ -1,7 +1,7 @@
 // RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' | filecheck %s
 // RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu merge=true' | filecheck %s --check-prefix=MERGED
 // RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' --qnn-decompose-fused | filecheck %s
-// RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' --qnn-inline-outlined=keep-handed-off | filecheck %s
+// RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' --qnn-inline-outlined=keep-extern | filecheck %s
 // RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' --qnn-inline-outlined | filecheck %s --check-prefix=BACK
 // RUN: %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu' --compile-to=linalg --target=generic | filecheck %s --check-prefix=LINALG
 // RUN: not %qopt %s --fuse-qnn '--qnn-outline-fused=target=npu predicate=nowhere:takes' 2>&1 | filecheck %s --check-prefix=NOWHERE

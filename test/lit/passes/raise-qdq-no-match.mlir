@@ -41,7 +41,7 @@ func.func @run_time_float(%arg0: tensor<4xui8>, %arg1: tensor<4xf32>) -> tensor<
     axis = 0 : i64, scales = array<f64: 0.5>, zero_points = array<i64: 10>
   } : (tensor<4xui8>) -> tensor<4xf32>
   %1 = arith.mulf %0, %arg1 : tensor<4xf32>
-  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on dequantized quantized values through element-wise float ops alone, but there is a function argument}}
+  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on dequantized values through element-wise float ops alone, but there is a function argument}}
   %2 = "qnn.quantize"(%1) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 0.25>, scaling = "divide",
     zero_points = array<i64: 100>
@@ -57,7 +57,7 @@ func.func @other_float_op(%arg0: tensor<4xui8>) -> tensor<4xui8> {
   } : (tensor<4xui8>) -> tensor<4xf32>
   %1 = math.tan %0 : tensor<4xf32>
   %2 = math.tanh %1 : tensor<4xf32>
-  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on dequantized quantized values through element-wise float ops alone, but there is 'math.tan'}}
+  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on dequantized values through element-wise float ops alone, but there is 'math.tan'}}
   %3 = "qnn.quantize"(%2) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 0.25>, scaling = "divide",
     zero_points = array<i64: 100>

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.slices import Slice, check_indices, take_slices
+from qdialect.frontends.building.slices import Slice, check_indices, framed, take_slices
 from qdialect.frontends.building.windows import Window
 from qdialect.frontends.onnx.operators.contraction import bias_of, corrected, data_of, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.f32 import computed
@@ -34,9 +34,11 @@ from qdialect.frontends.planning.convolution import (
     TransposedVolumes,
     attributes_of,
     check_groups,
+    f32_convolution,
+    from_image,
     taps_of_depth,
 )
-from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
@@ -197,26 +199,19 @@ def _f32_conv(call: Call) -> Computed:
     shape, weight = call.f32(0).shape, f32_weight(call)
     kernel, groups = weight.shape, call.attribute("group", 1)
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
-    declared = window_of(call, shape[2:], kernel[2:])
-    window, after = declared.two_dimensional(), (shape[0], kernel[0], *declared.output)
-    has_bias = check_bias(call, kernel[0])
-    is_volume = len(shape) == RANK
-    depth = DepthTaps.of(shape, declared, groups, call.plan.budget) if is_volume else None
-    last = weight if is_volume else weight.reshape(*kernel[:2], *window.kernel)
-    ordered = np.ascontiguousarray(last.transpose(channels_last(last.ndim)))
-    taps = taps_of_depth(ordered) if is_volume else ordered
+    window = window_of(call, shape[2:], kernel[2:])
+    after = (shape[0], kernel[0], *window.output)
+    sums = f32_convolution(call.plan.budget, shape, np.ascontiguousarray(np.moveaxis(weight, 1, -1)), window, groups)
+    values = [call.f32(index).f32(call.plan, call.name) for index in (0, 2)[: 1 + check_bias(call, kernel[0])]]
 
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        source = values[0]
-        data = depth.emit(emitter, volumes_of(emitter, source), None) if depth else image_of(emitter, source)
-        if any(window.padding):
-            low, high = (0, *window.before, 0), (0, *window.after, 0)
-            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
-        attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
-        total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
-        return finished(emitter, total, values[1] if has_bias else None, after)
+    def emit(emitter: Emitter) -> Emitted:
+        total = sums(emitter, values[0])
+        for bias in values[1:]:
+            spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
+            total = emitter.float_op("arith.addf", total, spread)
+        return from_image(after)(emitter, total)
 
-    return computed(call, after, (0, 2) if has_bias else (0,), build)
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 
 
 def f32_weight(call: Call) -> Array:
@@ -262,8 +257,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Sh
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are
-# one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are those of the remainders, next to each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")
@@ -320,19 +314,12 @@ def _taps(weight: Array, groups: int, strides: Shape) -> Array:
 
 
 def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
-    """Channels-last data with as many zeros before that `kernel` ends on the first element, and `ends` windows.
+    """Channels-last data padded in front so that `kernel` ends on the first element, and `ends` windows.
 
     Elements that no window reaches are left out.
     """
-    batch, *extents, channels = shape_of(image.type)
-    sizes = [min(extent, end) for extent, end in zip(extents, ends, strict=True)]
-    inside = (Slice(0, 1, size) for size in sizes)
-    reached = take_slices(emitter, image, (Slice(0, 1, batch), *inside, Slice(0, 1, channels)))
-    low = (0, *(extent - 1 for extent in kernel), 0)
-    high = (0, *(end - size for end, size in zip(ends, sizes, strict=True)), 0)
-    if not any(low) and not any(high):
-        return reached
-    return emitter.build(PadOp, reached, element="f32", low=low, high=high, value=0)
+    rests = (end - extent for end, extent in zip(ends, shape_of(image.type)[1:-1], strict=True))
+    return framed(emitter, image, (0, *(extent - 1 for extent in kernel), 0), (0, *rests, 0))
 
 
 def _convolved(emitter: Emitter, data: ir.Value, taps: Array, groups: int) -> ir.Value:

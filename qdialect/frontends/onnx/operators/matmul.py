@@ -227,8 +227,7 @@ def _broadcast(left: Shape, right: Shape) -> Shape:
 #
 # No op has zero points by matrix.  The accumulators are the difference of two products, with the quantized values and
 # with the zero points in their stead, ``sum (x - z_x) w - sum (x - z_x) z_w``; for scales by matrix the matrices are
-# laid
-# side by side.
+# laid side by side.
 
 
 def is_by_matrix(call: Call, *parameters: int) -> bool:

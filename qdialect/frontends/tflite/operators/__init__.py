@@ -1,6 +1,6 @@
 """How each operator of the schema becomes `qnn` ops, one family a file.
 
-A module is imported when a model has one of its operators; ``make docs`` notes which they are.
+The first model that is imported imports all modules; a new file is found by being here.
 """
 
 from __future__ import annotations

@@ -21,24 +21,26 @@ from qdialect.dialect import (
     I16Conv2DOp,
     I16DenseOp,
     I16RequantizeOp,
-    PadOp,
-    SliceOp,
 )
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.slices import framed, spaced
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
+    Pair,
+    WindowOptions,
     activation_range,
     check_rescale,
     check_scales,
     constant,
+    convolution_options,
     dense_options,
     eight_bit,
-    explicit_padding,
     integers,
     operands,
     sixteen_bit,
+    transposed_options,
 )
 from qdialect.frontends.tflite.operators.matmul import Product, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
@@ -146,43 +148,30 @@ def _bias_of_eight_bit(bias: Tensor, channels: int) -> NDArray[Any]:
 
 @imports("CONV_2D")
 def _conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.Conv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return options.Padding(), options.FusedActivationFunction(), strides, dilation
-
-    padding, activation, strides, dilation = read_options(operator, tflite.Conv2DOptions, read)
-    node = _contraction(operator, operands(operator, 2, 3), activation, rank=4)
+    options = convolution_options(operator)
+    node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     depth = node.weight.shape[3]
     require(depth >= 1 and len(node.data.shape) == 4, "input must have 4 dimensions and the weight a depth")
-    return _convolution(node, padding, strides, dilation, groups=node.data.shape[3] // depth)
+    return _convolution(node, options, groups=node.data.shape[3] // depth)
 
 
 @imports("DEPTHWISE_CONV_2D")
 def _depthwise_conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.DepthwiseConv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return options.Padding(), options.FusedActivationFunction(), strides, dilation
-
-    padding, activation, strides, dilation = read_options(operator, tflite.DepthwiseConv2DOptions, read)
+    options = convolution_options(operator)
     # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
-    node = _contraction(operator, operands(operator, 2, 3), activation, rank=4)
+    node = _contraction(operator, operands(operator, 2, 3), options.activation, rank=4)
     require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
     require(len(node.data.shape) == 4, f"input must have 4 dimensions, but got {len(node.data.shape)}")
     last = replace(node, weight=np.moveaxis(node.weight, 1, 3))
-    return _convolution(last, padding, strides, dilation, groups=node.data.shape[3])
+    return _convolution(last, options, groups=node.data.shape[3])
 
 
-def _convolution(
-    node: _Contraction | I16Contraction, padding: int, strides: tuple[int, int], dilation: tuple[int, int], groups: int
-) -> Emission:
-    size, window = node.data.shape[1:3], node.weight.shape[1:3]
-    explicit = explicit_padding(padding, (size[0], size[1]), (window[0], window[1]), strides, dilation)
+def _convolution(node: _Contraction | I16Contraction, options: WindowOptions, groups: int) -> Emission:
+    padding = options.explicit(node.data.shape[1:3], node.weight.shape[1:3])
+    attributes = {"strides": options.strides, "padding": padding, "dilation": options.dilation, "groups": groups}
 
     def emit(emitter: Emitter) -> ir.Value:
         data = emitter.value(node.data)
-        attributes = {"strides": strides, "padding": explicit, "dilation": dilation, "groups": groups}
         return node.finish(emitter, node.accumulate(emitter, Conv2DOp, data, **attributes), axis=3)
 
     return emit
@@ -191,21 +180,17 @@ def _convolution(
 @imports("TRANSPOSE_CONV")
 def _transpose_conv(operator: Operator) -> Emission:
     """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
-
-    def read(options: tflite.TransposeConvOptions) -> tuple[int, int, tuple[int, int]]:
-        return options.Padding(), options.FusedActivationFunction(), (options.StrideH(), options.StrideW())
-
-    padding, activation, strides = read_options(operator, tflite.TransposeConvOptions, read)
+    options = transposed_options(operator)
     shape, weight, data, *bias = operands(operator, 3, 4)
-    node = _contraction(operator, (data, weight, *bias), activation, rank=4)
+    node = _contraction(operator, (data, weight, *bias), options.activation, rank=4)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     depth = weight.shape[3]
     require(data.shape[3] == depth, f"input must have {depth} channels, but got {data.shape[3]}")
     output = node.output.shape
     require(integers(shape, "output shape") == output, f"output shape must be {list(output)}")
     require(len(output) == 4, f"output must have 4 dimensions, but got {len(output)}")
-    window = (weight.shape[1], weight.shape[2])
-    top, left, *_ = explicit_padding(padding, (output[1], output[2]), window, strides, (1, 1))
+    strides, window = options.strides, weight.shape[1:3]
+    top, left, *_ = options.explicit(output[1:3], window)
     full = [(data.shape[1 + i] - 1) * strides[i] + window[i] for i in range(2)]
     # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
     rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
@@ -264,7 +249,6 @@ _BIAS_OPTIONS: dict[str, Any] = {
     "TRANSPOSE_CONV": tflite.TransposeConvOptions,
 }
 _I16_OPS = {Conv2DOp: I16Conv2DOp, DenseOp: I16DenseOp}
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -312,33 +296,14 @@ class I16Contraction:
         self, emitter: Emitter, data: ir.Value, strides: Pair, padding: Sequence[int], output_padding: Pair
     ) -> ir.Value:
         """A convolution of the data with zeros between them, by the weights from the last tap to the first."""
-        apart = _with_zeros(emitter, data, strides)
+        apart = spaced(emitter, data, (1, *strides, 1))
         before = [self.weight.shape[1 + i] - 1 - padding[i] for i in range(2)]
         # After the last element there are zeros already, one fewer than the stride.
         after = [self.weight.shape[1 + i] - strides[i] - padding[2 + i] + output_padding[i] for i in range(2)]
-        cropped = _cropped(emitter, apart, [max(-n, 0) for n in before], [max(-n, 0) for n in after])
+        low, high = ((0, *(min(n, 0) for n in side), 0) for side in (before, after))
         added = tuple(max(n, 0) for n in (*before, *after))
+        cropped = framed(emitter, apart, low, high)
         return self._sums(emitter, I16Conv2DOp, cropped, self.weight[:, ::-1, ::-1], padding=added)
-
-
-def _with_zeros(emitter: Emitter, data: ir.Value, strides: Pair) -> ir.Value:
-    """Rows and columns of zeros after each row and column of the data, so that these are `strides` apart."""
-    if strides == (1, 1):
-        return data
-    images, height, width, channels = shape_of(data.type)
-    cells = emitter.reshape(data, (images, height, 1, width, 1, channels))
-    high = (0, 0, strides[0] - 1, 0, strides[1] - 1, 0)
-    padded = emitter.build(PadOp, cells, element="i16", low=(0,) * 6, high=high, value=0)
-    return emitter.reshape(padded, (images, height * strides[0], width * strides[1], channels))
-
-
-def _cropped(emitter: Emitter, image: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Value:
-    if not any((*before, *after)):
-        return image
-    images, height, width, channels = shape_of(image.type)
-    begin = (0, before[0], before[1], 0)
-    size = (images, height - before[0] - after[0], width - before[1] - after[1], channels)
-    return emitter.build(SliceOp, image, element="i16", begin=begin, size=size, strides=(1, 1, 1, 1))
 
 
 def i16_contraction(

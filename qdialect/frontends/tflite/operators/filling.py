@@ -7,11 +7,11 @@ import math
 import numpy as np
 import tflite
 
-from qdialect.dialect import BroadcastOp, PadOp
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect import BroadcastOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.building.checks import Shape, require
 from qdialect.frontends.building.op_builder import Arithmetic
-from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.building.slices import framed, spaced
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import constant, integers, operands, same_content, same_type
@@ -119,15 +119,10 @@ def _check_diagonal(operator: Operator, diagonal: Shape, shape: Shape) -> None:
 def _spread_diagonal(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
     """The elements [..., K] on the diagonals of zeros [..., M, N]: they lie N + 1 apart."""
     *outer, rows, columns = shape
-    count, element = shape_of(value.type)[-1], element_of(value.type)
-    cells = emitter.reshape(value, (math.prod(outer), count, 1))
-    apart = emitter.build(PadOp, cells, element=element, low=(0, 0, 0), high=(0, 0, columns), value=0)
-    flat = emitter.reshape(apart, (math.prod(outer), count * (columns + 1)))
+    count = shape_of(value.type)[-1]
+    apart = spaced(emitter, emitter.reshape(value, (math.prod(outer), count)), (1, columns + 1))
     missing = rows * columns - count * (columns + 1)
-    if missing > 0:
-        flat = emitter.build(PadOp, flat, element=element, low=(0, 0), high=(0, missing), value=0)
-    taken = take_slices(emitter, flat, [Slice(0, 1, math.prod(outer)), Slice(0, 1, rows * columns)])
-    return emitter.reshape(taken, shape)
+    return emitter.reshape(framed(emitter, apart, (0, 0), (0, missing)), shape)
 
 
 # ONE_HOT: a number where an index stands, another elsewhere.

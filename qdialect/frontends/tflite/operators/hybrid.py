@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tflite
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import FloatRounding
@@ -17,7 +16,6 @@ from qdialect.dialect import (
     DynamicDenseOp,
     F32MaxOp,
     F32MinOp,
-    PadOp,
     QuantizeOp,
     RangeScaleOp,
     RangeZeroPointOp,
@@ -26,16 +24,15 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     check_scales,
     constant,
+    convolution_options,
     dense_options,
-    explicit_padding,
     f32_bounds,
     operands,
 )
-from qdialect.frontends.tflite.operators.f32 import F32Builder
+from qdialect.frontends.tflite.operators.f32 import F32Builder, padded_image
 from qdialect.frontends.tflite.operators.matmul import adjoint_options, check_columns, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_hybrid
 from qdialect.ir._mlir import ir
@@ -91,36 +88,10 @@ def _fully_connected(operator: Operator) -> Emission:
     return emit
 
 
-@dataclass(frozen=True)
-class _Windows:
-    padding: int
-    activation: int
-    strides: tuple[int, int]
-    dilation: tuple[int, int]
-
-
-@imports_hybrid("CONV_2D")
-def _conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.Conv2DOptions) -> _Windows:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return _Windows(options.Padding(), options.FusedActivationFunction(), strides, dilation)
-
-    return _convolution(operator, read_options(operator, tflite.Conv2DOptions, read), 0)
-
-
-@imports_hybrid("DEPTHWISE_CONV_2D")
-def _depthwise_conv_2d(operator: Operator) -> Emission:
-    def read(options: tflite.DepthwiseConv2DOptions) -> _Windows:
-        strides = (options.StrideH(), options.StrideW())
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        return _Windows(options.Padding(), options.FusedActivationFunction(), strides, dilation)
-
-    return _convolution(operator, read_options(operator, tflite.DepthwiseConv2DOptions, read), 3)
-
-
-def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
+@imports_hybrid("CONV_2D", "DEPTHWISE_CONV_2D")
+def _convolution(operator: Operator) -> Emission:
     """Every image has a scale of its own, and a zero point unless all channels' weights have the same scale."""
+    windows, axis = convolution_options(operator), 3 if operator.kind == "DEPTHWISE_CONV_2D" else 0
     data, weight, *rest = operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
@@ -137,15 +108,14 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
     require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
     f32_bounds(windows.activation)
     bias = _bias(rest, channels)
-    size, window = (data.shape[1], data.shape[2]), (taps.shape[1], taps.shape[2])
-    top, left, bottom, right = explicit_padding(windows.padding, size, window, windows.strides, windows.dilation)
-    border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
+    window = (taps.shape[1], taps.shape[2])
+    padding = windows.explicit(data.shape[1:3], window)
     how: dict[str, Any] = {"strides": windows.strides, "dilation": windows.dilation, "groups": groups}
     # Depthwise kernels and those of one weight scale multiply by the product of both scales.
     how["scale_last"] = not (axis or is_single)
 
     def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
-        padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
+        padded, (top, left, bottom, right) = padded_image(emitter, image, padding), padding
         # The delegate leaves depthwise convolutions.
         found = (asymmetric if axis else quantizer_of(emitter, is_asymmetric=not is_single))(
             emitter, padded, (0, 1, 2, 3), ((0, 0), (top, bottom), (left, right), (0, 0))

@@ -9,7 +9,7 @@ import numpy as np
 import tflite
 
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import BroadcastOp, DequantizeOp, DynamicGatherOp, DynamicScatterOp, TransposeOp
+from qdialect.dialect import BroadcastOp, DequantizeOp, DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.op_builder import Arithmetic
@@ -19,7 +19,7 @@ from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import check_scales, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.movement import amounts_of
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -145,9 +145,7 @@ def _reversed_positions(emitter: Emitter, lengths: ir.Value, batch: int, steps: 
 
 
 def _transposed(emitter: Emitter, value: ir.Value, order: Sequence[int]) -> ir.Value:
-    if list(order) == sorted(order):
-        return value
-    return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
+    return value if list(order) == sorted(order) else emitter.transpose(value, order)
 
 
 @imports("DYNAMIC_UPDATE_SLICE")
@@ -265,11 +263,7 @@ def _broadcast_to(operator: Operator) -> Emission:
     data, extents = operands(operator, 2)
     same_content(data, operator.outputs[0])
     shape = integers(extents, "shape")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(BroadcastOp, emitter.value(data), element=data.element, shape=shape)
-
-    return emit
+    return built(BroadcastOp, data, element=data.element, shape=shape)
 
 
 @imports("DEPTH_TO_SPACE")
@@ -303,14 +297,7 @@ def _image(operator: Operator) -> tuple[Tensor, Shape]:
 
 
 def _blocks(data: Tensor, split: Shape, shape: Shape) -> Emission:
-    """Dimensions taken apart, reordered and put together again."""
-
-    def emit(emitter: Emitter) -> ir.Value:
-        parts = emitter.reshape(emitter.value(data), split)
-        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=_BLOCK_ORDER)
-        return emitter.reshape(moved, shape)
-
-    return emit
+    return lambda emitter: emitter.rearranged(emitter.value(data), split, _BLOCK_ORDER, shape)
 
 
 # Sums of what is written to the same element: SCATTER_ND, SEGMENT_SUM and the reductions of unsorted segments.

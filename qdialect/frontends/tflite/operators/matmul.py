@@ -10,8 +10,8 @@ import tflite
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.choices import I16Rounding
-from qdialect.dialect import BroadcastOp, DenseOp, F32MatmulOp, I16MatmulOp, I16RequantizeOp, MatMulOp, TransposeOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import DenseOp, F32MatmulOp, I16MatmulOp, I16RequantizeOp, MatMulOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
@@ -99,9 +99,8 @@ def _batch_matmul(operator: Operator) -> Emission:
 
 def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
     """`value` with its last two dimensions exchanged."""
-    shape = shape_of(value.type)
-    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
-    return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=order)
+    rank = len(shape_of(value.type))
+    return emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
@@ -148,17 +147,10 @@ def _f32_batch_matmul(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
         matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
-        sides = [_spread(emitter, side, batches) for side in (data, matrix)]
+        sides = [emitter.broadcast(side, (*batches, *shape_of(side.type)[-2:])) for side in (data, matrix)]
         return emitter.build(F32MatmulOp, *sides, element="f32", rounded_products=True)
 
     return emit
-
-
-def _spread(emitter: Emitter, value: ir.Value, batches: tuple[int, ...]) -> ir.Value:
-    shape = (*batches, *shape_of(value.type)[-2:])
-    if shape_of(value.type) == shape:
-        return value
-    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
 # BATCH_MATMUL of 16-bit activations with 16- or 8-bit ones, summed up in 64 bits.

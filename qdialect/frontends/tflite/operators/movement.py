@@ -9,27 +9,29 @@ import numpy as np
 import tflite
 
 from qdialect.arithmetic import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
-from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp, TransposeOp
+from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
-from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
+    check_plain,
     constant,
     eight_bit,
     integers,
     operands,
     output_of,
+    parts_of,
     same_content,
     same_quantization,
     same_scale,
     same_type,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -47,11 +49,7 @@ def _reshape(operator: Operator) -> Emission:
     target = operator.outputs[0].shape
     found, wanted = math.prod(target), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(ReshapeOp, emitter.value(data), element=data.element, shape=target)
-
-    return emit
+    return built(ReshapeOp, data, element=data.element, shape=target)
 
 
 @imports("TRANSPOSE")
@@ -59,11 +57,7 @@ def _transpose(operator: Operator) -> Emission:
     data, permutation = operands(operator, 2)
     same_content(data, operator.outputs[0])
     order = integers(permutation, "permutation")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(TransposeOp, emitter.value(data), element=data.element, permutation=order)
-
-    return emit
+    return lambda emitter: emitter.transpose(emitter.value(data), order)
 
 
 @imports("PAD", "PADV2")
@@ -73,11 +67,7 @@ def _pad(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(PadOp, emitter.value(data), element=data.element, low=low, high=high, value=value)
-
-    return emit
+    return built(PadOp, data, element=data.element, low=low, high=high, value=value)
 
 
 def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -132,9 +122,7 @@ def _space_to_batch(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         attributes = {"low": (0, *low, *zeros), "high": (0, *high, *zeros), "value": value}
         padded = emitter.build(PadOp, emitter.value(data), element=data.element, **attributes)
-        parts = emitter.reshape(padded, split)
-        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
-        return emitter.reshape(moved, shape)
+        return emitter.rearranged(padded, split, order, shape)
 
     return emit
 
@@ -155,9 +143,7 @@ def _batch_to_space(operator: Operator) -> Emission:
     slices = [Slice(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
 
     def emit(emitter: Emitter) -> ir.Value:
-        parts = emitter.reshape(emitter.value(data), split)
-        moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
-        return take_slices(emitter, emitter.reshape(moved, whole), slices)
+        return take_slices(emitter, emitter.rearranged(emitter.value(data), split, order, whole), slices)
 
     return emit
 
@@ -180,27 +166,9 @@ def _dilate(operator: Operator) -> Emission:
     same_type(operator, data)
     value = fill_of(padding, output)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        result = emitter.value(data)
-        for axis, count in enumerate(counts):
-            result = result if count == 1 else _apart(emitter, result, axis, count, value)
-        return result
-
-    return emit
-
-
-def _apart(emitter: Emitter, value: ir.Value, axis: int, count: int, fill: int) -> ir.Value:
-    shape, element = shape_of(value.type), element_of(value.type)
-    before, extent, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    cells = emitter.reshape(value, (*before, extent, 1, *after))
-    low = (0,) * (len(shape) + 1)
-    high = (*low[: axis + 1], count - 1, *low[axis + 2 :])
-    padded = emitter.build(PadOp, cells, element=element, low=low, high=high, value=fill)
-    joined = emitter.reshape(padded, (*before, extent * count, *after))
     # Behind the last element there is nothing.
-    whole = [Slice(0, 1, n) for n in shape_of(joined.type)]
-    whole[axis] = Slice(0, 1, (extent - 1) * count + 1)
-    return take_slices(emitter, joined, whole)
+    cut = [1 - count for count in counts]
+    return lambda emitter: framed(emitter, spaced(emitter, emitter.value(data), counts, value), [0] * rank, cut)
 
 
 # CONCATENATION; `ui8` inputs may have parameters of their own, integers and booleans have none.
@@ -210,26 +178,17 @@ _PLAIN_TYPES = ("i1", "i32", "i64")
 
 @imports("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, max(1, len(operator.inputs)))
-    output = operator.outputs[0]
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), operator.outputs[0]
     if output.element in _PLAIN_TYPES:
         same_type(operator, *parts)
-        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
     eight_bit(output, "output")
     for part in parts:
         require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
         if output.element == "i8":
             same_quantization(operator, part)
-
-    return lambda emitter: joined(
-        emitter, [_rescaled_input(emitter, part, output) for part in parts], axis % rank, output
-    )
+    return lambda emitter: joined(emitter, [_rescaled_input(emitter, part, output) for part in parts], axis, output)
 
 
 def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tensor) -> ir.Value:
@@ -257,10 +216,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
         value,
         element=output.element,
         table=_rescale_table(part, output),
-        input_scale=part.scale,
-        input_zero_point=part.zero_point,
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
+        **mapping(part, output),
     )
 
 
@@ -278,16 +234,11 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
 
 @imports_i16("CONCATENATION")
 def _concatenation_i16(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts, output = operands(operator, 1, max(1, len(operator.inputs))), output_of(operator)
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), output_of(operator)
     for part in parts:
         same_scale(sixteen_bit(part, "input"), output)
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
 
 
 # PACK: tensors side by side along a new dimension.

@@ -11,8 +11,8 @@ import tflite
 
 from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Expression, Input
-from qdialect.dialect import DynamicDenseOp, F32MatmulOp, TransposeOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import DynamicDenseOp, F32MatmulOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, require
 from qdialect.frontends.building.slices import Slice, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Shape, Tensor
@@ -55,7 +55,7 @@ class Steps:
             return value
         if self.batch == 1:
             return emitter.reshape(value, (self.count, 1, shape_of(value.type)[2]))
-        return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=(1, 0, 2))
+        return emitter.transpose(value, (1, 0, 2))
 
     def row(self, emitter: Emitter, value: ir.Value, step: int) -> ir.Value:
         """[B, I] of a sequence [T, B, I]."""

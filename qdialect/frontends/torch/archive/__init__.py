@@ -3,9 +3,9 @@
 `torch.export.load` cannot be made safe from outside.  It unpickles weights, constants and sample inputs, hands
 symbolic extents to `sympy`, which evaluates them as Python, and finds operators by following attributes from the
 package `torch`.  So archives are read here, from the zip file and the JSON in it to a `Graph`: the JSON names
-operators, which are looked up in PyTorch's registry by name and are run only by `qdialect.frontends.torch.program.folding`,
-and weights are raw bytes.  A sanitized archive for PyTorch's reader would have to keep step with everything that
-reader looks at.  This reader opens the following members and no other:
+operators, which are looked up in PyTorch's registry by name and are run only by
+`qdialect.frontends.torch.program.folding`, and weights are raw bytes.  A sanitized archive for PyTorch's reader would
+have to keep step with everything that reader looks at.  This reader opens the following members and no other:
 
 - ``models/model.json``, the program;
 - ``data/weights/model_weights_config.json`` and ``data/constants/model_constants_config.json``, where tensors lie;
@@ -29,7 +29,7 @@ __all__ = ["open_shapes", "read_archive"]
 def read_archive(content: bytes, extents: Extents, *, trust: bool = False) -> Graph:
     """The graph of an archive; where it is trusted, `torch.export.load` reads it and runs what it holds.
 
-    `extents` says what inputs leave open.
+    `extents` sets the extents that inputs leave open.
 
     Raises `ImportModelError` for a damaged archive, one that cannot be read without trust, and where the package
     `torch` is not installed.

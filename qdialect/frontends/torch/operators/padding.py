@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.dialect import PadOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape, require
-from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.building.slices import Slice, framed
 from qdialect.frontends.planning.elementwise import cast_array, element_type, tensor_of, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.movement import Padding, Slicing, concatenation, joined, joined_shape
@@ -46,18 +45,9 @@ class Border:
             for extent, low, high in zip(shape, self.low, self.high, strict=True)
         ]
 
-    def added(self) -> tuple[Shape, Shape]:
-        """How many elements are added at both ends of each dimension."""
-        low, high = (tuple(max(count, 0) for count in counts) for counts in (self.low, self.high))
-        return low, high
-
     def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
         """A tensor within its border of the integer `fill`."""
-        low, high = self.added()
-        kept = take_slices(emitter, value, self.slices(shape_of(value.type)))
-        if not any((*low, *high)):
-            return kept
-        return emitter.build(PadOp, kept, element=element_of(value.type), low=low, high=high, value=fill)
+        return framed(emitter, value, self.low, self.high, fill=fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +76,7 @@ class Padded(F32Tensor):
             return self.filled(plan, name, source, int(self.fill))
 
         def emit(emitter: Emitter) -> Emitted:
-            # Zeros around the differences from `fill` would round: a mask says where the border is.
+            # Zeros around the differences from `fill` would round: a mask selects the border.
             held, is_channels_last = emitter.either(source)
             border = self.border.stored(is_channels_last)
             padded = border.filled(emitter, held, 0)
@@ -130,7 +120,7 @@ def _pad(call: Call) -> Result:
 def _plain(call: Call, source: Tensor, border: Border, number: float) -> Tensor:
     """Integers or booleans within a border; a tensor of no pads is itself."""
     kept = moved(call, source, Slicing.of(border.slices(source.shape)))
-    low, high = border.added()
+    low, high = (tuple(max(count, 0) for count in counts) for counts in (border.low, border.high))
     shape = tuple(map(sum, zip(kept.shape, low, high, strict=True)))
     fill = int(cast_array(np.array(number), element_type(source)))
     return moved(call, kept, Padding(shape, low, high, fill)) if any((*low, *high)) else kept

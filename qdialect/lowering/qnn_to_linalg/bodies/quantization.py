@@ -359,7 +359,7 @@ def declare_f32_pair(
     function: Callable[[Body, Value, Value], Value],
     scaling: Scaling = Scaling.DIVIDE,
 ) -> Callable[[Body, Value, Value], Value]:
-    """Emit the stored value (i32) of an f32 function of two stored ones, see `qdialect.arithmetic.elementwise.f32_pair`.
+    """Emit the stored value (i32) of an f32 function of two; see `qdialect.arithmetic.elementwise.f32_pair`.
 
     `quantizations` are those of both operands and the result.
     """

@@ -17,7 +17,7 @@ from qdialect.lowering.cost.strategy import RequantizerForms
 from qdialect.lowering.ir.strides import Axis
 from qdialect.lowering.qnn_to_linalg import stages
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
@@ -71,33 +71,60 @@ class Stages:
         """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
-    def row_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
-        """The parameters by row of a segment's pixels, among whose operands they are those from `first` on."""
-        pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
-        return [one.operand(kernel, buffer, segment, first + i) for i, (one, buffer) in enumerate(pairs)]
-
-    def row_operands_from(
+    def row_operands(
         self,
         kernel: Kernel,
-        pixels: Sequence[Axis],
-        loops: Sequence[str],
-        first: int,
-        start: Callable[[int, int], Value],
+        first: int = 0,
+        pixels: Sequence[Axis] = (),
+        loops: Sequence[str] = (),
+        start: Callable[[int, int], int | Value] = lambda _, offset: offset,
     ) -> list[Operand]:
         """The parameters by row of `pixels` along `loops`, among whose operands they are those from `first` on.
 
-        `start` gives where the pixels begin for an operand whose first element stands at an offset.
+        `start` gives where the pixels begin for an operand whose first element stands at an offset.  Without pixels
+        each is one number for all.
         """
-        found: list[Operand] = []
-        for index, (one, buffer) in enumerate(zip(self.epilogue.row_parameters(), self.rows, strict=True), first):
-            begin = start(index, one.slot.storage.origin)
-            found.append(one.operand_from(kernel, buffer, pixels, loops, index, begin))
-        return found
-
-    def single_operands(self, kernel: Kernel) -> list[Operand]:
-        """The parameters by row where each is one number for all pixels."""
         pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
-        return [one.single(kernel, buffer) for one, buffer in pairs]
+        return [
+            one.operand(kernel, buffer, pixels, loops, index, start(index, one.slot.storage.origin))
+            for index, (one, buffer) in enumerate(pairs, first)
+        ]
+
+    def segment_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
+        """Those of a segment's pixels."""
+        return self.row_operands(
+            *(kernel, first, segment.pixels, segment.loops), lambda index, offset: offset + segment.offsets[index]
+        )
+
+    def store(
+        self,
+        kernel: Kernel,
+        loops: Loops,
+        acc: Operand,
+        parameters: Sequence[Operand],
+        correction: Sequence[Operand],
+        residual: Operand | None,
+        rows: Sequence[Operand],
+        target: tuple[Tensor, str],
+        tag: Tag,
+    ) -> None:
+        """Store what the stages make of the biased accumulators `acc` at `target`, which `Kernel.write` gave.
+
+        Before, the product of what is in `correction` is taken off.
+        """
+        destination, where = target
+        inputs = [acc, *parameters, *correction, *([residual] if residual else []), *rows]
+        body = kernel.body(inputs)
+        value, *values = body.inputs
+        own, values = values[: len(parameters)], values[len(parameters) :]
+        if correction:
+            *points, total = values[: len(correction)]
+            value = body.subtract(value, body.multiply(points[0], total) if points else total)
+            values = values[len(correction) :]
+        added = values.pop(0) if residual else None
+        value = self.emit(body, value, own, added, values)
+        output = Operand(destination, acc.loops)
+        kernel.store(kernel.generic(loops, inputs, output, body, value, tag), where)
 
     def emit(
         self,

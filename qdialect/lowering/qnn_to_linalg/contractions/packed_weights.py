@@ -15,7 +15,8 @@ over the window are the same at the border.  All arithmetic is modulo 2^32, as t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import accumulator_range
 from qdialect.lowering.cost.pair_sums import parts_that_fit
+from qdialect.lowering.cost.register_tiles import Layout
 from qdialect.lowering.cost.strategy import ChannelBlock
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot
@@ -72,6 +74,53 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
     if remainder.max() > 127 or _outlier_cost(remainder) > _sum_cost(channels, exact[0].size):
         return weights, nothing
     return CenteredWeights(values.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
+
+
+@dataclass(frozen=True)
+class ConstantWeights:
+    """Weights [OC, KH, KW, IC / groups] that are known, and what accumulators start at, int32[OC]."""
+
+    centered: CenteredWeights
+    bias: NDArray[np.int32]
+    k_group: int = 4
+    """Taps of a K group: four bytes or two words."""
+    first: int = 0
+    """The first input channel that they meet."""
+
+    @property
+    def values(self) -> NDArray[np.int8]:
+        """The weights without what is left of their zero points."""
+        return self.centered.values
+
+    @property
+    def channels(self) -> int:
+        """Output channels."""
+        return self.values.shape[0]
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """Rows and columns of taps."""
+        return self.values.shape[1:3]
+
+    @property
+    def size(self) -> int:
+        """Weights of all channels that a pixel meets."""
+        return self.values.size
+
+    @property
+    def zero_points(self) -> NDArray[np.int32]:
+        """What is left of the zero points of clipped weights."""
+        return self.clipped[0].zero_points
+
+    @cached_property
+    def clipped(self) -> tuple[CenteredWeights, NDArray[np.int8]]:
+        """Weights less what clipping took from them, and that remainder."""
+        return clip_outliers(self.centered)
+
+    @property
+    def exact(self) -> NDArray[np.int32]:
+        """Of single channels, [OC, KH, KW], less their zero points: nine bits and a sign."""
+        return self.values[:, :, :, 0].astype(np.int32) - self.centered.zero_points[:, None, None]
 
 
 def _outlier_cost(remainder: NDArray[np.int16]) -> float:
@@ -154,8 +203,7 @@ def pad_channels(values: NDArray[Any], lanes: int) -> NDArray[Any]:
 # Outlier correction: the K groups of a window where weights exceed s8, each a small product of its own.
 #
 # Asymmetric weights minus their zero point need nine bits, but few of them do: those of the channel that has the
-# widest
-# range.  They are clipped to s8, and the remainder is multiplied once more.
+# widest range.  They are clipped to s8, and the remainder is multiplied once more.
 
 _K_GROUP = 4
 
@@ -258,24 +306,13 @@ def _rows(taps: NDArray[T], rows: NDArray[np.int64]) -> NDArray[T]:
 #
 #   bias + sum x weights + sum over the remainder's K groups x remainder - zero_points * sum x ones
 #
-# which is the bias plus the sum of x (w - z), the weights less their zero points (see
-# `qdialect.lowering.qnn_to_linalg.contractions.packed_weights`).  Where all channels have one zero point, it stands in place of the ones, so
-# that
-# nothing is left to multiply.
+# which is the bias plus the sum of x (w - z), the weights less their zero points.  Where all channels have one zero
+# point, it stands in place of the ones, so that nothing is left to multiply.
 
 _S8 = np.iinfo(np.int8)
 
 MAX_K_GROUPS = 16
 """K groups of a remainder of pairs: each one is written out for every register tile."""
-
-
-@dataclass(frozen=True)
-class ContractionWeights:
-    """Weights [OC, KH, KW, IC / groups] less what clipping took from them, that remainder, and the bias int32[OC]."""
-
-    centered: CenteredWeights
-    remainder: NDArray[np.int8]
-    bias: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -292,23 +329,15 @@ class ZeroPointCorrection:
 
 
 @dataclass(frozen=True)
-class PackedRemainder:
-    """A K group of the clipped remainder: its offset in the window, in elements; int8[group, tile, vector, lane, 4]."""
-
-    offset: int
-    weights: NDArray[np.int8]
-
-
-@dataclass(frozen=True)
 class PackedWeights:
     """The weights of one block of channels; the group axis exists only where there are several groups."""
 
-    weights: NDArray[np.int8]
-    """[group, tile, outer axes, K group, vector, lane, 4]."""
+    weights: NDArray[Any]
+    """[group, tile, outer axes, K group, vector, lane, taps]."""
     bias: NDArray[np.int32]
     """[group, tile, vector, lane]."""
-    remainder: tuple[PackedRemainder, ...]
-    """The K groups in which a channel of the block has a clipped remainder."""
+    remainder: tuple[RemainderGroup, ...]
+    """The K groups in which a channel of the block has a clipped remainder, int8[group, tile, vector, lane, 4]."""
     correction: ZeroPointCorrection | None
     """None where every channel of the block has the zero point 0."""
 
@@ -324,28 +353,27 @@ class GatheredTaps:
     """Where each product finds its K group of the first pixel, and its weights."""
 
 
-def pack_weights(
-    weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1
-) -> PackedWeights:
+def pack_weights(weights: ConstantWeights, tiles: ChannelTiles, axes: ReductionAxes, factor: int = 1) -> PackedWeights:
     """The weights of the channels of `tiles`, whose taps lie along `axes`; `factor` is that of `correction_of`."""
-    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.in_pairs)
+    taps, *remainders = _parts(weights, tiles.group, axes, in_pairs=tiles.block.layout is Layout.PAIRS)
+    own: NDArray[Any] = taps if weights.k_group == _K_GROUP else taps.astype(np.int16)
     return PackedWeights(
-        tiles.packed(taps),
+        tiles.packed(own, weights.k_group),
         tiles.per_channel(weights.bias),
         tuple(k_group for part in remainders for k_group in _packed_remainder(part, tiles, axes)),
-        correction_of(weights.centered.zero_points, tiles, axes, factor),
+        correction_of(weights.zero_points, tiles, axes, factor),
     )
 
 
 def _parts(
-    weights: ContractionWeights, group: ChannelGroup, axes: ReductionAxes, *, in_pairs: bool
+    weights: ConstantWeights, group: ChannelGroup, axes: ReductionAxes, *, in_pairs: bool
 ) -> list[NDArray[np.int8]]:
     """Weights [channels of the groups, extents...] and the remainders that add up with them to what they were."""
-    parts = [axes.ordered(group.taps(array)) for array in (weights.centered.values, weights.remainder)]
+    parts = [axes.ordered(group.taps(array)) for array in (weights.clipped[0].values, weights.clipped[1])]
     return parts_that_fit(parts[0].astype(np.int16) + parts[1]) if in_pairs else parts
 
 
-def remainder_k_groups(weights: ContractionWeights, group: ChannelGroup, axes: ReductionAxes) -> int:
+def remainder_k_groups(weights: ConstantWeights, group: ChannelGroup, axes: ReductionAxes) -> int:
     """K groups that are multiplied once more where products are summed in pairs."""
     _, *remainders = _parts(weights, group, axes, in_pairs=True)
     return sum(len(remainder_groups(part, axes.strides)) for part in remainders)
@@ -365,20 +393,21 @@ def correction_of(
     A `factor` of the ones other than 1 is the zero point of all channels.
     """
     own = tiles.per_channel(zero_points)
-    ones = _packed_ones(tiles, axes) * np.int8(factor)
-    return ZeroPointCorrection(own if factor == 1 else None, ones) if own.any() else None
+    if not own.any():
+        return None
+    return ZeroPointCorrection(own if factor == 1 else None, _packed_ones(tiles, axes) * np.int8(factor))
 
 
-def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:
+def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[RemainderGroup, ...]:
     """The K groups where `taps`, [channels of the groups, extents...], of the block's channels are not zero."""
     if not taps.any():
         return ()
     own = np.zeros_like(taps)
     rows = (tiles.indices - tiles.group.start).clip(max=len(taps) - 1).ravel()
     own[rows] = taps[rows]
-    found = [(k_group.offset, tiles.packed(k_group.taps)) for k_group in remainder_groups(own, axes.strides)]
     # One K group needs no loop over K groups.
-    return tuple(PackedRemainder(offset, packed.squeeze(axis=-4)) for offset, packed in found)
+    found = remainder_groups(own, axes.strides)
+    return tuple(replace(k_group, taps=tiles.packed(k_group.taps).squeeze(axis=-4)) for k_group in found)
 
 
 def _packed_ones(tiles: ChannelTiles, axes: ReductionAxes) -> NDArray[np.int8]:

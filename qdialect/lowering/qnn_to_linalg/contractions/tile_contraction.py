@@ -13,45 +13,39 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.cost.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first, tile_blocks
-from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.ir.strides import Axis, View
-from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import (
-    Columns,
-    ConstantColumns,
-    ContractionMicroKernel,
-    SumOfProducts,
-    accumulate,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, accumulate
+from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import ContractionMicroKernel
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
+from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _PIXELS = ("a", "m")
 _CHANNELS = ("nv", "nl")
 _SUMS = ("a", "nv", "m", "nl")
-_K_GROUP = 4
 # Vectors of a register tile of the epilogue.
 _VECTORS = 8
 
 
-def tiled_axes(op: SumOfProducts, columns: Columns, group: ChannelGroup, sums: Buffer | None) -> ReductionAxes | None:
+def tiled_axes(op: Contraction, group: ChannelGroup, axes: ReductionAxes, *, has_sums: bool) -> ReductionAxes | None:
     """What is summed up in tiles for each channel of `group`; None where the contraction cannot be in tiles.
 
-    Weights must be constant bytes of one block of channels.  Zero points of weights need the `sums` of the windows,
+    Weights must be constant bytes of one block of channels.  Zero points of weights need the sums of the windows,
     computed before; tiles that reach behind a window, memory.
     """
-    if not isinstance(columns, ConstantColumns) or group.count > 1:
+    if not isinstance(op.weights, ConstantWeights) or op.weights.k_group != K_GROUP or group.count > 1:
         return None
-    axes = op.reduction_axes(group)
     k_groups = -(-axes.k_groups // k_tile(axes.k_groups)) * k_tile(axes.k_groups)
-    if (k_groups > axes.k_groups and not op.data.has_slack) or (sums is None and op.zero_points.any()):
+    if (k_groups > axes.k_groups and not op.data.has_extra_bytes) or (not has_sums and op.zero_points.any()):
         return None
     return replace(axes, padding=k_groups * axes.k_group - axes.extents[-1])
 
 
-def pixel_blocks(op: SumOfProducts, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+def pixel_blocks(op: Contraction, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
     """The blocks of tiles of `pixels`, the output pixels of `op`."""
     return tile_blocks(pixels, are_far=op.macs // op.pixel_count > strategy.near_bytes)
 
@@ -112,25 +106,27 @@ def _pixel_loops(kernel: Kernel, block: TileBlock) -> Generator[list[Value]]:
 class TileMicroKernel(ContractionMicroKernel):
     """One block of channels in tiles, for any block of pixels."""
 
-    def emit_blocks(self, buffers: Sequence[Buffer], scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
-        """Emit products and epilogue of all pixels, `blocks`; `buffers` are data, output and perhaps residual."""
+    def emit_blocks(self, scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
+        """Emit products and epilogue of all pixels, `blocks`."""
         kernel, channels = self.kernel, self.tiles.block
-        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
-        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
-        results = sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(buffers[1:])
+        weights = TiledOperand(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = TiledOperand(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        results = (
+            sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(self.site.buffers[1:])
+        )
         if meets_pixels_first(self._near(), weights, data, results):
             with kernel.loop(channels.tiles) as tile:
                 for block in blocks:
                     with _pixel_loops(kernel, block) as indices:
-                        self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile))
+                        self._emit_iteration(scratch, _Iteration(kernel, block, indices, tile))
             return
         for block in blocks:
             with _pixel_loops(kernel, block) as indices:
                 aligned = aligned_data(kernel, self.op.data, self.axes, block, channels.tiles)
                 if aligned:
-                    aligned.copy(kernel, buffers[0], self._first(_Pixels(kernel, block, indices)))
+                    aligned.copy(kernel, self.site.buffers[0], self._first(_Pixels(kernel, block, indices)))
                 with kernel.loop(channels.tiles) as tile:
-                    self._emit(buffers, scratch, _Iteration(kernel, block, indices, tile, aligned))
+                    self._emit_iteration(scratch, _Iteration(kernel, block, indices, tile, aligned))
 
     def _near(self) -> tuple[int, int]:
         """Bytes that stay in the second level, and in the first one.
@@ -142,32 +138,28 @@ class TileMicroKernel(ContractionMicroKernel):
         is_users = self.op.data.kind == "input"
         return strategy.near_bytes, strategy.near_bytes if is_users else strategy.matrix_machine.l1_bytes
 
-    def _emit(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
-        """Products and epilogue of one iteration."""
-        self._multiply(buffers[0], scratch, iteration)
-        self._finish(buffers, scratch, iteration)
-
-    def _multiply(self, data: Buffer, scratch: Buffer, iteration: _Iteration) -> None:
-        """Products of tiles into scratch."""
+    def _emit_iteration(self, scratch: Buffer, iteration: _Iteration) -> None:
+        """Products of tiles into scratch, and their epilogue."""
         kernel, micro_kernel = self.kernel, self.kernel.next_micro_kernel()
         block, channels = iteration.block, self.tiles.block
         row = channels.vectors * channels.lanes
         sizes = (block.tiles.size, channels.vectors, block.rows.size, channels.lanes)
         tiles = View(sizes, (block.step * row, channels.lanes, row, 1))
         total = kernel.filled(tiles.sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
-        total = self._accumulate(micro_kernel, data, iteration, total)
+        total = self._accumulate(micro_kernel, iteration, total)
         destination, where = kernel.write(scratch, tiles)
         root, target = Tag(micro_kernel, "root", (tiles.sizes[0],)), Operand(destination, _SUMS)
         kernel.store(kernel.copy(Loops(_SUMS), Operand(total, _SUMS), target, root), where)
+        self._finish(scratch, iteration)
 
-    def _accumulate(self, micro_kernel: int, data: Buffer, iteration: _Iteration, total: Tensor) -> Tensor:
+    def _accumulate(self, micro_kernel: int, iteration: _Iteration, total: Tensor) -> Tensor:
         """Add the products of all taps."""
         kernel, axes = self.kernel, self.axes
         tiles, rows = iteration.block.tiles, iteration.block.rows
         sizes = (tiles.size, rows.size, *axes.sizes, axes.k_groups, axes.k_group)
         view = View(sizes, (tiles.strides[0], rows.strides[0], *axes.strides, axes.k_group, 1))
         aligned, first = iteration.aligned, self._first(iteration)
-        read = kernel.read(aligned.buffer, view) if aligned else kernel.read(data, view, first)
+        read = kernel.read(aligned.buffer, view) if aligned else kernel.read(self.site.buffers[0], view, first)
         inputs = (
             Operand(read, (*_PIXELS, *axes.loops)),
             Operand(iteration.own(self.columns.weights), (*axes.outer, "kk", *_CHANNELS, "k4")),
@@ -177,9 +169,9 @@ class TileMicroKernel(ContractionMicroKernel):
 
     def _first(self, pixels: _Pixels) -> Value:
         """Where the first window begins."""
-        return pixels.start(0, self.op.start(0) + self.tiles.group.start_in)
+        return pixels.start(0, self.op.accesses[0].start + self.tiles.group.start_in)
 
-    def _biased(self, micro_kernel: int, data: Buffer, sums: Tensor, iteration: _Iteration) -> Tensor:
+    def _biased(self, micro_kernel: int, sums: Tensor, iteration: _Iteration) -> Tensor:
         """The sums plus bias and the products of the clipped weight remainder."""
         kernel = self.kernel
         loops = Loops((*_PIXELS, *_CHANNELS))
@@ -188,63 +180,60 @@ class TileMicroKernel(ContractionMicroKernel):
         body = kernel.body(inputs, empty)
         tag = Tag(micro_kernel, "bias")
         total = kernel.generic(loops, inputs, empty, body, body.add(*body.inputs), tag)
-        for number, remainder in enumerate(self.columns.remainder):
-            start = kernel.sum(remainder.offset, self._first(iteration))
-            windows = kernel.read(data, View((*iteration.pixels, _K_GROUP), (*iteration.steps(0), 1)), start)
-            weights = Operand(iteration.own(remainder.weights), (*_CHANNELS, "k4"))
+        for number, (offset, remainder) in enumerate(self.columns.remainder):
+            start = kernel.sum(offset, self._first(iteration))
+            view = View((*iteration.pixels, K_GROUP), (*iteration.steps(0), 1))
+            windows = kernel.read(self.site.buffers[0], view, start)
+            weights = Operand(iteration.own(remainder), (*_CHANNELS, "k4"))
             operands = Operand(windows, (*_PIXELS, "k4")), weights
             tag = Tag(micro_kernel, f"remainder{number}", (0,))
             total = accumulate(kernel, tag, Loops(loops.parallel, ("k4",)), operands, total)
         return total
 
-    def _finish(self, buffers: Sequence[Buffer], scratch: Buffer, iteration: _Iteration) -> None:
+    def _finish(self, scratch: Buffer, iteration: _Iteration) -> None:
         """The epilogue: sums from scratch plus the bias, to where they are stored."""
         kernel, micro_kernel, block = self.kernel, self.kernel.next_micro_kernel(), self.tiles.block
         steps = (step * block.vectors * block.lanes for step in iteration.block.steps)
         sums = View((*iteration.pixels, block.vectors, block.lanes), (*steps, block.lanes, 1))
-        loops = Loops((*_PIXELS, *_CHANNELS))
-        total = self._biased(micro_kernel, buffers[0], kernel.read(scratch, sums), iteration)
-        parameters = [*self.parameters, *([self.zero_points] if self.zero_points else [])]
-        inputs = [Operand(total, loops.parallel)]
-        inputs += [Operand(iteration.own(parameter), _CHANNELS) for parameter in parameters]
-        if self.has_zero_points and self.sums:
-            view = View(iteration.pixels, iteration.steps(-1))
-            inputs.append(Operand(kernel.read(self.sums, view, iteration.start(-1, 0)), _PIXELS))
-        if len(buffers) > 2:
-            inputs.append(Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel))
-        inputs += self.stages.row_operands_from(kernel, iteration.block.pixels, _PIXELS, len(buffers), iteration.start)
-        destination, where = kernel.write(buffers[1], *self._stored(iteration, 1))
-        body = kernel.body(inputs)
-        value = self._value(body, with_residual=len(buffers) > 2)
+        loops, stages, buffers = Loops((*_PIXELS, *_CHANNELS)), self.site.stages, self.site.buffers
+        acc = Operand(self._biased(micro_kernel, kernel.read(scratch, sums), iteration), loops.parallel)
         most, pixels = _VECTORS // block.vectors, iteration.pixels[1]
         rows = next(rows for rows in range(most, 0, -1) if pixels % rows == 0)
-        root, output = Tag(micro_kernel, "root", (1, rows)), Operand(destination, loops.parallel)
-        kernel.store(kernel.generic(loops, inputs, output, body, value, root), where)
+        stages.store(
+            kernel,
+            loops,
+            acc,
+            [Operand(iteration.own(parameter), _CHANNELS) for parameter in self.parameters],
+            self._tile_correction(iteration),
+            Operand(kernel.read(buffers[2], *self._stored(iteration, 2)), loops.parallel) if buffers[2:] else None,
+            stages.row_operands(kernel, len(buffers), iteration.block.pixels, _PIXELS, iteration.start),
+            kernel.write(buffers[1], *self._stored(iteration, 1)),
+            Tag(micro_kernel, "root", (1, rows)),
+        )
+
+    def _tile_correction(self, iteration: _Iteration) -> list[Operand]:
+        """Zero points, unless in the sums, and sums of windows."""
+        if self.columns.correction is None:
+            return []
+        assert self.site.sums is not None, "tiles have sums of their windows"
+        points = [Operand(iteration.own(self.zero_points), _CHANNELS)] if self.zero_points else []
+        view = View(iteration.pixels, iteration.steps(-1))
+        return [*points, Operand(self.kernel.read(self.site.sums, view, iteration.start(-1, 0)), _PIXELS)]
 
     def _stored(self, iteration: _Iteration, operand: int) -> tuple[View, Value]:
         """The channels of output (1) or residual (2) at the iteration's pixels, and where they start."""
         kernel, block = self.kernel, self.tiles.block
-        first = self.op.start(operand) + self.tiles.group.start + block.start
+        first = self.op.accesses[operand].start + self.tiles.group.start + block.start
         start = kernel.sum(
             iteration.start(operand, first), kernel.multiple(iteration.tile, block.vectors * block.lanes)
         )
         sizes = (*iteration.pixels, block.vectors, block.lanes)
         return View(sizes, (*iteration.steps(operand), block.lanes, 1)), start
 
-    def _value(self, body: Body, with_residual: bool) -> Value:
-        """From the biased sum to the stored element; inputs are as `_finish` lists them."""
-        value, *rest = body.inputs
-        count = len(self.parameters)
-        parameters, rest = rest[:count], rest[count:]
-        value, rest = self.less_window_sum(body, value, rest)
-        residual = rest[0] if with_residual else None
-        return self.stages.emit(body, value, parameters, residual, rest[int(with_residual) :])
-
 
 # The data of a block of pixels, copied to where its rows fill whole cache lines.
 #
-# A tile is 16 loads of 64 bytes.  Rows that lie in two cache lines each take it four times as long as others, 31
-# cycles
+# A tile is 16 loads of 64 bytes.  Rows that lie in two cache lines each take it four times as long as others, 31 cycles
 # in place of 8, so that four loads outlast the four products that they feed.  A user's array begins anywhere.  Copying
 # takes some two cycles a line, once for all columns of channels that the block meets.
 

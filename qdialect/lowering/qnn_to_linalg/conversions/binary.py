@@ -43,7 +43,7 @@ from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_HALO, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, signed_shift
 
 # A product of quantized tensors, one of which repeats: a kernel call of its own computes its factors once.
 
@@ -106,7 +106,7 @@ class _Product:
     def store_factors(self, lowering: GraphLowering, factor: ir.Value) -> BufferSlot:
         """Append the kernel call that stores the factors as float32 numbers."""
         source = lowering.slot(factor)
-        slot = lowering.program.buffer(replace(source.storage, element="f32", halo=NO_HALO))
+        slot = lowering.program.buffer(replace(source.storage, element="f32", pads=NO_PADS))
         shape = shape_of(factor.type)
         map_stored(lowering, Stored(slot, shape), [Stored(source, shape)], self._declare_factor, "factors", TILE_LANES)
         return slot

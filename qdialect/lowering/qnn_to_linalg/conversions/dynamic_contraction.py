@@ -15,56 +15,38 @@ from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, center, folded_bias
-from qdialect.lowering.qnn_to_linalg.conversions.contraction import emit_convolution, emit_product
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
+    CenteredWeights,
+    ConstantWeights,
+    center,
+    folded_bias,
+)
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
-from qdialect.lowering.qnn_to_linalg.graph.padding import padding_of
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number, required_constant
-from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import signed_shift
 from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import EmitStage, EpiloguePart, RowParameter
 from qdialect.support.diagnostics import CompileError
 
 
-@lowers(DynamicDenseOp)
-def _dense(lowering: GraphLowering, op: DynamicDenseOp) -> None:
-    taps = required_constant("weight", op.weight)
-    weights = center(taps.reshape(taps.shape[0], 1, 1, -1), op.weight_zero_points)
-    data = lowering.slot(op.data)
-    # Every row of the data is a pixel that one tap looks at.
-    images, height, width, _ = data.storage.shape
-    window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    contraction = _contraction(lowering, op, data, window, weights, 1)
-    emit_product(lowering.program, contraction, op.operation.name)
-
-
-@lowers(DynamicConv2DOp)
-def _conv2d(lowering: GraphLowering, op: DynamicConv2DOp) -> None:
-    weights = center(required_constant("weight", op.weight), op.weight_zero_points)
-    _, rows, columns, _ = weights.values.shape
-    images, height, width, _ = shape_of(op.output.type)
-    steps, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    window = Window(images, (height, width), (rows, columns), steps, dilation, (op.padding[0], op.padding[1]))
-    contraction = _contraction(lowering, op, lowering.slot(op.data, padding_of(op)), window, weights, op.groups)
-    emit_convolution(lowering, contraction, op.operation.name)
-
-
-def _contraction(
-    lowering: GraphLowering, op: AnyDynamic, data: BufferSlot, window: Window, weights: CenteredWeights, groups: int
-) -> Contraction:
+@lowers(DynamicConv2DOp, DynamicDenseOp)
+def _contraction(lowering: GraphLowering, op: AnyDynamic) -> None:
+    weights, data = center(taps_of(op), op.weight_zero_points), data_of(lowering, op)
     known = known_number(op.zero_point)
-    start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     further = lowering.epilogue(op)
     parts = (_RunTimeDequantize.of(lowering, op, weights), *([_Further(further)] if further else []))
-    epilogue = Epilogue(parts)
-    bias = folded_bias(weights, start, point)
-    return Contraction(data, lowering.product(op), epilogue, window, weights, bias, groups)
+    start = np.zeros(shape_of(op.weight.type)[0], np.int32)
+    constant = ConstantWeights(weights, folded_bias(weights, start, point))
+    window = window_of(op, data)
+    contraction = convolution(data, lowering.product(op), Epilogue(parts), window, constant, groups_of(op))
+    emit(lowering.program, contraction, op.operation.name)
 
 
 @dataclass(frozen=True)

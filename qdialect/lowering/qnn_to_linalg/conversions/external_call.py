@@ -1,4 +1,4 @@
-"""Calls of functions that other libraries compute: what they are told, and their arrays, dense as users' arrays are."""
+"""Calls of extern functions: their records, and their arrays, which are dense like users' arrays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import Port
 from qdialect.support.threads import SYMBOLS
 
-# Functions that other libraries compute: what their ops are, apart from MLIR.
+# Descriptions of extern functions and their ops, independent of MLIR.
 
 _EPILOGUE = "epilogue"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -164,14 +164,13 @@ def _port(name: str, type_: ir.Type, scale: Any, zero_point: Any) -> Port:
 
 # The kernel that calls a C function of another library.
 #
-# The working memory begins with a few words that all of these kernels use, so that they run one after the other
-# however
+# The working memory begins with a few words that all of these kernels use, so that they run one after the other however
 # many threads there are: the status of the first call that failed, 0 before; the number of the last call; then the
 # addresses of the arrays. After a failure no other external function is called, and what is computed is of no use.
 
 
 def emit_clear(program: Program) -> None:
-    """Append the kernel call that says that no call has failed."""
+    """Append the kernel call that clears the failure flag."""
     kernel = Kernel(program)
     words = _words(kernel, FIRST_ADDRESS)
     for index in (STATUS, NUMBER):
@@ -212,9 +211,9 @@ def _words(kernel: Kernel, count: int) -> Buffer:
 
 def _call(lowering: GraphLowering, call: ir.OpView) -> None:
     name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    if name not in lowering.handed_off:
+    if name not in lowering.extern_functions:
         raise CompileError(f"must call a function that goes to a target, but got '{name}'")
-    function = external_function(lowering.handed_off[name])
+    function = external_function(lowering.extern_functions[name])
     program = lowering.program
     if program.symbols.setdefault(function.symbol, function.target) != function.target:
         known = program.symbols[function.symbol]
@@ -244,7 +243,7 @@ def _dense_input(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
 def _result(lowering: GraphLowering, value: ir.Value) -> BufferSlot:
     """The slot of a result; a dense one where all that read it take users' arrays."""
     slot = lowering.result(value)
-    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.wants_halo(value):
+    if slot.kind == "arena" and lowering.can_be_array(value) and not lowering.is_padded(value):
         slot = _dense(lowering, value.type)
         lowering.define(value, slot)
     return slot

@@ -29,7 +29,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import STORAGE_ELEMENTS, signed_shift, widening
 
-# Between float32 and quantized values, per tensor or per channel: the leaves and the roots of islands.
+# Between float32 and quantized values, per tensor or per channel: the leaves and the roots of fusion groups.
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
@@ -136,12 +136,12 @@ def dequantization(op: DequantizeOp) -> tuple[list[AxisArray], Emit]:
     return [AxisArray(points, op.axis), AxisArray(np.array(op.scales, dtype=np.float32), op.axis)], emit
 
 
-# An island of element-wise ops as one kernel: from stored tensors to the stored result of its root.
+# A fusion group of element-wise ops becomes one kernel: from stored tensors to the stored result of its root.
 
 _LONG = (*ALGORITHMS, "arith.divf")
 """Functions of which several vectors are computed side by side: each waits for its own results."""
 _HALF = ("math.tanh",)
-"""Of them those that keep four numbers of each element alive: half as many vectors fill the registers."""
+"""Those among them that keep four numbers of each element alive: half the vectors fill the registers."""
 _LOOKED_UP, _YMM = ("math.tanh", "math.erf"), 8
 """Those with tables of 16 numbers, which take two registers each with 256 bits: one vector at a time leaves some."""
 _BYTES = ("i8", "ui8")
@@ -152,22 +152,22 @@ Read = Callable[[Body, Held, Sequence[Value]], Value]
 EmitNode = Callable[[Body, Held, Sequence[Value]], Value]
 
 
-def lower_island(lowering: GraphLowering, op: Any) -> None:
+def lower_fusion_group(lowering: GraphLowering, op: Any) -> None:
     """Append the kernel whose root is `op`."""
     root: ir.Operation = op.operation
-    members = lowering.islands.members(root)
+    members = lowering.fusion_groups.members(root)
     lowering.program.names = names_of(joined([member.location for member in members]))
-    island = _Island(lowering, root, set(members))
-    nodes = [(member.results[0], island.node(member)) for member in members]
+    group = _FusionGroup(lowering, root, set(members))
+    nodes = [(member.results[0], group.node(member)) for member in members]
     result = root.results[0]
     stored = _identity if isinstance(root.opview, QuantizeOp) else _STORED.get(element_of(result.type), _identity)
 
     def declare(kernel: Kernel) -> Emit:
         numbers = {
             value: kernel.number(f"number{i}", number, scalar_type(value))
-            for i, (value, number) in enumerate(island.numbers.items())
+            for i, (value, number) in enumerate(group.numbers.items())
         }
-        island.declare_tables(kernel)
+        group.declare_tables(kernel)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
@@ -178,14 +178,14 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
         return emit
 
     target = Stored(lowering.result(result), shape_of(result.type))
-    map_stored(lowering, target, island.sources, declare, root.name, island.width())
+    map_stored(lowering, target, group.sources, declare, root.name, group.width())
 
 
-lowers_each(MEMBERS, lower_island, takes_arrays=True)
+lowers_each(MEMBERS, lower_fusion_group, takes_arrays=True)
 
 
 @dataclass
-class _Island:
+class _FusionGroup:
     """What the kernel of `root` reads."""
 
     lowering: GraphLowering
@@ -199,7 +199,7 @@ class _Island:
 
     def declare_tables(self, kernel: Kernel) -> None:
         """Declare the tables of its members as parameters of `kernel`."""
-        for i, op in enumerate(self.lowering.islands.members(self.root)):
+        for i, op in enumerate(self.lowering.fusion_groups.members(self.root)):
             view = op.opview
             if isinstance(view, InterpolatedLutOp):
                 self._lookups[op] = InterpolatedTable.of(view).declare(kernel, f"table{i}")

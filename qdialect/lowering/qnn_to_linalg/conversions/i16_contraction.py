@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,29 +21,55 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
-from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import emit_scale, requantization
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import emit_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights
-from qdialect.lowering.qnn_to_linalg.contractions.word_contraction import (
-    Part,
-    WordContraction,
-    channel_parts,
-    fits_words,
-)
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
+from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import ReducedProducts, operand_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, map_stored
-from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.qnn_to_linalg.graph.padding import padding_of
+from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
-from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import storage_of
 
-# Sums of products of 16-bit data by dot products: accumulators of 32 bits, in as many parts as must be kept apart.
+# Sums of products of 16-bit data by dot products: K groups of two words, accumulated in 32 bits.
+#
+# The weights are packed as words, so that an instruction multiplies word by word.  A sum of 32 bits holds every sum of
+# products x w with |x| <= 2^15 as long as the magnitudes of a channel's weights add up to less than 2^16.  Weights
+# beyond that are cut into parts along the input channels, each with accumulators of its own.
+
+K_GROUP = 2
+_LARGEST_SUM = 2**16 - 1
+Part = tuple[int, int]
+"""The first input channel of a part and their number."""
+
+
+def fits_words(weights: NDArray[Any]) -> bool:
+    """Whether 32 bits hold every sum of products with weights [OC, ...]."""
+    return int(np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1).max()) <= _LARGEST_SUM
+
+
+def channel_parts(weights: NDArray[Any]) -> list[Part] | None:
+    """As few parts of the input channels of int8[OC, KH, KW, depth] as have sums of 32 bits; None where none have."""
+    depth = weights.shape[3]
+    magnitudes = np.abs(weights.astype(np.int64)).sum(axis=(1, 2))
+    ends = [*range(K_GROUP, depth, K_GROUP), depth]
+    totals = np.concatenate([np.zeros((1, len(magnitudes)), np.int64), magnitudes.cumsum(axis=1).T[np.array(ends) - 1]])
+    starts, parts = [0, *ends[:-1]], list[Part]()
+    while not parts or sum(parts[-1]) < depth:
+        first = sum(parts[-1]) if parts else 0
+        begin = starts.index(first)
+        fits = ((totals[begin + 1 :] - totals[begin]) <= _LARGEST_SUM).all(axis=1)
+        count = int(np.argmin(fits)) if not fits.all() else len(fits)
+        if count == 0:
+            return None
+        parts.append((first, ends[begin + count - 1] - first))
+    return parts
 
 
 @dataclass(frozen=True)
@@ -85,40 +110,16 @@ class PartialSums:
     def _emit_part(self, lowering: GraphLowering, first: int, count: int) -> BufferSlot:
         op, weight = self.op, taps_of(self.op)[..., first : first + count]
         output = lowering.program.buffer(replace(storage_of(op.output.type), element="i32"))
-        channels = weight.shape[0]
-        zeros = np.zeros(channels, np.int32)
-        centered = CenteredWeights(np.ascontiguousarray(weight), zeros)
-        data = lowering.slot(op.data, padding_of(op))
-        window = window_of(op, data)
-        contraction = WordContraction(data, output, Epilogue(), window, centered, zeros, groups_of(op), first=first)
-        emit_contraction(lowering.program, contraction, op.operation.name)
+        zeros = np.zeros(weight.shape[0], np.int32)
+        weights = ConstantWeights(CenteredWeights(np.ascontiguousarray(weight), zeros), zeros, K_GROUP, first)
+        data = data_of(lowering, op)
+        contraction = convolution(data, output, Epilogue(), window_of(op, data), weights, groups_of(op))
+        emit(lowering.program, contraction, op.operation.name)
         return output
-
-
-def taps_of(op: AnyI16Contraction) -> NDArray[Any]:
-    """The weights as [OC, KH, KW, IC / groups]; the rows of a matrix are taps of a 1x1 kernel."""
-    weight = required_constant("weight", op.weight)
-    return weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1)
-
-
-def groups_of(op: AnyI16Contraction) -> int:
-    """Groups of a contraction."""
-    return op.groups if isinstance(op, I16Conv2DOp) else 1
 
 
 def _is_depthwise(op: AnyI16Contraction) -> bool:
     return isinstance(op, I16Conv2DOp) and op.groups > 1 and shape_of(op.weight.type)[3] == 1
-
-
-def window_of(op: AnyI16Contraction, data: BufferSlot) -> Window:
-    """The window of a convolution; every row of a matrix is a pixel that one tap looks at."""
-    if isinstance(op, I16DenseOp):
-        images, height, width, _ = data.storage.shape
-        return Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    images, height, width, _ = shape_of(op.output.type)
-    _, rows, columns, _ = shape_of(op.weight.type)
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    return Window(images, (height, width), (rows, columns), strides, dilation, (op.padding[0], op.padding[1]))
 
 
 def sums_inside(value: ir.Value) -> PartialSums | None:
@@ -208,24 +209,6 @@ def _products(element: str, is_stored_weight: bool = False) -> Fold:
     return Fold(element, 0, emit, lambda body, a, b: body.add(a, b))
 
 
-def _finish(element: str) -> Finish:
-    """Sums as `element`, and the bias on top where there is one."""
-
-    def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
-        wide = body.cast("arith.extsi", total, element)
-        return body.add(wide, extras[0]) if extras else wide
-
-    return finish
-
-
-def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> list[MapOperand]:
-    """The bias of `count` channels from `first` on, for results with so many axes."""
-    if op.bias is None:
-        return []
-    bias = required_constant("bias", op.bias)[first : first + count]
-    return [MapOperand(np.ascontiguousarray(bias), (*(0,) * (axes - 1), 1))]
-
-
 def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
     """The type of the sums over all of `weight`, [OC, ...]."""
     return "i32" if fits_words(weight) else element_of(op.output.type)
@@ -233,14 +216,21 @@ def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
 
 @lowers(I16DenseOp)
 def _dense(lowering: GraphLowering, op: I16DenseOp) -> None:
-    if not _lower_sums(lowering, op):
-        _reduce_dense(lowering, op)
+    if _lower_sums(lowering, op):
+        return
+    weight = required_constant("weight", op.weight)
+    data, output = operand_of(lowering, op.data), lowering.result(op.output)
+    matrix = MapOperand(np.ascontiguousarray(weight.T), (weight.shape[0], 1))
+    _summed(op, _products(_accumulator(op, weight))).emit_matrices(lowering, op, data, matrix, output)
 
 
 @lowers(I16Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
-    if not _lower_sums(lowering, op):
-        _reduce_conv2d(lowering, op)
+    if _lower_sums(lowering, op):
+        return
+    fold, data = _products(_accumulator(op, required_constant("weight", op.weight))), data_of(lowering, op)
+    windows = MapOperand(data, data.storage.strides, window_of(op, data).start(data.storage))
+    _summed(op, fold).emit_convolution(lowering, op, windows, lowering.result(op.output))
 
 
 def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
@@ -256,72 +246,28 @@ def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
     return True
 
 
-def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
-    weight = required_constant("weight", op.weight)
-    shape, (channels, depth) = shape_of(op.output.type), weight.shape
-    data, output = _operand(lowering, op.data), _result(lowering, op.output)
-    extras, finish = _bias_of(op, 0, channels, len(shape)), _finish(element_of(op.output.type))
-    columns = MapOperand(np.ascontiguousarray(weight.T), (*(0,) * (len(shape) - 1), 1))
-    rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
-    inputs = [Reduced(columns, (channels,)), Reduced(rows, (1,))]
-    fold = _products(_accumulator(op, weight))
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, TILE_LANES, _ROWS))
-
-
-def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
-    """Groups are reductions of their own; those of one channel are one, along the channels."""
-    weight = required_constant("weight", op.weight)
-    data, output = lowering.slot(op.data, padding_of(op)), _result(lowering, op.output)
-    channels, rows, columns, depth = weight.shape
-    is_depthwise = depth == 1 and channels == op.groups
-    groups = 1 if is_depthwise else op.groups
-    across = channels // groups
-    window = window_of(op, data)
-    kept = (*window.pixels, across)
-    fold, finish = _products(_accumulator(op, weight)), _finish(element_of(op.output.type))
-    for group in range(groups):
-        first = group * across
-        taps = np.ascontiguousarray(weight[first : first + across].transpose(1, 2, 3, 0))
-        steps = (*window.pixel_strides(data.storage), int(is_depthwise))
-        source = MapOperand(data, steps, window.start(data.storage) + group * depth)
-        inputs = [
-            Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
-            Reduced(source, (*window.tap_strides(data.storage), 1)),
-        ]
-        extras = _bias_of(op, first, across, 4)
-        target = MapOperand(output.source, output.strides, output.offset + first)
-        reduced = (rows, columns, depth)
-        _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, TILE_LANES, _ROWS))
-
-
 @lowers(I16MatmulOp)
 def _matmul(lowering: GraphLowering, op: I16MatmulOp) -> None:
-    shape = shape_of(op.output.type)
-    before, depth = shape[:-2], shape_of(op.data.type)[-1]
-    data, matrix = (_spread(_operand(lowering, value), value, before) for value in (op.data, op.weight))
-    inputs = [
-        Reduced(MapOperand(matrix.source, (*matrix.strides[:-2], 0, 1), matrix.offset), matrix.strides[-2:-1]),
-        Reduced(MapOperand(data.source, (*data.strides[:-1], 0), data.offset), (1,)),
-    ]
-    element = element_of(op.output.type)
-    fold, finish = _products(element, is_stored_weight=constant_value(op.weight) is None), _finish(element)
-    output = _result(lowering, op.output)
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, finish, TILE_LANES, _ROWS))
+    before = shape_of(op.output.type)[:-2]
+    data, matrix = (_spread(operand_of(lowering, value), value, before) for value in (op.data, op.weight))
+    fold = _products(element_of(op.output.type), is_stored_weight=constant_value(op.weight) is None)
+    _summed(op, fold).emit_matrices(lowering, op, data, matrix, lowering.result(op.output))
 
 
-def _emit(lowering: GraphLowering, op: AnyI16Contraction | I16MatmulOp, reduction: Reduction) -> None:
-    kernel = Kernel(lowering.program)
-    emit_reduction(kernel, reduction)
-    lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+def _summed(op: AnyI16Contraction | I16MatmulOp, fold: Fold) -> ReducedProducts:
+    """Sums as the result's element, and the bias on top where there is one."""
+    rank, element = len(shape_of(op.output.type)), element_of(op.output.type)
+    bias = None if isinstance(op, I16MatmulOp) or op.bias is None else required_constant("bias", op.bias)
 
+    def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
+        wide = body.cast("arith.extsi", total, element)
+        return body.add(wide, extras[0]) if extras else wide
 
-def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    """A tensor where it is stored, a constant where it lies."""
-    shape, array = shape_of(value.type), constant_value(value)
-    if array is not None:
-        return MapOperand(np.ascontiguousarray(array), row_major(shape))
-    slot = lowering.slot(value)
-    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
+    def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:
+        parts = [] if bias is None else [np.ascontiguousarray(bias[channels])]
+        return [MapOperand(part, (*(0,) * (rank - 1), 1)) for part in parts], finish
+
+    return ReducedProducts(fold, epilogue, TILE_LANES, _ROWS)
 
 
 def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> MapOperand:
@@ -330,8 +276,3 @@ def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> Map
     missing = len(leading) - len(own)
     steps = [0 if extent == 1 else step for extent, step in zip(own, operand.strides[: len(own)], strict=True)]
     return MapOperand(operand.source, (*(0,) * missing, *steps, *operand.strides[-2:]), operand.offset)
-
-
-def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    slot = lowering.result(value)
-    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)

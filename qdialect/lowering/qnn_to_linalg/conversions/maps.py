@@ -107,7 +107,7 @@ def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> 
 
 
 def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
-    """Elements to process along the last dimension: spare lanes too where everyone has them, so that rows join up."""
+    """Elements to process along the last dimension: with padding lanes if all operands have them, so that rows join."""
     return min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
 
 

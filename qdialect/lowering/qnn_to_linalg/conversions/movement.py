@@ -43,7 +43,7 @@ from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body
 from qdialect.lowering.qnn_to_linalg.program.storage import (
-    NO_HALO,
+    NO_PADS,
     STORAGE_ELEMENTS,
     Storage,
     image_shape,
@@ -58,10 +58,10 @@ Shape = tuple[int, ...]
 @lowers(ReshapeOp)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
-    # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
-    is_safe = source.has_slack or lowering.can_be_array(op.output)
+    # Kernels may read all lanes of a buffer of the arena, and a little past its end.
+    is_safe = source.has_extra_bytes or lowering.can_be_array(op.output)
     seen = _seen_as(source, before, after) if is_safe else None
-    if seen is not None and not lowering.wants_halo(op.output):
+    if seen is not None and not lowering.is_padded(op.output):
         lowering.define(op.output, seen)
         return
     target = lowering.result(op.output)
@@ -86,7 +86,7 @@ def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None
     is_dense = storage.pitch == storage.shape[3]
     pitch = image[3] if is_dense else storage.pitch
     fits = is_dense or before[-1:] == after[-1:]
-    if storage.halo != NO_HALO or not fits:
+    if storage.pads != NO_PADS or not fits:
         return None
     return BufferSlot(slot.kind, slot.index, Storage(image, storage.element, pitch), slot.offset)
 
@@ -157,7 +157,7 @@ def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     strides = dim_strides(before, data.storage) if before else ()
     start = sum(first * stride for first, stride in zip(op.begin, strides, strict=True))
     seen = _stretch(data, start, before, op)
-    if seen is not None and not lowering.wants_halo(op.output):
+    if seen is not None and not lowering.is_padded(op.output):
         lowering.define(op.output, seen)
         return
     output = lowering.result(op.output)
@@ -178,9 +178,9 @@ def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp)
     """Where the elements lie already; None where they lie apart, or where a kernel may not read past their end.
 
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
-    The last is never cut: its spare lanes would belong to the next elements.
+    The last is never cut: its padding lanes would belong to the next elements.
     """
-    if not slot.has_slack or slot.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
+    if not slot.has_extra_bytes or slot.storage.pads != NO_PADS or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
         return None
     cut = max((axis for axis, extent in enumerate(before) if op.size[axis] != extent), default=0)
     if any(extent != 1 for extent in op.size[:cut]):
@@ -208,7 +208,7 @@ lowers_each(("tensor.concat",), _tensor_concat)
 
 
 def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
-    """Write every operand into its slice along `axis`; `emit_of` says how an element of operand i changes."""
+    """Write every operand into its slice along `axis`; `emit_of` gives the conversion of operand i's elements."""
     values, result = list(op.operands), op.results[0]
     slots = [lowering.slot(value) for value in values]
     output = lowering.result(result)
@@ -311,7 +311,7 @@ def _gather(lowering: GraphLowering, op: GatherOp) -> None:
 
 @lowers(DynamicGatherOp)
 def _dynamic_gather(lowering: GraphLowering, op: DynamicGatherOp) -> None:
-    """The last dimension of a row has its spare lanes with it, where both sides have them."""
+    """The shape with the last dimension's padding lanes, if both sides have them."""
     data, indices, output = lowering.slot(op.data), lowering.slot(op.indices), lowering.result(op.output)
     before, after, axis = shape_of(op.data.type), shape_of(op.output.type), op.axis
     count = len(shape_of(op.indices.type))

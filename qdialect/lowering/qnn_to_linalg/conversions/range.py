@@ -23,9 +23,9 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 # Both ends of the range of a tensor in one pass, where they are only asked for scale and zero point.
 #
 # As integers, the bits of positive floats are in their order, and those of negative ones are less than 0. So the
-# largest
-# of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x below it.
-# Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at one end.
+# largest of 0 and the bits of all x is that of the largest x above 0, and the same of all -x is that of the least x
+# below it.  Ends of a range that are on the other side of 0 do not count.  A NaN is above infinity there; it shows at
+# one end.
 
 AnyRange = RangeScaleOp | RangeZeroPointOp
 _VECTORS = 4
@@ -55,7 +55,7 @@ def ends_of(op: F32ReduceOp) -> tuple[ir.Value, ir.Value] | None:
 
 
 def lower_ends(lowering: GraphLowering, op: F32ReduceOp, both: tuple[ir.Value, ir.Value], lanes: int) -> None:
-    """Append the call that finds `both` ends, and say where they are; where the other one has said so already, none."""
+    """Append the call that finds `both` ends, and record their slots; nothing if the other end's op has done it."""
     if lowering.is_stored(op.output):
         return
     shape = shape_of(op.input.type)

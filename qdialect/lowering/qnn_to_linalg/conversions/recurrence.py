@@ -27,9 +27,10 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
 from qdialect.lowering.ir.strides import row_major
 from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
-from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, tiles_of_products
-from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue, declare_stages
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import center, folded_bias
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
+from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import ConstantWeights, center, folded_bias
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
@@ -273,14 +274,11 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 #
 # z is known in the step alone; the sums of the weights are constants.
 #
-# Every step reads all weights.  Where the first level does not hold them, what it held last are the tiles that were
-# read
-# last, and a step that began with the first ones would find none of them: every other step reads the tiles from the
-# last
-# to the first.
+# Every step reads all weights.  If they do not fit in L1, it holds the tiles that were read last, and a step that began
+# with the first ones would find none of them: every other step reads the tiles from the last to the first.
 
 _BESIDE_WEIGHTS = 16
-"""Bytes beside the weights of each column: sums, those of the weights, scales, and what the sequence gives."""
+"""Bytes of each column in addition to the weights: accumulators, sums of weights, scales, and the sequence's part."""
 
 
 @lowers(DynamicLstmOp)
@@ -366,18 +364,16 @@ class _Products:
         weight_sums = steps.kernel.data("weight_sums", folded_bias(weights, nothing, -1))
         self._weight_sums = MapOperand(weight_sums, (0, 1))
         self._scales = replace(steps.operand("scales", op.scales), strides=(0, 1))
-        kernel, product = steps.kernel, Contraction(state.slot, slot, Epilogue(), window, weights, nothing, 1)
-        declared = product.declare_columns(kernel), declare_stages(kernel, product.epilogue)
-        groups = product.channel_groups()
-        self._tiles = [tile for group in groups for tile in tiles_of_products(kernel, product, *declared, group)]
-        model = kernel.program.strategy.model
+        product = convolution(state.slot, slot, Epilogue(), window, ConstantWeights(weights, nothing))
+        self._tiles = Site.of(steps.kernel, product, self._buffers).single_tiles()
+        model = steps.kernel.program.strategy.model
         self.are_far = model is not None and weights.values.nbytes > model.machine.l1_bytes - _BESIDE_WEIGHTS * columns
-        """Whether a step displaces weights from the first level."""
+        """Whether a step evicts weights from L1."""
 
     def emit(self, *, backwards: bool) -> None:
         """Multiply the state that is quantized now, beginning with the last tile where `backwards`."""
         for tile in reversed(self._tiles) if backwards else self._tiles:
-            tile.emit(self._buffers)
+            tile.emit()
 
     def gate(self, step: TimeStep, index: int) -> list[MapOperand]:
         """Of one of the gates i, f, g and o: sums, sums of weights, scales, and what the sequence gives."""

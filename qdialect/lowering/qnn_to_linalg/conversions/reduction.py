@@ -1,19 +1,26 @@
-"""Reductions over axes of quantized values and of plain integers, and the index of an extreme value."""
+"""Reductions over axes of quantized values, of integers and of f32 numbers, and the index of an extreme value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import real_multiplier, requantize_parameters
+from qdialect.arithmetic.float32.machine import partial_sums
 from qdialect.arithmetic.multipliers import mean_parameters
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
+    F32ExtremeOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
     IntegerReduceOp,
     IntMaxOp,
     IntMinOp,
@@ -30,6 +37,7 @@ from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.conversions.range import ends_of, lower_ends
 from qdialect.lowering.qnn_to_linalg.conversions.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, flipped
@@ -73,7 +81,7 @@ class OverAxes:
         label: str,
         beside: Sequence[MapOperand] = (),
     ) -> None:
-        """Append the call of `kernel`; the operands of `beside` move along the reduced axes alone."""
+        """Append the call of `kernel`; the operands of `beside` move only along the reduced axes."""
         shape = shape_of(self.input.type)
         data, output = lowering.slot(self.input), lowering.result(self.output)
         kept = [i for i in range(len(shape)) if i not in self.axes]
@@ -321,3 +329,121 @@ def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
         return body.binary("arith.minui", acc, key)
 
     return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))
+
+
+# Reductions of f32 values: sums that run along vectors of results, in the order of the terms.
+
+_CHAINS = 4
+"""Vectors of results that hide each other's latency."""
+_FEW_LANES, _MANY_LANES = 32, 64
+_LONG_ROW = 8 * _MANY_LANES
+"""From here on joining more accumulators takes less than what waits for fewer."""
+
+
+def _add(body: Body, total: Value, value: Value) -> Value:
+    return body.add(total, value)
+
+
+def _times(body: Body, total: Value, value: Value) -> Value:
+    return body.multiply(total, value)
+
+
+def _extreme(op: str, start: float) -> Fold:
+    def join(body: Body, total: Value, value: Value) -> Value:
+        return body.binary(op, total, value)
+
+    return Fold("f32", start, lambda body, total, values: join(body, total, values[0]), join)
+
+
+_FOLDS: dict[type[F32ReduceOp], Fold] = {
+    F32SumOp: Fold("f32", 0.0, lambda body, total, values: _add(body, total, values[0]), _add, is_ordered=True),
+    F32ProdOp: Fold("f32", 1.0, lambda body, total, values: _times(body, total, values[0]), _times, is_ordered=True),
+    F32MaxOp: _extreme("arith.maximumf", -inf),
+    F32MinOp: _extreme("arith.minimumf", inf),
+}
+
+
+def _f32_total(_: Body, total: Value, __: Sequence[Value]) -> Value:
+    return total
+
+
+def _extreme_bits(op: str) -> Fold:
+    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
+        return body.binary(op, total, body.cast("arith.bitcast", values[0], "i32"))
+
+    return Fold("i32", 0, emit, lambda body, total, value: body.binary(op, total, value))
+
+
+def _largest(body: Body, total: Value, _: Sequence[Value]) -> Value:
+    return body.cast("arith.bitcast", total, "f32")
+
+
+def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
+    """Zero, where no number has a sign."""
+    return body.cast("arith.bitcast", body.binary("arith.minsi", total, body.constant(0, "i32")), "f32")
+
+
+_FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
+    F32MaxOp: (_extreme_bits("arith.maxsi"), _largest),
+    F32MinOp: (_extreme_bits("arith.maxui"), _smallest),
+}
+"""Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
+
+
+def _without_nan(op: F32ExtremeOp, fold: Fold) -> Fold:
+    """A NaN counts as zero, and so may what lies on the other side of it from there: that is one instruction."""
+    beyond = "ogt" if isinstance(op, F32MaxOp) else "olt"
+
+    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
+        value, zero = values[0], body.constant(0.0, "f32")
+        counts = body.compare(beyond, value, zero) if op.from_zero else body.compare("oeq", value, value)
+        return fold.emit(body, total, [body.select(counts, value, zero)])
+
+    return replace(fold, emit=emit)
+
+
+def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
+    ends = ends_of(op)
+    if ends is not None and not lowering.is_of_rows(ends):
+        lower_ends(lowering, op, ends, _accumulators(lowering, op))
+        return
+    is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
+    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _f32_total)
+    if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
+        fold = _without_nan(op, fold)
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))
+    over.emit(lowering, Kernel(lowering.program), fold, finish, _width(lowering, op), op.operation.name)
+
+
+def _width(lowering: GraphLowering, op: F32ReduceOp) -> int:
+    """Lanes of a tile along kept channels: several vectors where few rows are kept, for each waits for its own sum."""
+    shape = shape_of(op.input.type)
+    if len(shape) - 1 in op.axes:
+        return TILE_LANES
+    rows = prod(extent for axis, extent in enumerate(shape[:-1]) if axis not in op.axes)
+    return max(TILE_LANES, lowering.program.strategy.lanes * (_CHAINS // rows))
+
+
+def _accumulators(lowering: GraphLowering, op: F32ReduceOp) -> int:
+    """How many accumulators a row has."""
+    if isinstance(op, F32ProdOp):
+        return 1
+    return op.partial_sums if isinstance(op, F32SumOp) else _lanes_of_extreme(lowering, op)
+
+
+def _lanes_of_extreme(lowering: GraphLowering, op: F32ReduceOp) -> int:
+    """A maximum is the same in any order: the more accumulators, the fewer vectors wait for each other."""
+    shape = shape_of(op.input.type)
+    strides = dim_strides(shape, lowering.slot(op.input).storage)
+    row = 1
+    for axis in reversed(op.axes):
+        # What lies side by side with the axes behind it is one row with them.
+        row *= shape[axis] if strides[axis] == row or shape[axis] == 1 else 1
+    if row < 2 * _FEW_LANES:
+        return partial_sums(shape, op.axes)
+    is_long = row >= 2 * _MANY_LANES and prod(shape[axis] for axis in op.axes) >= _LONG_ROW
+    return _MANY_LANES if is_long else _FEW_LANES
+
+
+for _op_class in _FOLDS:
+    lowers(_op_class)(_reduce_f32)

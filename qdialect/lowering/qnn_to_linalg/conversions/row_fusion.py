@@ -17,15 +17,15 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import func, ir
 from qdialect.ir.locations import joined, names_of
 from qdialect.lowering.qnn_to_linalg.conversions.movement import store_transposed
-from qdialect.lowering.qnn_to_linalg.graph.graph import ROW_GROUP, GraphLowering, dim_strides, lowers_each
-from qdialect.lowering.qnn_to_linalg.graph.in_place import heirs, overwritable
-from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowGroup, Scope, block_shape, steps
+from qdialect.lowering.qnn_to_linalg.graph.graph import FUSED_ROWS, GraphLowering, dim_strides, lowers_each
+from qdialect.lowering.qnn_to_linalg.graph.in_place import in_place_results, overwritable
+from qdialect.lowering.qnn_to_linalg.graph.row_fusion import FusedRows, Scope, block_shape, steps
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import SCRATCH, Buffer
 from qdialect.lowering.qnn_to_linalg.program.operands import source_of
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Data, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, STORAGE_ELEMENTS, Storage, image_shape
 
-# The function of a block: the ops of a row group on tensors of some of its rows.
+# The function of a block: the fused ops on tensors of some rows.
 
 _RESHAPED = (BroadcastOp.OPERATION_NAME, ReshapeOp.OPERATION_NAME)
 
@@ -43,10 +43,10 @@ class BlockFunction:
         return self.module.body.operations[0].operation
 
 
-def block_function(group: RowGroup, block: int) -> BlockFunction:
+def block_function(group: FusedRows, block: int) -> BlockFunction:
     """The function of `block` rows of `group`: its results are the group's outputs.
 
-    What is the same for every block and known is a constant of the function, all other inputs are arguments.
+    Constants that are the same for every block are constants of the function; all other inputs are arguments.
     """
     roles = dict(zip(group.inputs, group.has_rows, strict=True))
     arguments = tuple(value for value in group.inputs if not _is_constant(value, has_rows=roles[value]))
@@ -96,9 +96,9 @@ def _member(op: ir.Operation, values: Mapping[ir.Value, ir.Value], rows: int, bl
     return created.results[0]
 
 
-# The calls of a block as parts of one kernel, around which a loop goes from block to block.
+# The calls of a block become parts of one kernel, inside a loop over blocks.
 #
-# What the calls of a block hand to each other is scratch memory of the kernel, small enough to stay near the core.
+# Intermediates of a block are scratch memory of the kernel, small enough to stay in L1.
 
 _BLOCK = "block"
 
@@ -115,7 +115,7 @@ class Moving:
 
 @dataclass
 class BlockProgram(Program):
-    """A program whose calls become parts of one kernel of `outer`, which has the constants and the memory."""
+    """A program whose calls become parts of one kernel of `outer`, which owns the constants and the memory."""
 
     outer: Program = field(kw_only=True)
     kernel: Kernel = field(kw_only=True)
@@ -150,14 +150,14 @@ class BlockProgram(Program):
         self.outer.call(self.kernel, label, self._macs)
 
     def known_buffer(self, slot: BufferSlot) -> Buffer | None:
-        """What the kernel has for a tensor of a block, or for scratch memory."""
+        """The kernel's buffer of a tensor of a block, or of scratch memory."""
         return self._buffers.get((slot.kind, slot.index))
 
     def buffer(self, storage: Storage) -> BufferSlot:
         """New scratch memory of the kernel."""
         slot = self.outer.buffer(storage)
         known = self.outer.known_buffer(slot)
-        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, note=SCRATCH)
+        self._buffers[slot.kind, slot.index] = known or self.kernel.parameter("scratch", slot, attribute=SCRATCH)
         return slot
 
     def constant(self, array: NDArray[Any]) -> Data:
@@ -170,12 +170,12 @@ class BlockProgram(Program):
         self._macs += macs * self._blocks
 
 
-# A row group as one kernel: a loop over blocks of rows, and in it the kernels of its ops.
+# Fused rows become one kernel: a loop over blocks of rows, and in it the kernels of the ops.
 
 _BLOCK_BYTES = 8 * 1024
-"""Of the largest tensor of a block: several of them go into a first-level cache."""
+"""Of the largest tensor of a block: several of them fit in L1."""
 _PRODUCT_BYTES = 64 * 1024
-"""The same where rows are multiplied by matrices, which come from further away for every block."""
+"""The same if rows are multiplied by matrices, which every block reads again from an outer cache."""
 _LABEL = "rows"
 
 
@@ -188,8 +188,8 @@ class _Blocks:
     rows: int
 
 
-def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
-    """Append the kernel of `group`: whole blocks, then the rows that are left."""
+def _lower_fused_rows(lowering: GraphLowering, group: FusedRows) -> None:
+    """Append the kernel of `group`: whole blocks, then the remaining rows."""
     lowering.program.names = names_of(joined([member.location for member in group.members]))
     lowering.program.location = group.members[-1].location
     _store_inputs(lowering, group)
@@ -200,11 +200,11 @@ def _lower_row_group(lowering: GraphLowering, group: RowGroup) -> None:
     program.finish(_LABEL)
 
 
-lowers_each([ROW_GROUP], _lower_row_group)
+lowers_each([FUSED_ROWS], _lower_fused_rows)
 
 
-def _output(lowering: GraphLowering, group: RowGroup, value: ir.Value) -> BufferSlot:
-    """Where an output goes: into the memory of an input that is not read any more, or into its own."""
+def _output(lowering: GraphLowering, group: FusedRows, value: ir.Value) -> BufferSlot:
+    """The slot of an output: that of an input that is dead by then, or its own."""
     readers = set(group.members)
     for source in overwritable(group, value) if value not in group.views else ():
         slot = None if source in group.views else lowering.overwritten(value, source, readers)
@@ -213,16 +213,16 @@ def _output(lowering: GraphLowering, group: RowGroup, value: ir.Value) -> Buffer
     return lowering.result(_stored(group, value))
 
 
-def _stored(group: RowGroup, value: ir.Value) -> ir.Value:
-    """What stands in memory for an input or output: that, or the other side of a transposition."""
+def _stored(group: FusedRows, value: ir.Value) -> ir.Value:
+    """The value that is in memory for an input or output: itself, or the other side of a transposition."""
     view = group.views.get(value)
     if view is None:
         return value
     return view.input if value == view.output else view.output
 
 
-def _store_inputs(lowering: GraphLowering, group: RowGroup) -> None:
-    """Store the transposed operands that a product alone would read where they were before: blocks are of rows."""
+def _store_inputs(lowering: GraphLowering, group: FusedRows) -> None:
+    """Store transposed operands, which an unfused product would read through the transposition: blocks need rows."""
     for value in group.inputs:
         view = source_of(value)
         if view is not None and not lowering.is_stored(value):
@@ -241,12 +241,12 @@ class _BlockLowering(GraphLowering):
         overwrites: Sequence[bool],
         scope: Scope,
     ) -> None:
-        """`overwrites` says which results have the memory of an argument, which nothing else is written to then."""
+        """`overwrites` tells which results are written over an argument; nothing else is written there."""
         super().__init__(function, program, scope=scope)
         self._slots.update(zip(self._arguments, arguments, strict=True))
         self._results = dict(zip(self._returned, results, strict=True))
         self._fresh = {value for value, is_old in zip(self._returned, overwrites, strict=True) if not is_old}
-        self._heirs = heirs(self._operations, self.islands)
+        self._in_place = in_place_results(self._operations, self.fusion_groups)
 
     def lower(self) -> None:
         """Lower every op."""
@@ -258,26 +258,26 @@ class _BlockLowering(GraphLowering):
                 self.copy(slot, result, shape_of(value.type), "result")
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """The slot of a new value: in the block's part of a result, in place of another value or in scratch memory."""
-        slot = self._results.get(value) or self._inherited(value)
+        """The slot of a new value: the block's part of a result, the slot of a dead value, or scratch memory."""
+        slot = self._results.get(value) or self._shared(value)
         if slot is None:
             return super().result(value)
         self.define(value, slot)
         return slot
 
-    def _inherited(self, value: ir.Value) -> BufferSlot | None:
-        """The slot of a result or of a stored value that `value` shares, if it has the same layout."""
-        heir, storage = value, self._storage(value)
-        while heir := self._heirs.get(heir):
-            slot = self._results.get(heir)
-            if slot is not None and heir in self._fresh and slot.storage == storage and self.can_be_array(value):
+    def _shared(self, value: ir.Value) -> BufferSlot | None:
+        """The slot of an in-place result, or of the value that `value` overwrites, if it has the same layout."""
+        later, storage = value, self._storage(value)
+        while later := self._in_place.get(later):
+            slot = self._results.get(later)
+            if slot is not None and later in self._fresh and slot.storage == storage and self.can_be_array(value):
                 return slot
-        before = next((one for one, heir in self._heirs.items() if heir == value), None)
+        before = next((one for one, later in self._in_place.items() if later == value), None)
         slot = self._slots.get(before) if before is not None else None
         return slot if slot is not None and slot.storage == storage else None
 
 
-def _blocks(group: RowGroup) -> Iterator[_Blocks]:
+def _blocks(group: FusedRows) -> Iterator[_Blocks]:
     if group.is_of_matrices:
         yield _Blocks(0, group.rows, 1)
         return
@@ -292,13 +292,13 @@ def _blocks(group: RowGroup) -> Iterator[_Blocks]:
 
 
 def _best_block(rows: int, maximum: int) -> int:
-    """Up to `maximum` rows: those that leave none, unless these are fewer than half as many."""
+    """The largest divisor of `rows` up to `maximum`; `maximum` itself if the divisor is less than half of it."""
     divisor = max(count for count in range(1, maximum + 1) if rows % count == 0)
     return divisor if 2 * divisor >= maximum else maximum
 
 
 def _lower_blocks(
-    lowering: GraphLowering, program: BlockProgram, group: RowGroup, blocks: _Blocks, outputs: Sequence[BufferSlot]
+    lowering: GraphLowering, program: BlockProgram, group: FusedRows, blocks: _Blocks, outputs: Sequence[BufferSlot]
 ) -> None:
     function = block_function(group, blocks.rows)
     has_rows = dict(zip(group.inputs, group.has_rows, strict=True))
@@ -312,8 +312,8 @@ def _lower_blocks(
         _BlockLowering(function.operation, program, arguments, results, overwrites, scope).lower()
 
 
-def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
-    """A tensor of which each block has its rows; rows of storage lie one after the other."""
+def _moving(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """A tensor that is divided into blocks of rows, which are contiguous in storage."""
     shape = shape_of(value.type)
     block = block_shape(shape, group.rows, blocks.rows)
     if value in group.views:
@@ -324,8 +324,8 @@ def _moving(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks)
     return Moving(slot, blocks.first * row, blocks.rows * row, storage)
 
 
-def _viewed(group: RowGroup, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
-    """Matrices whose rows lie apart, as they are on the other side of a transposition."""
+def _viewed(group: FusedRows, value: ir.Value, slot: BufferSlot, blocks: _Blocks) -> Moving:
+    """Matrices with a row stride, as they lie on the other side of a transposition."""
     shape, stored = shape_of(value.type), shape_of(_stored(group, value).type)
     found = steps(group.views[value], value, dim_strides(stored, slot.storage))
     step = next(step for step, extent in zip(found, shape, strict=True) if extent > 1)

@@ -40,7 +40,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.transposition import TransposedRows
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Tensor
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
-from qdialect.lowering.qnn_to_linalg.program.storage import NO_HALO, Storage, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.storage import NO_PADS, Storage, signed_shift
 
 _MAX_LANES, _ROWS = 64, 4
 
@@ -63,7 +63,7 @@ class _Rows:
     op: SoftmaxOp
     kernel: Kernel = field(init=False)
     shape: tuple[int, ...] = field(init=False)
-    """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
+    """Extents to process: padding lanes count as rows if the rows run along another dimension."""
     largest: MapOperand = field(init=False)
     """The largest stored value of each row, i8."""
     _transposed: TransposedRows | None = field(init=False, default=None)
@@ -84,7 +84,7 @@ class _Rows:
         return self.kernel.flat_tensor(self.kernel.data(name, entries))
 
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
-        """Fold the quantized values of each row and the values of `more` beside them."""
+        """Fold the quantized values of each row, together with the values of `more`."""
         result = self._per_row(fold.element, name)
         if self._transposed:
             self._transposed.reduce(self.kernel, more, fold, result, _MAX_LANES)
@@ -133,7 +133,7 @@ class _Rows:
         rows = rows_of(self.source, self.shape) if is_last and is_ordered and self.table_lanes == _MAX_LANES else None
         if rows is None:
             return None
-        is_free = output.storage.halo == NO_HALO and rows_of(self._target, self.shape) is not None
+        is_free = output.storage.pads == NO_PADS and rows_of(self._target, self.shape) is not None
         return emit_transposed_rows(self.kernel, rows, self._target if is_free else None)
 
     def _per_row(self, element: str, name: str) -> MapOperand:

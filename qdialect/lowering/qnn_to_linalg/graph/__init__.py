@@ -1,1 +1,1 @@
-"""Lowering a whole network: which ops one kernel computes together, and which tensor lives where."""
+"""Lowers a whole network: decides which ops share a kernel, and where each tensor lives."""

@@ -1,4 +1,4 @@
-"""Which element-wise ops one kernel computes together, alone or in the epilogue of a product."""
+"""Fusion groups: the element-wise ops that one kernel computes, alone or in the epilogue of a product."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
-# Islands: which element-wise ops one kernel computes together, so that what lies between them is never stored.
+# One kernel computes the element-wise ops of a fusion group, so that their intermediate values are never stored.
 #
-# An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its
-# own,
-# whose result is stored.  What costs next to nothing, dequantizing values and repeating them along a dimension,
-# is done again in every kernel that asks for it, and so are comparisons, whose bits stay in mask registers.
+# An op is fused into the kernel of its users if they share one kernel; else it is the root of its own kernel, whose
+# result is stored.  Dequantizations and broadcasts cost next to nothing: every kernel that reads one recomputes it, and
+# comparisons too, whose bits stay in mask registers.
 
 _MAX_OPS = 64
-"""Of one kernel: more keep more numbers alive than there are registers."""
+"""Ops of one kernel: more keep more values alive than there are registers."""
 _OPS = dict.fromkeys(SHARED, 40)
-"""What counts as several ops.  Two transcendental functions, one of the other, are a chain so long that a processor
-does not look ahead to the next vector: apart, with what lies between them stored, they take half the time."""
+"""Ops that count as several.  Two chained transcendental functions are so long that a core does not overlap them with
+the next vector: in two kernels, with the value between them stored, they take half the time."""
 
 _QUANTIZE = QuantizeOp.OPERATION_NAME
 _BROADCAST = BroadcastOp.OPERATION_NAME
@@ -48,11 +47,11 @@ _READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
 _COMPUTED = (*SCALAR_OPS, InterpolatedLutOp.OPERATION_NAME)
 _READERS = (*_COMPUTED, _QUANTIZE, _BROADCAST)
 MEMBERS = (*_COMPUTED, *_READS, _QUANTIZE)
-"""Names of the ops that an island may have."""
+"""Names of the ops that a fusion group may have."""
 
 
-class Islands:
-    """The partition of the element-wise ops of a function into kernels."""
+class FusionGroups:
+    """The partition of the element-wise ops of a function into fusion groups, each named by its root."""
 
     def __init__(
         self,
@@ -60,26 +59,26 @@ class Islands:
         apart: Set[ir.Operation] = frozenset(),
         stored: Set[ir.Value] = frozenset(),
     ) -> None:
-        """Ops that are `apart` belong to kernels of other kinds, which read what is `stored`."""
+        """The ops in `apart` belong to kernels of other kinds, which read the values in `stored`."""
         self._apart = apart
         self._order = {op: index for index, op in enumerate(operations)}
         self._roots: dict[ir.Operation, frozenset[ir.Operation]] = {}
-        """Of each op that is computed inside the kernels of others: the roots of these."""
+        """By op that is fused into other kernels: the roots of these."""
         self._sizes: dict[ir.Operation, int] = {}
         for op in reversed(operations):
             if op.name in MEMBERS and op not in apart and op.results[0] not in stored:
                 self._assign(op)
 
     def is_inside(self, op: ir.Operation) -> bool:
-        """Whether `op` is computed inside other kernels alone."""
+        """Whether `op` has no kernel of its own: it is fused into others."""
         return op in self._roots
 
     def is_root(self, op: ir.Operation) -> bool:
-        """Whether `op` is element-wise and its result that of a kernel of this kind."""
+        """Whether `op` is the root of a fusion group: its result is stored."""
         return op.name in MEMBERS and op not in self._apart and op not in self._roots
 
     def computed_at(self, op: ir.Operation) -> frozenset[ir.Operation]:
-        """The ops in whose places `op` is computed; none where that is a kernel of another kind for several ops."""
+        """The roots of the kernels that compute `op`; none if a kernel of another kind computes it."""
         return frozenset() if op in self._apart else self._roots.get(op, frozenset((op,)))
 
     def members(self, root: ir.Operation) -> list[ir.Operation]:
@@ -119,45 +118,42 @@ class Islands:
         return len(roots) == 1 or element_of(op.results[0].type) == "i1"
 
 
-# Element-wise ops on the result of a product that are computed in its epilogue, so that it is stored once.
+# Element-wise ops on the result of a product are computed in its epilogue, so that the result is stored once.
 #
-# They are an island (see `qdialect.lowering.qnn_to_linalg.graph.fusion_groups`) that reads the product's result and constants alone, each of
-# them
-# one number or one for each channel: a bias, a PReLU with its slopes, clamps.  A reshape that keeps the channels may
-# be
-# in between.
+# They are a fusion group that reads only the product's result and constants, each of them a scalar or one value per
+# channel: a bias, a PReLU with its slopes, clamps.  A reshape that keeps the channels may be in between.
 
 _PRODUCTS = tuple(op.OPERATION_NAME for op in (DynamicConv2DOp, DynamicDenseOp, F32Conv2DOp, F32MatmulOp))
 _SLOW = (*SHARED, "arith.divf", *PAIRS, "math.rsqrt", "math.sqrt")
-"""What takes longer in an epilogue: there is nothing beside it to compute meanwhile."""
+"""Ops that are slower in an epilogue, which has no other work to overlap with them."""
 _CHEAP = tuple(name for name in SCALAR_OPS if name not in _SLOW)
 
 
 @dataclass(frozen=True)
 class ResultEpilogue:
-    """The ops of an island, in order, on the value that a product computes."""
+    """A fusion group on the value that a product computes; its ops in order."""
 
     members: tuple[ir.Operation, ...]
     value: ir.Value
     """The product's result as they read it."""
     numbers: Mapping[ir.Value, float]
     channels: Mapping[ir.Value, NDArray[np.float32]]
-    """Constants that are one number, or one for each channel."""
+    """Constants with one value per channel; those of one value are in `numbers`."""
     reshape: ir.Operation | None
     """Between the product and `value`."""
 
     @property
     def result(self) -> ir.Value:
-        """What is stored."""
+        """The value that the kernel stores."""
         return self.members[-1].results[0]
 
     @property
     def computed(self) -> list[ir.Operation]:
-        """The ops that no kernel of their own computes: the island's root, and the reshape before it."""
+        """The ops that need no kernel of their own: the group's root, and the reshape before it."""
         return [self.members[-1], *([self.reshape] if self.reshape else [])]
 
     def arrays(self) -> list[NDArray[np.float32]]:
-        """Those of the channels."""
+        """The constants with one value per channel."""
         return list(self.channels.values())
 
     def emit(self, body: Body, value: Value, channels: Sequence[Value]) -> Value:
@@ -171,24 +167,26 @@ class ResultEpilogue:
 
 
 def result_epilogues(
-    operations: Sequence[ir.Operation], islands: Islands, is_free: Callable[[ir.Value], bool]
+    operations: Sequence[ir.Operation], fusion_groups: FusionGroups, is_free: Callable[[ir.Value], bool]
 ) -> Iterator[tuple[ir.Operation, ResultEpilogue]]:
-    """The products of a function that have one; `is_free` says that a value is stored for its readers alone."""
+    """The products of a function that have an epilogue; `is_free` tells whether only its readers need a value."""
     for op in operations:
         if op.name in _PRODUCTS and is_free(op.results[0]):
-            found = _epilogue(op, islands, is_free)
+            found = _epilogue(op, fusion_groups, is_free)
             if found is not None:
                 yield op, found
 
 
-def _epilogue(op: ir.Operation, islands: Islands, is_free: Callable[[ir.Value], bool]) -> ResultEpilogue | None:
+def _epilogue(
+    op: ir.Operation, fusion_groups: FusionGroups, is_free: Callable[[ir.Value], bool]
+) -> ResultEpilogue | None:
     reshape = _reshape(op.results[0])
     value = op.results[0] if reshape is None else reshape.results[0]
     users = {use.owner.operation for use in value.uses}
-    roots = {root for user in users for root in islands.computed_at(user)}
-    if not is_free(value) or len(roots) != 1 or not islands.is_root(root := roots.pop()):
+    roots = {root for user in users for root in fusion_groups.computed_at(user)}
+    if not is_free(value) or len(roots) != 1 or not fusion_groups.is_root(root := roots.pop()):
         return None
-    members = islands.members(root)
+    members = fusion_groups.members(root)
     result = root.results[0]
     is_alike = shape_of(result.type) == shape_of(value.type) and element_of(result.type) == "f32"
     # Kernels of products write whole vectors of channels, which an array of the user may lack.
@@ -199,7 +197,7 @@ def _epilogue(op: ir.Operation, islands: Islands, is_free: Callable[[ir.Value], 
 
 
 def _reshape(value: ir.Value) -> ir.Operation | None:
-    """What gives `value` another shape, where nothing else reads it and its channels stay."""
+    """The reshape of `value`, if it is the only reader and keeps the channels."""
     uses = list(value.uses)
     reader = uses[0].owner.opview if len(uses) == 1 else None
     if not isinstance(reader, ReshapeOp) or len(shape_of(reader.output.type)) == 4:

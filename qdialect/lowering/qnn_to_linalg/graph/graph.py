@@ -1,7 +1,7 @@
-"""Lowering a whole network: which tensor lives where, and one handler per op.
+"""Lowers a whole network: assigns a buffer to each tensor and runs one conversion per op.
 
-A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not
-copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+A conversion asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It never
+copies for padding: consumers declare beforehand which pads they read, and the producer stores the tensor with them.
 """
 
 from __future__ import annotations
@@ -30,18 +30,24 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.locations import joined, names_of
 from qdialect.lowering.ir.errors import error_at, note_at
 from qdialect.lowering.ir.strides import row_major
-from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, Islands, ResultEpilogue, result_epilogues
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import MEMBERS, FusionGroups, ResultEpilogue, result_epilogues
 from qdialect.lowering.qnn_to_linalg.graph.padding import Convolution, Padding, middle_of, padding_of, padding_reader
-from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowGroups, Scope
-from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
+from qdialect.lowering.qnn_to_linalg.graph.row_fusion import RowFusion, Scope
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import (
+    MapOperand,
+    byte_literal,
+    emit_map,
+    emit_padding,
+    flipped,
+)
 from qdialect.lowering.qnn_to_linalg.kernels.geometry import group_blocks
 from qdialect.lowering.qnn_to_linalg.program.operands import is_read_through
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import (
-    NO_HALO,
+    NO_PADS,
     STORAGE_ELEMENTS,
-    Halo,
+    Pads,
     Storage,
     dense_storage_of,
     image_shape,
@@ -55,30 +61,30 @@ Op = TypeVar("Op", bound=QnnOp)
 Conversion = Callable[["GraphLowering", Any], None]
 _CONVERSIONS = Registry[Conversion]("lowering", "qdialect.lowering.qnn_to_linalg.conversions")
 _TAKES_ARRAYS: set[str] = {"func.return"}
-ROW_GROUP = "row_group"
-"""What the handler of `RowGroup`s is registered for."""
+FUSED_ROWS = "fused_rows"
+"""The name under which the conversion of `FusedRows` is registered."""
 
 
 def lowers(
     *op_classes: type[Op], takes_arrays: bool = False
 ) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
-    """Register the handler of an op class, or of several.
+    """Register the conversion of an op class, or of several.
 
-    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed values.
+    With `takes_arrays` its kernels access users' arrays directly: rows without padding lanes, signed values.
     """
 
-    def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
-        lowers_each([op_class.OPERATION_NAME for op_class in op_classes], handler, takes_arrays)
-        return handler
+    def register(conversion: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
+        lowers_each([op_class.OPERATION_NAME for op_class in op_classes], conversion, takes_arrays)
+        return conversion
 
     return register
 
 
 def lowers_each(
-    names: Sequence[str], handler: Callable[[GraphLowering, Any], None], takes_arrays: bool = False
+    names: Sequence[str], conversion: Callable[[GraphLowering, Any], None], takes_arrays: bool = False
 ) -> None:
-    """Register the handler of ops by their names: upstream's have no class here."""
-    _CONVERSIONS.add(names, handler)
+    """Register the conversion of ops by name, for upstream ops that have no class here."""
+    _CONVERSIONS.add(names, conversion)
     if takes_arrays:
         _TAKES_ARRAYS.update(names)
 
@@ -95,12 +101,12 @@ class GraphLowering:
         self,
         function: ir.Operation,
         program: Program,
-        handed_off: Mapping[str, ir.Operation] = MappingProxyType({}),
+        extern_functions: Mapping[str, ir.Operation] = MappingProxyType({}),
         *,
         scope: Scope = Scope.NETWORK,
     ) -> None:
-        """`handed_off` are functions that other libraries compute, by name."""
-        self.handed_off = handed_off
+        """`extern_functions` are the functions that external libraries implement, by name."""
+        self.extern_functions = extern_functions
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)
@@ -108,14 +114,14 @@ class GraphLowering:
         self.program = program
         self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings = paddings = self._collect_paddings()
-        # What refers to this object would keep it, and with it all weights, until Python looks for cycles.
-        self._row_groups = RowGroups(self._operations, lambda value: value not in paddings, scope)
-        self.islands = Islands(self._operations, self._row_groups.computed, self._row_groups.read)
-        self._epilogues = dict(result_epilogues(self._operations, self.islands, self._is_inner))
+        # A reference to this object would keep it and all weights alive until the cyclic garbage collector runs.
+        self._row_fusion = RowFusion(self._operations, lambda value: value not in paddings, scope)
+        self.fusion_groups = FusionGroups(self._operations, self._row_fusion.computed, self._row_fusion.read)
+        self._epilogues = dict(result_epilogues(self._operations, self.fusion_groups, self._is_inner))
         self._in_epilogues = {one for found in self._epilogues.values() for one in found.computed}
 
     def run(self) -> Program:
-        """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
+        """Lower every op; raises `CompileError` with a note per op without conversion, and if memory is too small."""
         _refuse_unknown(self._operations[:-1])
         check_repeated_constants(self._operations)
         for index, argument in enumerate(self._arguments):
@@ -129,11 +135,11 @@ class GraphLowering:
         return self.program
 
     def _lower_at(self, op: ir.Operation) -> None:
-        """Lower what is computed in the place of `op`."""
-        group = self._row_groups.starting_at(op)
+        """Lower `op`, and the fused rows that start at it."""
+        group = self._row_fusion.starting_at(op)
         if group is not None:
-            _CONVERSIONS[ROW_GROUP](self, group)
-        is_elsewhere = op in self._row_groups.computed or op in self._in_epilogues or self.islands.is_inside(op)
+            _CONVERSIONS[FUSED_ROWS](self, group)
+        is_elsewhere = op in self._row_fusion.computed or op in self._in_epilogues or self.fusion_groups.is_inside(op)
         if op.name not in CONSTANT_OPS and not is_elsewhere:
             self._lower(op)
 
@@ -150,16 +156,16 @@ class GraphLowering:
             raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
     def slot(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
-        """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
+        """The slot of `value`, with at least the pads of `padding`, filled with its value."""
         found = self._slots.get(value)
         if found is None:
             return self._constant(value, padding)
-        if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
+        if padding is None or padding.pads == NO_PADS or self._paddings[value].fill == padding.fill:
             return found
-        # Two consumers want different quantized values around the same image: the second gets a copy of its own.
-        slot = self.program.buffer(storage_of(value.type, padding.halo))
+        # Two consumers need different padding values around the same image: the second gets its own copy.
+        slot = self.program.buffer(storage_of(value.type, padding.pads))
         self.copy(found, slot, shape_of(value.type), label=f"pad {value.get_name()}")
-        self._fill_halo(slot, padding.fill)
+        self._fill_padding(slot, padding.fill)
         return slot
 
     def result(self, value: ir.Value) -> BufferSlot:
@@ -176,7 +182,7 @@ class GraphLowering:
     def _inside_padded(self, value: ir.Value) -> BufferSlot | None:
         """The middle of the tensor that pads `value` and is its only reader, so that nothing is copied there."""
         pad = padding_reader(value)
-        if pad is None or self.wants_halo(value) or not {value, pad.output}.isdisjoint(self._returned):
+        if pad is None or self.is_padded(value) or not {value, pad.output}.isdisjoint(self._returned):
             return None
         whole = self._storage(pad.output)
         middle = middle_of(pad, whole)
@@ -185,11 +191,11 @@ class GraphLowering:
         return replace(self.result(pad.output), storage=middle.storage, offset=middle.offset)
 
     def epilogue(self, op: ir.OpView) -> ResultEpilogue | None:
-        """What the kernel of a product computes of its values before it stores them."""
+        """The epilogue that the kernel of a product applies to its values before it stores them."""
         return self._epilogues.get(op.operation)
 
     def product(self, op: ir.OpView) -> BufferSlot:
-        """The slot of a product's values, or of what its epilogue makes of them."""
+        """The slot of a product's values, or of its epilogue's result."""
         value, epilogue = op.operation.results[0], self.epilogue(op)
         if epilogue is None:
             return self.result(value)
@@ -200,17 +206,17 @@ class GraphLowering:
         return replace(slot, storage=Storage(shape, slot.storage.element, slot.storage.pitch))
 
     def _is_inner(self, value: ir.Value) -> bool:
-        """Whether `value` is neither returned nor read by the kernel of a row group."""
-        return value not in self._returned and value not in self._row_groups.read and not self.is_of_rows([value])
+        """Whether `value` is neither returned nor read by a kernel of fused rows."""
+        return value not in self._returned and value not in self._row_fusion.read and not self.is_of_rows([value])
 
     def overwritten(self, value: ir.Value, source: ir.Value, readers: Set[ir.Operation]) -> BufferSlot | None:
-        """The slot of `source` for the new `value`, which is stored alike; None where others than `readers` read it."""
+        """The slot of `source` for the new `value` of the same layout; None if ops other than `readers` read it."""
         slot = self._slots.get(source)
-        if not self.program.overwrites or slot is None or slot.kind != "arena" or self.wants_halo(value):
+        if not self.program.overwrites or slot is None or slot.kind != "arena" or self.is_padded(value):
             return None
         held = {other for other, where in self._slots.items() if where.kind == slot.kind and where.index == slot.index}
         users = {use.owner.operation for other in held for use in other.uses}
-        # What is only another name of it has been lowered; its readers are among those of `held`.
+        # Aliases of `source` have been lowered; their readers are among those of `held`.
         named = {user for user in users if len(user.results) == 1 and user.results[0] in held}
         is_free = users - named <= readers and held.isdisjoint(self._returned)
         if not is_free or value in self._returned or self._storage(value) != slot.storage:
@@ -219,13 +225,13 @@ class GraphLowering:
         return slot
 
     def define(self, value: ir.Value, slot: BufferSlot) -> None:
-        """Say where `value` is; its halo is filled here, before its producer runs."""
+        """Set the slot of `value` and fill its padding, before its producer runs."""
         self._slots[value] = slot
         padding = self._paddings.get(value)
-        if padding is not None and slot.storage.halo != NO_HALO:
-            self._fill_halo(slot, padding.fill)
+        if padding is not None and slot.storage.pads != NO_PADS:
+            self._fill_padding(slot, padding.fill)
 
-    def wants_halo(self, value: ir.Value) -> bool:
+    def is_padded(self, value: ir.Value) -> bool:
         """Whether a consumer reads around `value`."""
         return value in self._paddings
 
@@ -242,15 +248,15 @@ class GraphLowering:
         emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
 
-    def _fill_halo(self, slot: BufferSlot, fill: int) -> None:
+    def _fill_padding(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         element = slot.storage.element
         value = kernel.number("fill", byte_literal(fill) if element == "i8" else fill, element)
-        emit_halo(kernel, slot, value)
-        self.program.call(kernel, "halo")
+        emit_padding(kernel, slot, value)
+        self.program.call(kernel, "padding")
 
     def can_be_array(self, value: ir.Value) -> bool:
-        """Whether a user's array serves as the slot of `value`: every kernel that touches it takes it as it is."""
+        """Whether a user's array can be the slot of `value`: every kernel that accesses it takes it unchanged."""
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and self._is_read_as_it_is(value)
@@ -261,16 +267,16 @@ class GraphLowering:
         return value in self._slots
 
     def is_of_rows(self, values: Iterable[ir.Value]) -> bool:
-        """Whether the kernel of a row group computes one of `values`."""
+        """Whether a kernel of fused rows computes one of `values`."""
         owners = [value.owner for value in values]
-        return any(not isinstance(one, ir.Block) and one.operation in self._row_groups.computed for one in owners)
+        return any(not isinstance(one, ir.Block) and one.operation in self._row_fusion.computed for one in owners)
 
     def is_signed(self, value: ir.Value) -> bool:
-        """Whether `value` is read from where its quantized values are signed, as the user has them."""
+        """Whether `value` is read from a user's array, where its quantized values are signed."""
         return value in self._slots and self._slots[value].signed
 
     def _is_read_as_it_is(self, value: ir.Value) -> bool:
-        """Whether its quantized values need no shift: they are unsigned, or only multiplied as signed ones."""
+        """Whether its quantized values need no shift: they are unsigned, or only ever multiplied as signed ones."""
         if signed_shift(value.type) == 0:
             return True
         is_input = isinstance(value.owner, ir.Block)
@@ -282,16 +288,16 @@ class GraphLowering:
 
     def _storage(self, value: ir.Value) -> Storage:
         """The layout of `value` in the arena."""
-        storage = storage_of(value.type, self._halo_of(value))
+        storage = storage_of(value.type, self._pads_of(value))
         owner = value.owner
-        # Where nothing permutes bytes, a transposition makes pixels of four bytes of up to four planes.
+        # Targets without byte permutations transpose up to four planes into pixels of four bytes.
         permutes = self.program.strategy.gathers_bytes
         is_written_so = isinstance(owner, ir.Block) or (
             storage.pitch <= _NARROW and _takes_arrays(owner) and (permutes or owner.name != TransposeOp.OPERATION_NAME)
         )
         if not is_written_so or not _only_windows(value):
             return storage
-        # Windows are read at any length: a kernel that writes without spare lanes writes contiguous rows.
+        # Windows are read at any length: a kernel that writes without padding lanes writes contiguous rows.
         return replace(storage, pitch=storage.shape[3])
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
@@ -306,23 +312,23 @@ class GraphLowering:
         self.copy(array, slot, shape_of(argument.type), f"input {index}")
 
     def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
-        """A constant as kernels read it, halo and spare lanes included: no call stores it."""
+        """A constant in the layout that kernels read, padding included: no call stores it."""
         array = constant_value(value)
         if array is None:
             raise CompileError(f"value {value.get_name()} has no buffer and is not a constant")
         quantized = (
             (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
         )
-        storage = storage_of(value.type, padding.halo if padding else NO_HALO)
+        storage = storage_of(value.type, padding.pads if padding else NO_PADS)
         images, _, _, channels = storage.shape
-        top, left, _, _ = storage.halo
+        top, left, _, _ = storage.pads
         elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, quantized.dtype)
         rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
         elements[:, rows, columns, :channels] = quantized.reshape(storage.shape)
         return self.program.constant_tensor(elements, storage)
 
-    def _halo_of(self, value: ir.Value) -> Halo:
-        return self._paddings[value].halo if value in self._paddings else NO_HALO
+    def _pads_of(self, value: ir.Value) -> Pads:
+        return self._paddings[value].pads if value in self._paddings else NO_PADS
 
     def _return(self, index: int, value: ir.Value) -> None:
         if 0 in shape_of(value.type):
@@ -355,7 +361,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 
 _NARROW = 4
-"""Lanes of rows that are written pixel by pixel unless they join up."""
+"""Up to this many lanes, rows are written pixel by pixel unless they are contiguous."""
 _COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
 
@@ -364,14 +370,14 @@ def _only_windows(value: ir.Value) -> bool:
 
 
 def _everyone_takes_arrays(value: ir.Value) -> bool:
-    """Whether every kernel that writes or reads `value` takes users' arrays as they are."""
+    """Whether every kernel that writes or reads `value` takes users' arrays directly."""
     is_written_so = isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
     return is_written_so and all(_takes_arrays(use.owner) for use in value.uses)
 
 
 def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
     if op.name not in _TAKES_ARRAYS:
-        # Importing the module of its handler notes whether it does.
+        # Importing the module of its conversion registers whether it does.
         _CONVERSIONS.get(op.name)
     return op.name in _TAKES_ARRAYS and not reads_words(op)
 
@@ -393,11 +399,11 @@ def _problem(op: ir.Operation) -> str | None:
     return f"has a value of type {unknown[0]}, which no kernel computes" if unknown else None
 
 
-# Which ops read a user's array otherwise than kernels read the arena: past its end, as words, or as signed bytes.
+# Ops that must not read a user's array as they read the arena: past its end, as 32-bit words, or as signed bytes.
 
 
 def reads_past_end(op: Any) -> bool:
-    """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
+    """Whether a contiguous reduction ends inside a K group: the kernel reads past the data, which needs the arena."""
     if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
@@ -406,7 +412,7 @@ def reads_past_end(op: Any) -> bool:
 
 
 def reads_words(op: Any) -> bool:
-    """Whether products read the input of `op` through it, as 32-bit numbers, which only the arena's bytes are."""
+    """Whether products read the input of `op` through it as 32-bit words, which needs the arena's layout."""
     return isinstance(view := op.opview, TransposeOp) and is_read_through(view)
 
 
@@ -419,17 +425,17 @@ def multiplies_signed(use: ir.OpOperand) -> bool:
     return use.operand_number == 0 and groups == 1 and constant_value(op.weight) is not None
 
 
-# How much memory constants may take that a module writes down in a few characters.
+# Limits the memory of splat constants, which a module writes down in a few characters.
 
 MAX_REPEATED = 1 << 26
-"""Elements of all constants together that are one number repeated, and that kernels read from memory.
+"""Most elements, in all, of splat constants that kernels read from memory.
 
-Constants that are written out are as long as the text or the file that has them.
+Other constants are limited by the size of the text or the file that contains them.
 """
 
 
 def check_repeated_constants(operations: Sequence[ir.Operation]) -> None:
-    """Raise `CompileError` at the constant with which more than `MAX_REPEATED` elements would be stored."""
+    """Raise `CompileError` at the splat constant that exceeds `MAX_REPEATED` elements in all."""
     total = 0
     for op in operations:
         if op.name not in CONSTANT_OPS or not _is_stored(op):
@@ -441,7 +447,7 @@ def check_repeated_constants(operations: Sequence[ir.Operation]) -> None:
 
 
 def _is_stored(op: ir.Operation) -> bool:
-    """Whether `op` repeats a number that a kernel reads element by element: element-wise ones keep it as a number."""
+    """Whether `op` is a splat that a kernel reads from memory: element-wise kernels take it as a scalar instead."""
     value = op.attributes["value"]
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         return False

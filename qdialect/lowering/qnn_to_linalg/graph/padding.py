@@ -1,4 +1,4 @@
-"""What ops read around their data; phases of transposed convolutions; tensors in the middle of padded ones."""
+"""Padding that ops read around their data; phases of transposed convolutions; tensors inside padded ones."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from qdialect.dialect import (
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.qnn_to_linalg.program.operands import known_number
-from qdialect.lowering.qnn_to_linalg.program.storage import Halo, Storage, image_shape, signed_shift
+from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, image_shape, signed_shift
 
 # A transposed convolution as ordinary ones: one for each phase of the result's rows and columns.
 #
-# Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` says which tap i meets
-# which element v in element y of the result.  For all y with the same ``y mod s`` these are the same taps, every ``s /
-# gcd(s, d)``-th one; from one such y to the next v grows by 1, from one of these taps to the next it falls by ``d /
-# gcd(s, d)``.  So a phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes every
-# s-th
-# element.
+# Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` tells which tap i meets
+# which element v in element y of the result.  For all y with the same ``y mod s`` these are the same taps, every
+# ``s / gcd(s, d)``-th one; from one such y to the next v grows by 1, from one of these taps to the next it falls by
+# ``d / gcd(s, d)``.  So a phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes
+# every s-th element.
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def transposed_phases(
     return rows, columns
 
 
-def transposed_halo(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Halo:
+def transposed_pads(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Pads:
     """What a transposed convolution reads around its data."""
     rows, columns = transposed_phases(op)
     size = shape_of(op.data.type)
@@ -87,7 +86,7 @@ def transposed_halo(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Halo:
     return top, left, bottom, right
 
 
-# What an op reads around its data: how far, and which stored value must be there.
+# The padding that an op reads around its data: its extents, and the stored value that must be there.
 
 Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
 Convolution = Conv2DOp | FusedConv2DOp | Transposed
@@ -95,22 +94,22 @@ Convolution = Conv2DOp | FusedConv2DOp | Transposed
 
 @dataclass(frozen=True)
 class Padding:
-    """What a consumer reads around an image: how far, and which stored value must be there."""
+    """The padding that a consumer reads around an image: its extents, and the stored value that must be there."""
 
-    halo: Halo
+    pads: Pads
     fill: int
 
     def joined(self, other: Padding) -> Padding:
-        """Enough for both; their fill is the same."""
-        widest = [max(pair) for pair in zip(self.halo, other.halo, strict=True)]
+        """Padding that is enough for both, which have the same fill."""
+        widest = [max(pair) for pair in zip(self.pads, other.pads, strict=True)]
         return Padding((widest[0], widest[1], widest[2], widest[3]), self.fill)
 
 
 def padding_of(op: Any) -> Padding | None:
-    """The halo that `op` reads around its data; None where it reads none."""
+    """The padding that `op` reads around its data; None if it reads none."""
     if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
         return None
-    padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
+    padding = transposed_pads(op) if isinstance(op, Transposed) else op.padding
     if not any(padding):
         return None
     shift = signed_shift(op.data.type)
@@ -132,19 +131,19 @@ def padding_of(op: Any) -> Padding | None:
     return Padding((padding[0], padding[1], padding[2], padding[3]), fill)
 
 
-# Tensors that are padded: each is written into the middle of the padded one, whose border is all that is left.
+# The producer of a tensor that `qnn.pad` pads writes into the middle of the padded tensor; only its border is filled.
 
 
 @dataclass(frozen=True)
 class Middle:
-    """Where the data of a padded tensor is: its layout, and the elements of the buffer before it."""
+    """Where the data of a padded tensor is: its layout, and its offset in the buffer in elements."""
 
     storage: Storage
     offset: int
 
 
 def padding_reader(value: ir.Value) -> PadOp | None:
-    """The op that pads `value`, where nothing else reads it."""
+    """The op that pads `value`, if it is the only reader."""
     uses = list(value.uses)
     if len(uses) != 1:
         return None
@@ -154,19 +153,19 @@ def padding_reader(value: ir.Value) -> PadOp | None:
 
 
 def middle_of(pad: PadOp, storage: Storage) -> Middle | None:
-    """The data inside the result of `pad`, which is stored as `storage`; None where no layout describes it.
+    """The data inside the result of `pad`, which is stored as `storage`; None if no layout describes it.
 
-    Images have their border as a halo.  Of other tensors, the data is one stretch of rows where the first dimension of
-    several entries alone is padded.
+    The border of an image becomes its pads.  The data of another tensor is contiguous if only its first dimension of
+    more than one entry is padded.
     """
     inner, outer = shape_of(pad.input.type), shape_of(pad.output.type)
     padded = [axis for axis in range(len(inner)) if pad.low[axis] or pad.high[axis]]
     image = image_shape(inner)
     if len(inner) == 4:
-        if set(padded) - {1, 2} or any(storage.halo):
+        if set(padded) - {1, 2} or any(storage.pads):
             return None
-        halo = (pad.low[1], pad.low[2], pad.high[1], pad.high[2])
-        return Middle(Storage(image, storage.element, storage.pitch, halo), 0)
+        pads = (pad.low[1], pad.low[2], pad.high[1], pad.high[2])
+        return Middle(Storage(image, storage.element, storage.pitch, pads), 0)
     axis = padded[0] if len(padded) == 1 else -1
     if not 0 <= axis < len(inner) - 1 or prod(outer[:axis]) != 1:
         return None

@@ -1,8 +1,8 @@
-"""Row groups: ops that one kernel computes block by block of rows, so that what lies between them stays near the core.
+"""Row fusion: one kernel computes several ops, one block of rows after the other, so that intermediates stay in cache.
 
 A softmax or a normalization of rows is a reduction, element-wise ops of its result and its input, and so on.  Computed
-tensor by tensor each of them goes through memory; block by block of rows they meet in the first-level cache.  Every op
-is computed by the kernel that it has elsewhere too, so results have the same bits.
+tensor by tensor, each intermediate goes through memory; computed block by block of rows, it stays in L1.  Each op uses
+the same kernel code as without fusion, so results have the same bits.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from qdialect.lowering.qnn_to_linalg.program.operands import source_of
 _REDUCTIONS = tuple(op_class.OPERATION_NAME for op_class in (F32MaxOp, F32MinOp, F32ProdOp, F32SumOp))
 _PRODUCTS = tuple(op_class.OPERATION_NAME for op_class in (F32MatmulOp, FusedMatMulOp, MatMulOp))
 _MAX_OPS = 64
-"""Of a group: a kernel of more is compiled no faster than several."""
+"""Ops of a fusion: a kernel of more is compiled no faster than several."""
 _F32_BYTES = 4
 _MIN_PRODUCTS = 2
-"""Of matrices: what lies between two of them need not leave the caches."""
+"""Products of matrices in one fusion: the intermediate between two of them need not leave the caches."""
 
 
 _FAR_BYTES = 256 * 1024
-"""Of a matrix between two products: more does not stay in a second-level cache beside what it is multiplied with."""
+"""Of a matrix between two products: a larger one does not fit in L2 together with the other operand."""
 _READS = (BroadcastOp.OPERATION_NAME, DequantizeOp.OPERATION_NAME)
-"""What every kernel does again that asks for it."""
+"""Ops that every kernel recomputes for itself."""
 
 
 class Scope(Enum):
@@ -63,8 +63,8 @@ class Scope(Enum):
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """Ops that compute `rows` rows apart, in order; `has_rows` says which of the `inputs` have them too."""
+class FusedRows:
+    """Ops that compute `rows` independent rows, in order; `has_rows` tells which `inputs` are divided into rows."""
 
     rows: int
     members: tuple[ir.Operation, ...]
@@ -72,7 +72,7 @@ class RowGroup:
     has_rows: tuple[bool, ...]
     outputs: tuple[ir.Value, ...]
     first: ir.Operation
-    """The member at which all are computed: what they read is there by then, and nothing has read their results."""
+    """The member at which all are computed: after everything they read, before every reader of their results."""
     views: Views
     """Transposed inputs and outputs that are read and written as they are on the other side of the transposition."""
 
@@ -88,21 +88,21 @@ class RowGroup:
         return bool(products) and _are_matrices(products[0], self.rows)
 
 
-class RowGroups:
-    """The row groups of a function."""
+class RowFusion:
+    """The partition of a function's ops into `FusedRows` and others."""
 
     def __init__(
         self, operations: Sequence[ir.Operation], is_in_rows: Callable[[ir.Value], bool], scope: Scope
     ) -> None:
-        """Only tensors that are stored row after row, as `is_in_rows` says, go into a group or come from one."""
+        """Inputs and outputs of a fusion must be stored row after row, which `is_in_rows` tells."""
         self._scope = scope
         self._order = {op: index for index, op in enumerate(operations)}
         self._is_in_rows = is_in_rows
-        self._first: dict[ir.Operation, RowGroup] = {}
+        self._first: dict[ir.Operation, FusedRows] = {}
         self.computed: set[ir.Operation] = set()
-        """The ops whose results groups alone compute."""
+        """The ops that only fused kernels compute."""
         self.read: set[ir.Value] = set()
-        """What groups read where it is stored."""
+        """The stored values that fused kernels read."""
         if scope is Scope.ROWS:
             return
         for op in operations:
@@ -113,12 +113,12 @@ class RowGroups:
                 view: Any = op.opview
                 self._found(op, prod(shape_of(view.input.type)[: view.axes[0]]))
 
-    def starting_at(self, op: ir.Operation) -> RowGroup | None:
-        """The group that is computed at `op`."""
+    def starting_at(self, op: ir.Operation) -> FusedRows | None:
+        """The fused rows that are computed at `op`."""
         return self._first.get(op)
 
     def _found(self, seed: ir.Operation, rows: int, products: int = 0) -> None:
-        """Take the group of `seed`, where it has at least so many `products`."""
+        """Form the fusion that grows from `seed`, if it has at least `products` products."""
         if rows == 1 or roles(seed, rows) is None:
             return
         group = self._group(rows, self._trimmed(self._grown(rows, seed)))
@@ -131,7 +131,7 @@ class RowGroups:
         self._first[group.first] = group
 
     def _rows_of_product(self, op: ir.Operation) -> int:
-        """Matrices of a network; rows of one matrix that is large, or of which a large one is made."""
+        """Number of matrices of a product; number of their rows if the matrix or its result is large."""
         shape = shape_of(op.operands[0].type)
         largest = max(prod(shape), prod(shape_of(op.results[0].type)))
         is_far = self._scope is Scope.MATRICES and largest * _F32_BYTES > _FAR_BYTES
@@ -147,7 +147,7 @@ class RowGroups:
         return group
 
     def _joins(self, op: ir.Operation, rows: int) -> bool:
-        """Whether `op` computes rows apart; what it would read again for itself must do so too."""
+        """Whether `op` computes rows independently; so must the ops that it would recompute for itself."""
         found = roles(op, rows)
         if op in self.computed or op not in self._order or found is None:
             return False
@@ -157,7 +157,7 @@ class RowGroups:
         return all(roles(read, rows) is not None for read in reads)
 
     def _trimmed(self, group: set[ir.Operation]) -> set[ir.Operation]:
-        """Without what costs nothing at its ends."""
+        """`group` without the free ops at its ends: reshapes, and reads that no member uses."""
         for op in sorted(group, key=self._order.__getitem__, reverse=True):
             is_unread = not any(user in group for user in _users(op))
             is_reshape = op.name == ReshapeOp.OPERATION_NAME
@@ -171,14 +171,14 @@ class RowGroups:
         yield from _users(op)
 
     def _is_repeated(self, op: ir.Operation, group: set[ir.Operation]) -> bool:
-        """Whether other kernels do the same for themselves."""
+        """Whether other kernels recompute `op` for themselves."""
         return op.name in _READS and next(_readers(op, group), None) is not None
 
     def _outside_users(self, op: ir.Operation, group: set[ir.Operation]) -> list[ir.Operation]:
         return [] if op.name in _READS else list(_readers(op, group))
 
     def _first_of(self, group: set[ir.Operation]) -> ir.Operation | None:
-        """The member at which the group can be computed."""
+        """The member at which the fused rows can be computed; None if there is none."""
         owners = [owner_of(value) for op in group for value in op.operands]
         last_source = max((self._index(owner) for owner in owners if owner not in group), default=-1)
         users = [user for op in group for user in self._outside_users(op, group)]
@@ -187,10 +187,10 @@ class RowGroups:
         return min(after, key=self._order.__getitem__, default=None) if last_source < next_user else None
 
     def _index(self, owner: ir.Operation | None) -> int:
-        """When what `owner` computes is there; what no kernel computes always is."""
+        """The index at which the result of `owner` is available; -1 for arguments and constants."""
         return -1 if owner is None or owner.name in CONSTANT_OPS else self._order[owner]
 
-    def _group(self, rows: int, group: set[ir.Operation]) -> RowGroup | None:
+    def _group(self, rows: int, group: set[ir.Operation]) -> FusedRows | None:
         members = tuple(sorted(group, key=self._order.__getitem__))
         inputs: dict[ir.Value, bool] = {}
         for op in members:
@@ -205,22 +205,22 @@ class RowGroups:
         found = [op for op in members if op.name in _PRODUCTS]
         are_matrices = bool(found) and _are_matrices(found[0], rows)
         around: Views = views(rows, members, moving[len(outputs) :], outputs, self._is_in_rows) if are_matrices else {}
-        return RowGroup(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
+        return FusedRows(rows, members, tuple(inputs), tuple(inputs.values()), outputs, first, around)
 
 
 def _are_matrices(product: ir.Operation, rows: int) -> bool:
-    """Whether each of `rows` is a matrix of a product's."""
+    """Whether each of the `rows` is a whole matrix of `product`."""
     return leading(shape_of(product.operands[1].type)[:-2], rows) is not None
 
 
 def _has_whole_rows(value: ir.Value, rows: int) -> bool:
-    """Whether a row has all of the last dimension, which may end with spare lanes."""
+    """Whether a row has all of the last dimension, which may end with padding lanes."""
     shape = shape_of(value.type)
     return len(shape) == 1 or leading(shape, rows) != len(shape)
 
 
 def _readers(op: ir.Operation, group: set[ir.Operation]) -> Iterator[ir.Operation]:
-    """What reads the result of `op` outside of `group`, also by doing again what a member does."""
+    """The ops outside of `group` that read the result of `op`, also through a member that they recompute."""
     for user in _users(op):
         if user not in group:
             yield user
@@ -232,17 +232,15 @@ def _users(op: ir.Operation) -> list[ir.Operation]:
     return [use.owner.operation for use in op.results[0].uses]
 
 
-# Which ops compute the rows of their results apart, and from which part of their operands.
+# Ops that compute the rows of their results independently, and the part of each operand that a row reads.
 #
-# The leading dimensions of a tensor whose extents multiply up to a number of rows divide it into so many rows, one
-# after
-# the other in memory.  A block of rows is a tensor of the same rank: of its leading dimensions the last is the number
-# of
-# its rows, the others are 1.
+# If the extents of a tensor's leading dimensions multiply up to a number of rows, they divide it into that number of
+# rows, one after the other in memory.  A block of rows is a tensor of the same rank: the last of its leading dimensions
+# is the number of its rows, the others are 1.
 
 Shape = tuple[int, ...]
 Roles = tuple[bool, ...]
-"""Of each operand: whether a block of rows takes its own rows of it; else it takes all of it."""
+"""By operand: whether a block reads only its own rows of it; else the block reads all of it."""
 
 
 def leading(shape: Shape, rows: int) -> int | None:
@@ -258,7 +256,7 @@ def block_shape(shape: Shape, rows: int, block: int) -> Shape:
 
 
 def roles(op: ir.Operation, rows: int) -> Roles | None:
-    """The roles of the operands of `op` where it computes `rows` rows apart; None where it does not."""
+    """The roles of the operands of `op`, if it computes `rows` independent rows; else None."""
     if len(op.results) != 1 or leading(shape_of(op.results[0].type), rows) is None:
         return None
     if op.name in SCALAR_OPS:
@@ -299,9 +297,9 @@ def _softmax(op: SoftmaxOp, rows: int) -> Roles | None:
 
 
 def _product(op: F32MatmulOp | MatMulOp | FusedMatMulOp, rows: int) -> Roles | None:
-    """Products of as many pairs of matrices; what is known by column has no rows."""
+    """Products of `rows` pairs of matrices; parameters per column have no rows."""
     if any(source_of(value) for value in op.operation.operands):
-        # They walk through a whole tensor in another order.
+        # Operands read through a transposition are walked as a whole, in another order.
         return None
     operands = [shape_of(value.type) for value in op.operation.operands]
     counts = [leading(shape[:-2], rows) for shape in operands]
@@ -331,16 +329,15 @@ _ROLES: Mapping[type[QnnOp], Callable[[Any, int], Roles | None]] = {
 }
 
 
-# Transpositions around a row group that its products do without.
+# Transpositions around fused rows that their products read and write through.
 #
-# The heads of an attention lie side by side in the rows of what was multiplied before, and of what is multiplied
-# after.
-# A head is a matrix of some columns of each row, so that a product of heads can read and write it there:
+# The heads of an attention lie side by side in the rows of the matrices before and after it.  A head is a matrix of
+# some columns of each row, so that a product of heads can read and write it in place:
 #
-#     x[row, head, column]     the row of a head begins `heads * columns` elements behind that of the row before it
+#     x[row, head, column]     the row of a head begins `heads * columns` elements after its previous row
 
 Views = Mapping[ir.Value, TransposeOp]
-"""By value of a group: the transposition that makes it, or that it goes through."""
+"""By input or output: the transposition that produces it, or that reads it."""
 _PRODUCT = F32MatmulOp.OPERATION_NAME
 
 
@@ -351,7 +348,7 @@ def views(
     outputs: Sequence[ir.Value],
     is_in_rows: Callable[[ir.Value], bool],
 ) -> Views:
-    """The transpositions that the `members`, which compute `rows` matrices, need not wait for or be followed by."""
+    """The transpositions that the `members`, which compute `rows` matrices, read and write through."""
     read = {value: _transpose_of(value) for value in inputs}
     found = {value: op for value, op in read.items() if op is not None and _is_read_through(op, members, is_in_rows)}
     written = {value: _only_user(value) for value in outputs if _is_product(value)}
@@ -384,7 +381,7 @@ def _only_user(value: ir.Value) -> TransposeOp | None:
 def _is_read_through(
     op: TransposeOp, members: Collection[ir.Operation], is_in_rows: Callable[[ir.Value], bool]
 ) -> bool:
-    """Whether products of the group are all that reads the result, of what is stored row after row."""
+    """Whether only products of the group read the result, and the input is stored row after row."""
     is_stored = constant_value(op.input) is None and is_in_rows(op.input)
     return is_stored and all(use.owner in members and use.owner.name == _PRODUCT for use in op.output.uses)
 

@@ -1,1 +1,1 @@
-"""Kernels at the linalg level that are no contractions, one family a file."""
+"""Kernels at the linalg level other than contractions, one family a file."""

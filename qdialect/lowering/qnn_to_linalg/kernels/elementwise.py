@@ -110,7 +110,7 @@ def _emit_vectors(
 
 
 def _stretches(size: int, width: int, vector: int) -> list[tuple[int, int, int]]:
-    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave has tiles of half as many."""
+    """(start, extent, tile) of the parts of an axis; a rest after tiles of several vectors has tiles of half that."""
     if width <= vector or (size <= width and size % vector == 0):
         return split(size, min(width, size))
     parts: list[tuple[int, int, int]] = []
@@ -182,13 +182,13 @@ def together(body: Body, values: Sequence[Value]) -> Value:
     return first
 
 
-def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
-    """Fill the halo of `slot` with the scalar `value`: one stretch before the image, one after, one per row."""
+def emit_padding(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
+    """Fill the padding of `slot` with the scalar `value`: a range before the image, one after, one between rows."""
     buffer = kernel.slot("image", slot)
     storage = slot.storage
     images, height, width, _ = storage.shape
     image, row, pixel, _ = storage.strides
-    _, left, bottom, right = storage.halo
+    _, left, bottom, right = storage.pads
     head = storage.origin
     tail = right * pixel + bottom * row
     gap = (left + right) * pixel

@@ -49,7 +49,7 @@ class Window:
     """Rows above and columns left of the first pixel; negative where the first window starts inside."""
 
     def start(self, data: Storage) -> int:
-        """Offset of the first tap of the first window; the halo must hold the padding."""
+        """Offset of the first tap of the first window; the pads of `data` must be large enough."""
         return data.origin - self.padding[0] * data.strides[1] - self.padding[1] * data.strides[2]
 
     def pixel_strides(self, data: Storage) -> tuple[int, int, int]:
@@ -124,10 +124,8 @@ def _segment(axes: Sequence[Axis], parts: Sequence[Part]) -> Segment:
 # Grouped convolution as blocks that are dense in themselves.
 #
 # A group whose output channels do not fill vectors would leave a vector half written.  So neighbouring groups join
-# until
-# their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left over at
-# the
-# end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
+# until their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left
+# over at the end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
 
 _WHOLE = 8
 
@@ -196,7 +194,7 @@ def group_blocks(groups: int, channels_in: int, channels_out: int) -> list[Chann
     return blocks
 
 
-# What a channel of a contraction is summed up over.
+# The axes that a channel of a contraction is summed over.
 
 
 @dataclass(frozen=True)
@@ -206,20 +204,20 @@ class ReductionAxes:
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     """Of the outer axes."""
-    spare: int
-    """Lanes of each tap beyond its channels; their weights are zero."""
+    lane_padding: int
+    """Padding lanes of each tap, after its channels; their weights are zero."""
     present: NDArray[np.int8]
     """[channels, KH, KW, IC]: one where a tap belongs to the channel, else zero."""
     k_group: int = 4
-    """Taps of a K group: what fills 32 bits."""
+    """Taps of a K group (kr), which fill 32 bits."""
     padding: int = 0
-    """Taps behind the contiguous reduction that are read and multiplied by 0, beside those that fill a K group."""
+    """Taps after the contiguous reduction that are read and multiplied by 0, in addition to those of the K group."""
     gathered: int = 0
-    """Taps at the end of the contiguous reduction that are products of their own, see `gathered_taps`."""
+    """Taps at the end of the contiguous reduction that are products of their own, see `gather_taps`."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
-        spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare))) if self.spare else taps
+        spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.lane_padding))) if self.lane_padding else taps
         ordered = spread.reshape(taps.shape[0], *self.extents)[..., : self.extents[-1] - self.gathered]
         return np.pad(ordered, [*[(0, 0)] * (ordered.ndim - 1), (0, self.padding)]) if self.padding else ordered
 

@@ -123,8 +123,7 @@ class _Pixel:
 #   sum of four pixels times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
 #
 # exactly, so that the blend of the rows is made once for all columns.  Powers of two that all weights of a dimension
-# have
-# in common are left out of them: what is left often fits 16 bits.
+# have in common are left out of them: what is left often fits 16 bits.
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,8 @@ class Rounding:
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
-# Blends of quantized values with so many fraction bits, and what rounds them, are below 2^16: 255 * 2^8 + 2^7.
+# With this number of fraction bits, blends of quantized values plus their rounding term are below 2^16: 255 * 2^8 +
+# 2^7.
 _NARROW_BITS = 8
 
 

@@ -82,7 +82,7 @@ def _living(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
 def _assign_offsets(
     lifetimes: Sequence[Lifetime], met: Sequence[Set[int]], order: Sequence[int], alignment: int
 ) -> tuple[list[int], int]:
-    """Place buffers in this order, each as low as it fits beside those placed before."""
+    """Place buffers in this order, each at the lowest offset where it overlaps none that was placed before."""
     offsets: dict[int, int] = {}
     for index in order:
         taken = sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in met[index] if i in offsets)
@@ -102,12 +102,10 @@ def _lowest_gap(taken: Sequence[tuple[int, int]], size: int, alignment: int) -> 
 
 # Offsets of buffers of which each of two threads writes a half: the halves of all buffers lie on the same sides.
 #
-# Where a buffer takes the memory of one that lived before, a thread writes what it has in its cache already if it
-# wrote
+# Where a buffer takes the memory of one that lived before, a thread writes what it has in its cache already if it wrote
 # that half before. A line that the other core has written takes several times as long. So a buffer lies around a
-# centre,
-# as far below it as above, and those around one centre live one after the other. With more threads that is true of the
-# two halves of them.
+# centre, as far below it as above, and those around one centre live one after the other. With more threads that is true
+# of the two halves of them.
 
 _MAX_GROWTH = 1.5
 """Times the size of the smaller plan, from which on more memory costs more time than is won."""

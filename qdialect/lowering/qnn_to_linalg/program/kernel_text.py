@@ -1,8 +1,8 @@
 """Writing a kernel function at the linalg level.
 
-A kernel takes flat buffers and scalars, looks at the buffers through strided views, and computes with
-`linalg.generic` on tensors; results go to their destination in place.  What later steps must know stands on the ops as
-`qnn.*` attributes: which micro-kernel an op belongs to, its role there, and the tile sizes the strategy chose.
+A kernel takes flat buffers and scalars, reads the buffers through strided views, and computes with `linalg.generic` on
+tensors; results go to their destination in place.  `qnn.*` attributes on the ops tell later steps which micro-kernel an
+op belongs to, its role there, and the tile sizes that the strategy chose.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from qdialect.lowering.ir.strides import View
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 SCRATCH, PAIR_SUMS_FIT, BITS = "qnn.scratch", "qnn.pair_sums_fit", "qnn.bits"
-"""Notes on a buffer argument: what an iteration writes to scratch, that iteration alone reads; of weights whose pairs'
-sums fit, every two bytes keep the bound of `qdialect.lowering.cost.pair_sums`."""
+"""Argument attributes. `qnn.scratch`: memory private to one iteration. `qnn.pair_sums_fit`: weights of which any two
+consecutive bytes satisfy the bound of `qdialect.lowering.cost.pair_sums`. `qnn.bits`: the width of the values."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,11 @@ class KernelText:
         """Number of a new micro-kernel."""
         return next(self._header.micro_kernels)
 
-    def buffer(self, name: str, element: str, length: int, *, note: str = "") -> Buffer:
-        """Declare a flat buffer argument, with what is known of it."""
+    def buffer(self, name: str, element: str, length: int, *, attribute: str = "") -> Buffer:
+        """Declare a flat buffer argument, with an argument attribute."""
         name = self._argument_name(name)
         found = Buffer(f"%{name}", element, length)
-        attributes = f" {{{note}}}" if note else ""
+        attributes = f" {{{attribute}}}" if attribute else ""
         self._header.arguments[name] = f'{found.name}: {found.type}{attributes} loc("{name}")'
         self._header.seen[found] = set()
         return found
@@ -326,7 +326,7 @@ class KernelText:
         if buffer.start:
             start = self.sum(buffer.start, start or self.constant(view.offset, "index"))
         type_ = _view_type(buffer, view, start)
-        # A view that moves is taken to go everywhere.
+        # A view with a dynamic offset is assumed to cover the whole buffer.
         self._header.seen[buffer].add(None if start else view)
         memref_name = f"%m{next(self._header.numbers)}"
         sizes, strides = list(view.sizes), list(view.strides)
@@ -442,7 +442,7 @@ _PACKED = {"f32": ">f", "f64": ">d"}
 
 
 def number_text(value: float, type_: str) -> str:
-    """A number as MLIR reads it: floats with as many digits as tell them apart, infinities and NaN as bits."""
+    """A number in MLIR's syntax: floats with enough digits to round-trip, infinities and NaN as bits."""
     if not type_.startswith("f"):
         return str(int(value))
     if not math.isfinite(value):

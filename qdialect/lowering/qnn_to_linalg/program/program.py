@@ -30,7 +30,7 @@ from qdialect.lowering.qnn_to_linalg.program.kernel_text import (
 )
 from qdialect.lowering.qnn_to_linalg.program.operands import BITS_OF
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Value
-from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, SLACK, Storage
+from qdialect.lowering.qnn_to_linalg.program.storage import ELEMENT_BYTES, EXTRA_BYTES, Storage
 from qdialect.support.interface import KernelCall, Tunable
 
 ALIGNMENT = 64
@@ -44,7 +44,7 @@ _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 @dataclass(frozen=True)
 class BufferSlot:
-    """Where a buffer is: in the arena, in the array of a user's input or output, or among the constants."""
+    """Where a buffer is: in the arena, in a user's input or output array, or among the constants."""
 
     kind: str
     """``arena``, ``input``, ``output``, ``constant`` or ``words``, which the working memory begins with."""
@@ -57,8 +57,8 @@ class BufferSlot:
     """Whether it holds quantized values of `i8` as they are, in a user's array, not shifted."""
 
     @property
-    def has_slack(self) -> bool:
-        """Whether a kernel may read spare lanes and a little past the end."""
+    def has_extra_bytes(self) -> bool:
+        """Whether a kernel may read padding lanes and `EXTRA_BYTES` past the end."""
         return self.kind in ("arena", "constant")
 
 
@@ -104,7 +104,7 @@ class Call:
 
 
 class Kernel(KernelText):
-    """A kernel under construction: declaring a parameter also says what this call hands to it."""
+    """A kernel under construction: declaring a parameter also sets the argument that this call passes for it."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program.whole)
@@ -119,10 +119,10 @@ class Kernel(KernelText):
         element, length = slot.storage.element, slot.storage.length
         return known if known.element == element else self.as_numbers(known, element, length)
 
-    def parameter(self, name: str, slot: BufferSlot, *, note: str = "") -> Buffer:
+    def parameter(self, name: str, slot: BufferSlot, *, attribute: str = "") -> Buffer:
         """A parameter for the buffer of `slot`, with what is known of it."""
         self.actuals.append(slot)
-        return self.buffer(name, slot.storage.element, slot.storage.length, note=note)
+        return self.buffer(name, slot.storage.element, slot.storage.length, attribute=attribute)
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
         """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
@@ -130,12 +130,12 @@ class Kernel(KernelText):
 
     def scratch_slot(self, name: str, slot: BufferSlot) -> Buffer:
         """The same for a buffer that has its slot already."""
-        return self.program.known_buffer(slot) or self.parameter(name, slot, note=SCRATCH)
+        return self.program.known_buffer(slot) or self.parameter(name, slot, attribute=SCRATCH)
 
     def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False, in_pairs: bool = False) -> Buffer:
-        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them.
+        """A parameter for constant data; `is_weight` for packed weights and the parameters packed with them.
 
-        `in_pairs` are multiplied in pairs whose sums must fit 16 bits; raises `ValueError` where one of them may not.
+        `in_pairs` are multiplied in pairs, by `vpmaddubsw`; raises `ValueError` if a pair's sum may exceed 16 bits.
         """
         if in_pairs and not sums_fit(array):
             raise ValueError(f"{name} must have pairs of weights whose sums of products fit 16 bits")
@@ -143,8 +143,8 @@ class Kernel(KernelText):
         if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
-        note = PAIR_SUMS_FIT if in_pairs else _bits_note(name, array)
-        return self.buffer(name, found.element, found.length, note=note)
+        attribute = PAIR_SUMS_FIT if in_pairs else _bits_attribute(name, array)
+        return self.buffer(name, found.element, found.length, attribute=attribute)
 
     def table_buffer(self, values: NDArray[np.float32]) -> Buffer:
         """A parameter for constants that all bodies of the function share."""
@@ -194,7 +194,7 @@ class Program:
         """Put `array` into the constants' block, aligned; equal arrays are stored once."""
         element = "f32" if array.dtype.kind == "f" else _DATA_ELEMENTS[array.dtype.itemsize]
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        # Not the bytes themselves, of which there would be a copy for as long as the program lives.
+        # Not the bytes themselves: the key would keep a copy of them for as long as the program lives.
         key = element, sha256(raw).digest()
         if key not in self._known:
             self._constants.extend(bytes(-len(self._constants) % ALIGNMENT))
@@ -204,8 +204,8 @@ class Program:
 
     def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> BufferSlot:
         """The slot of a constant tensor whose `elements` are all those of its storage, in order."""
-        spare = np.zeros(SLACK // elements.itemsize, elements.dtype)
-        return BufferSlot("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
+        extra = np.zeros(EXTRA_BYTES // elements.itemsize, elements.dtype)
+        return BufferSlot("constant", self.constant(np.concatenate([elements.ravel(), extra])).offset, storage)
 
     def buffer(self, storage: Storage) -> BufferSlot:
         """A new buffer of the arena."""
@@ -276,7 +276,7 @@ class Program:
         """
         plan = plan_centred_arena if threads > 1 else plan_arena
         offsets, size = plan(self.lifetimes(), ALIGNMENT)
-        size += SLACK if size else 0
+        size += EXTRA_BYTES if size else 0
         words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
         offsets, size = [offset + words for offset in offsets], size + words
         names = self.kernel_names()
@@ -286,8 +286,8 @@ class Program:
         return "\n".join(["module {", *kernels, main, *declared, "}"]), size
 
 
-def _bits_note(name: str, array: NDArray[Any]) -> str:
-    """How many bits hold each number of a parameter, for patterns, where its name says so."""
+def _bits_attribute(name: str, array: NDArray[Any]) -> str:
+    """The argument attribute that gives patterns the bit width of a parameter's values, if its name implies one."""
     bits = next((bits for known, bits in BITS_OF.items() if name.startswith(known)), 0)
     if bits and (array.min() < 0 or array.max() >= 1 << bits):
         raise ValueError(f"{name} must be in 0..{(1 << bits) - 1}, but got {array.min()}..{array.max()}")

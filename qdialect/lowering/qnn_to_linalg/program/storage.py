@@ -1,12 +1,12 @@
-"""Where a tensor lives: a flat buffer, perhaps with a halo around each image and lanes beyond its channels.
+"""The layout of a tensor: a flat buffer, perhaps with padding around each image and padded channels.
 
 Inside a compiled network every 8-bit value is stored unsigned: an `i8` value c as the byte c + 128, its zero point and
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
 costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy.
 
-The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
-user's array, and an image around which two consumers want different values, are copied to get one.  Channels are
-rounded up to whole small vectors, so that no kernel has a partial vector.
+A convolution's padding is part of its input's layout: the producer writes inside it, and the consumer reads it.  Only a
+user's array, or an image around which two consumers need different values, is copied to be padded.  Channels are
+rounded up to whole small vectors (the padding lanes), so that no kernel has a partial vector.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from qdialect.dialect.type_constraints import element_of
 from qdialect.ir._mlir import ir
 
-SLACK = 64
-"""Bytes after a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups of 4."""
+EXTRA_BYTES = 64
+"""Bytes past the end of a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups.
+
+A K group is the 4 bytes along the reduction that one lane of a dot product reads (kr = 4 in XNNPACK, K padded to 4 in
+oneDNN's VNNI layouts); of 16-bit data it is 2 values."""
 
 STORAGE_ELEMENTS = {
     "i1": "i8",
@@ -33,12 +36,13 @@ STORAGE_ELEMENTS = {
 _STORED_UNSIGNED = ("i8", "ui8", "ui16")
 ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4}
 
-Halo = tuple[int, int, int, int]
-NO_HALO: Halo = (0, 0, 0, 0)
+Pads = tuple[int, int, int, int]
+"""Padding of an image in pixels: top, left, bottom, right."""
+NO_PADS: Pads = (0, 0, 0, 0)
 
 
 def signed_shift(type_: ir.Type) -> int:
-    """What is added to a value of this tensor type when it is stored: 128 for `i8`, else 0."""
+    """The number that is added to a value of this tensor type when it is stored: 128 for `i8`, else 0."""
     return 128 if element_of(type_) == "i8" else 0
 
 
@@ -66,7 +70,7 @@ def lanes_for(channels: int) -> int:
 
 @dataclass(frozen=True)
 class Storage:
-    """Layout of one tensor: [N, H, W, C] with a halo (top, left, bottom, right) and `pitch` lanes for C channels.
+    """Layout of one tensor: [N, H, W, C] with `pads` around each image and `pitch` lanes for C channels.
 
     A tensor of another rank has its leading dimensions in N, and H = W = 1.
     """
@@ -74,12 +78,12 @@ class Storage:
     shape: tuple[int, int, int, int]
     element: str
     pitch: int
-    halo: Halo = NO_HALO
+    pads: Pads = NO_PADS
 
     @property
     def padded(self) -> tuple[int, int]:
-        """Height and width with the halo."""
-        top, left, bottom, right = self.halo
+        """Height and width with the padding."""
+        top, left, bottom, right = self.pads
         return self.shape[1] + top + bottom, self.shape[2] + left + right
 
     @property
@@ -90,12 +94,12 @@ class Storage:
 
     @property
     def origin(self) -> int:
-        """Offset of the first element inside the halo."""
-        return self.halo[0] * self.strides[1] + self.halo[1] * self.pitch
+        """Offset of the first element inside the padding."""
+        return self.pads[0] * self.strides[1] + self.pads[1] * self.pitch
 
     @property
     def length(self) -> int:
-        """Elements of the buffer, halo included."""
+        """Elements of the buffer, padding included."""
         return self.shape[0] * self.strides[0]
 
     def bytes(self) -> int:
@@ -103,7 +107,7 @@ class Storage:
         return self.length * ELEMENT_BYTES[self.element]
 
     def live_bytes(self) -> int:
-        """Size of the tensor's elements alone, without halo and spare lanes."""
+        """Size of the tensor's elements, without padding around images and padding lanes."""
         return math.prod(self.shape) * ELEMENT_BYTES[self.element]
 
 
@@ -114,11 +118,11 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return math.prod(shape[:-1]), 1, 1, shape[-1] if shape else 1
 
 
-def storage_of(type_: ir.Type, halo: Halo = NO_HALO) -> Storage:
+def storage_of(type_: ir.Type, pads: Pads = NO_PADS) -> Storage:
     """Layout of a tensor inside the arena: unsigned bytes, channels rounded up to whole vectors."""
     tensor = ir.RankedTensorType(type_)
     shape = image_shape(tuple(tensor.shape))
-    return Storage(shape, STORAGE_ELEMENTS[element_of(type_)], lanes_for(shape[3]), halo)
+    return Storage(shape, STORAGE_ELEMENTS[element_of(type_)], lanes_for(shape[3]), pads)
 
 
 def dense_storage_of(type_: ir.Type) -> Storage:

@@ -27,8 +27,7 @@ from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import Bounds, EmitStag
 
 # `requantize` in a kernel: the cheapest form that is exact, or the arithmetic of the rounding mode.
 #
-# A `Requantizer` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do,
-# which
+# A `Requantizer` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do, which
 # packing does by itself; as the last stage the byte is clamped to the bounds where these are narrower.
 
 _BYTE = (0, 255)
@@ -107,7 +106,7 @@ class RequantizeKernel(StageKernel):
         return emit
 
 
-# `lut` in a kernel: an entry for each byte; entries outside the bounds of the index are those at them.
+# `lut` in a kernel: an entry for each byte; indices are clamped to the bounds.
 
 
 @lowers_stage(LutStage)
@@ -138,7 +137,8 @@ class LutKernel(StageKernel):
         return emit
 
 
-# `add` in a kernel: quantized values and the residual, in the arithmetics of `qdialect.lowering.qnn_to_linalg.bodies.addition`.
+# `add` in a kernel: quantized values and the residual, in the arithmetics of
+# `qdialect.lowering.qnn_to_linalg.bodies.addition`.
 
 
 @lowers_stage(AddStage)

@@ -1,4 +1,4 @@
-"""What a stage contributes to a kernel: parameters by channel and row, scalars, and what it emits per element."""
+"""The contribution of a stage to a kernel: parameters by channel and row, scalars, and the ops per element."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from qdialect.dialect.type_constraints import QuantizedType
 from qdialect.lowering.cost.strategy import RequantizerForms
 from qdialect.lowering.ir.strides import Axis, View
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import Segment
 from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Operand
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
@@ -38,32 +37,24 @@ class RowParameter:
         """The buffer as a parameter of `kernel`."""
         return kernel.slot(self.name, self.slot)
 
-    def operand(self, kernel: Kernel, buffer: Buffer, segment: Segment, index: int) -> Operand:
-        """The numbers of a segment's pixels, among whose operands it has this `index`."""
-        view, loops = _moving(segment.pixels, segment.loops, index, self.slot.storage.origin + segment.offsets[index])
-        return Operand(kernel.read(buffer, view), loops)
-
-    def operand_from(
-        self, kernel: Kernel, buffer: Buffer, pixels: Sequence[Axis], loops: Sequence[str], index: int, start: Value
+    def operand(
+        self,
+        kernel: Kernel,
+        buffer: Buffer,
+        pixels: Sequence[Axis],
+        loops: Sequence[str],
+        index: int,
+        start: int | Value,
     ) -> Operand:
-        """The numbers of `pixels` along `loops`, the first of which stands at `start`."""
-        view, moving = _moving(pixels, loops, index, 0)
-        return Operand(kernel.read(buffer, view, start), moving)
-
-    def single(self, kernel: Kernel, buffer: Buffer) -> Operand:
-        """The one number of all pixels."""
-        assert not any(self.steps), "there is one number for all pixels"
-        return Operand(kernel.read(buffer, View((), (), self.slot.storage.origin)), ())
+        """The numbers of `pixels` along `loops`, among whose operands it has this `index`; the first is at `start`."""
+        moving = [(axis, loop) for axis, loop in zip(pixels, loops, strict=True) if axis.strides[index]]
+        sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
+        view = View(sizes, strides, start if isinstance(start, int) else 0)
+        read = kernel.read(buffer, view, None if isinstance(start, int) else start)
+        return Operand(read, tuple(loop for _, loop in moving))
 
 
-def _moving(pixels: Sequence[Axis], loops: Sequence[str], index: int, offset: int) -> tuple[View, tuple[str, ...]]:
-    """The axes of `pixels` along which operand `index` moves, and their loops."""
-    moving = [(axis, loop) for axis, loop in zip(pixels, loops, strict=True) if axis.strides[index]]
-    sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
-    return View(sizes, strides, offset), tuple(loop for _, loop in moving)
-
-
-# What a stage contributes to a kernel: parameters by channel, scalars, and what it emits for each element.
+# The contribution of a stage to a kernel: parameters by channel, scalars, and the ops per element.
 
 EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
 """(body, value, the stage's own parameters by channel and by row, residual as i8) -> value.

@@ -1,8 +1,8 @@
 """The epilogue of a block of matrix tiles, computed between the products of the next block.
 
-Products of tiles leave the vector units idle, and an epilogue the unit that multiplies tiles; a core looks too few
-instructions ahead to find both by itself.  So the epilogue of a block waits, in pieces, which the loop over K tiles of
-the next block computes one by one:
+Tile products leave the vector units idle, and an epilogue leaves the tile unit idle; the out-of-order window of a core
+is too small to overlap them.  So the epilogue of a block is delayed: it is split into pieces, which the loop over K
+tiles of the next block computes one by one:
 
     for block:                              pending = none
       for k:                                for block:
@@ -13,13 +13,13 @@ the next block computes one by one:
                                               pending = block
                                             for piece: epilogue(pending)
 
-The sums of the pending block stand in scratch until all of its pieces are done, which is before the next sums are
-stored there: one scratch is enough.  `block` are the indices of the loops around it, which are kept in memory, so that
-a block may be the first of its loops, whatever loops these are.  A block of one K tile has no loop: the whole epilogue
-stands behind its products.
+The accumulators of the pending block stay in scratch until all of its pieces are done, before the next accumulators
+are stored there: one scratch buffer is enough.  `block` is the indices of the loops around it.  They are kept in
+memory, so that the next block may belong to another iteration of any of the loops.  A block of one K tile has no loop:
+the whole epilogue follows its products.
 
-Where nothing else reads scratch, which is the same for all blocks, `tile_products` may leave sums in their registers
-and store them between the first products of the next block, which come before the first piece.
+If nothing else reads scratch, and all blocks use the same, `tile_products` may leave the accumulators in tile
+registers and store them between the first products of the next block, which come before the first piece.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from qdialect.lowering.ir.loops import bounds
 from qdialect.lowering.ir.views import buffer_of, is_view
 
 TRIPS = "qnn.trips"
-"""How often what is inside of an op is computed on average, where the op's bounds do not say it."""
+"""Assumed trip count of a loop whose bounds are not constant."""
 _LOOP = "scf.for"
 
 
@@ -52,7 +52,7 @@ class _Range:
 
     @property
     def index(self) -> ir.Value:
-        """What the body has for its index."""
+        """The index as a value in the body."""
         return _body(self.loop).arguments[0]
 
     def index_at(self, position: ir.Value) -> ir.Value:
@@ -60,25 +60,25 @@ class _Range:
         return arith.addi(arith.muli(position, b.index(self.step)), b.index(self.first))
 
     def position(self) -> ir.Value:
-        """The number of its current iteration."""
+        """The number of the current iteration."""
         return arith.divui(arith.subi(self.index, b.index(self.first)), b.index(self.step))
 
 
 @dataclass(frozen=True)
 class _Epilogue:
-    """Loops over pieces, and what a piece is."""
+    """Loops over pieces, and the ops of a piece."""
 
     loops: tuple[_Range, ...]
     ops: tuple[ir.Operation, ...]
 
     @cached_property
     def pieces(self) -> int:
-        """How many there are."""
+        """The number of pieces."""
         return math.prod(loop.trips for loop in self.loops)
 
     @cached_property
     def inputs(self) -> list[ir.Value]:
-        """What a piece uses and does not compute itself."""
+        """The values that a piece uses and does not compute."""
         inside = _body(self.loops[-1].loop)
         return [value for op in self.ops for value in op.operands if _block_of(value) != inside]
 
@@ -88,20 +88,20 @@ class _Block:
     """A block of products that a loop repeats, and its epilogue."""
 
     around: tuple[ir.Operation, ...]
-    """Loops whose indices say which block it is, innermost first."""
+    """Loops whose indices identify the block, innermost first."""
     steps: tuple[_Range, ...]
     """Loops over K tiles, outermost first, in the block."""
     last: ir.Operation
     """The last product of a step."""
     write: ir.Operation
-    """Where the sums go to scratch."""
+    """The write of the accumulators to scratch."""
     epilogue: _Epilogue
 
 
 def delay_epilogue(
     write: ir.Operation, products: Sequence[ir.Operation], accesses: Sequence[Access], others: Sequence[ir.Operation]
 ) -> ir.Operation | None:
-    """Let the epilogue of the sums that `write` stores run beside the next products, where nothing depends on when.
+    """Overlap the epilogue of the accumulators that `write` stores with the next products, if its time does not matter.
 
     `products` are the contractions whose sums are written; `accesses` are those of the function, and `others` its
     writes of sums.  Returns the op before which the last sums are to be written, where sums may wait in registers for
@@ -147,7 +147,7 @@ def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:
 
 
 def _epilogue_behind(write: ir.Operation) -> _Epilogue | None:
-    """The loops behind `write`, if its block does nothing else there."""
+    """The loops after `write`, if its block does nothing else there."""
     ops = [op.operation for op in write.block.operations]
     ops = ops[ops.index(write) + 1 : -1]
     loops: list[_Range] = []
@@ -157,26 +157,26 @@ def _epilogue_behind(write: ir.Operation) -> _Epilogue | None:
             return None
         loops.append(_Range(loop, *found))
         ops = [op.operation for op in _body(loop).operations][:-1]
-    # Of other memory than the function's arguments no access is known.
+    # Accesses are known only to the function's arguments.
     is_known = all(not len(op.regions) and _is_of_arguments(op) for op in ops)
     return _Epilogue(tuple(loops), tuple(ops)) if loops and is_known else None
 
 
 def _is_of_arguments(op: ir.Operation) -> bool:
-    """Whether `op` touches no memory but arguments of its function."""
+    """Whether `op` accesses only memory of its function's arguments."""
     effects = effects_of(op)
     buffers = (buffer_of(op.operands[number]) for number in (*effects.reads, *effects.writes))
     return effects.is_known and all(isinstance(one, ir.Value) and isinstance(one.owner, ir.Block) for one in buffers)
 
 
 def _only_loop(ops: Sequence[ir.Operation]) -> ir.Operation | None:
-    """The loop beside which `ops` only compute addresses."""
+    """The only loop of `ops`, if the other ops compute addresses."""
     busy = [op for op in ops if not _is_pure(op)]
     return busy[0] if len(busy) == 1 and busy[0].name == _LOOP else None
 
 
 def _steps(product: ir.Operation, write: ir.Operation) -> tuple[_Range, ...] | None:
-    """The loops between a contraction and its `write`; None where it is unknown how far they go, or not far."""
+    """The loops between a contraction and its `write`; None if their trip counts are unknown, or too small."""
     found: list[_Range] = []
     op = product
     while op.block != write.block:
@@ -190,7 +190,7 @@ def _steps(product: ir.Operation, write: ir.Operation) -> tuple[_Range, ...] | N
 
 
 def _loops_around(write: ir.Operation, epilogue: _Epilogue, accesses: Sequence[Access]) -> tuple[ir.Operation, ...]:
-    """The loops around `write`, innermost first, as many as let the epilogue wait for their next iteration."""
+    """The loops around `write`, innermost first, as long as the epilogue may wait for their next iteration."""
     own = [access for access in accesses if _is_inside(access.op, epilogue.loops[0].loop)]
     found: list[ir.Operation] = []
     loop = write.parent.operation if write.parent else None
@@ -204,14 +204,14 @@ def _loops_around(write: ir.Operation, epilogue: _Epilogue, accesses: Sequence[A
 
 
 def _depend(own: Access, other: Access, write: ir.Operation) -> bool:
-    """Whether an epilogue with the access `own` may not wait until behind `other`; only its sums may be waiting too."""
+    """Whether the access `own` keeps an epilogue from being delayed past `other`; reads of `write`'s sums do not."""
     if own.argument != other.argument or (other.op == write and not own.is_write):
         return False
     return own.is_write or other.is_write
 
 
 def _is_found_again(value: ir.Value, top: ir.Operation) -> bool:
-    """Whether `value`, which the epilogue uses, depends on nothing but indices inside of the loop `top`."""
+    """Whether `value`, which the epilogue uses, can be recomputed from the indices inside of the loop `top`."""
     owner = value.owner
     if isinstance(owner, ir.Block) or not _is_inside(owner.operation, top):
         return True
@@ -219,7 +219,7 @@ def _is_found_again(value: ir.Value, top: ir.Operation) -> bool:
 
 
 def _is_fixed(value: ir.Value, top: ir.Operation) -> bool:
-    """Whether `value` is the same in each iteration of the loop `top`."""
+    """Whether `value` is invariant in the loop `top`."""
     if isinstance(value.owner, ir.Block):
         return not _is_inside(value.owner.owner.operation, top)
     owner = value.owner.operation
@@ -227,7 +227,7 @@ def _is_fixed(value: ir.Value, top: ir.Operation) -> bool:
 
 
 def _delay(block: _Block) -> ir.Operation:
-    """Move the epilogue of `block` into the next one, and behind all of them; where the last one begins, if any."""
+    """Move the epilogue of `block` into the next one, and after the last; returns where the last begins, if any."""
     pending, top, loop = _Pending(block), block.around[-1], block.epilogue.loops[0].loop
     with block.write.location:
         with ir.InsertionPoint(top):
@@ -248,7 +248,7 @@ def _delay(block: _Block) -> ir.Operation:
 
 
 def _fix(write: ir.Operation, top: ir.Operation) -> None:
-    """Find before the loop `top` where `write` puts its sums."""
+    """Compute the destination of `write` before the loop `top`."""
     known: dict[ir.Value, ir.Value] = {}
     with ir.InsertionPoint(top), write.location:
         for position in range(1, len(write.operands)):
@@ -256,7 +256,7 @@ def _fix(write: ir.Operation, top: ir.Operation) -> None:
 
 
 def _block_of(value: ir.Value) -> ir.Block:
-    """Where a value is defined."""
+    """The block in which a value is defined."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
@@ -270,7 +270,7 @@ def _behind(op: ir.Operation) -> ir.InsertionPoint:
 
 
 def _compute_step(block: _Block, waiting: _Waiting) -> None:
-    """The pieces of one step."""
+    """Compute the pieces of one step."""
     steps, number = math.prod(step.trips for step in block.steps), _number_of_step(block)
     count, average = -(-block.epilogue.pieces // steps), block.epilogue.pieces / steps
     if count == 1:
@@ -288,7 +288,7 @@ def _number_of_step(block: _Block) -> ir.Value:
 
 
 class _Pending:
-    """Memory on the stack that says whose epilogue waits: the indices of a block, and the number of its pieces."""
+    """Memory on the stack for the block whose epilogue is pending: its indices, and the number of its pieces."""
 
     def __init__(self, block: _Block) -> None:
         self._block = block
@@ -301,11 +301,11 @@ class _Pending:
             self._memory = memref.alloca(type_, [], [])
 
     def is_none(self) -> None:
-        """No epilogue waits; the indices are some that can be computed with."""
+        """Set that no epilogue is pending; the indices are valid ones."""
         self._write([b.index(0) for _ in self._block.around], 0)
 
     def is_this(self) -> None:
-        """The epilogue of the block of this iteration waits."""
+        """Set the block of this iteration as pending."""
         self._write([_body(loop).arguments[0] for loop in self._block.around], self._block.epilogue.pieces)
 
     def _write(self, indices: Sequence[ir.Value], count: int) -> None:
@@ -313,7 +313,7 @@ class _Pending:
             memref.store(value, self._memory, [b.index(position)])
 
     def read(self) -> _Waiting:
-        """Whose epilogue waits."""
+        """The pending epilogue."""
         around, epilogue = self._block.around, self._block.epilogue
         *indices, count = [memref.load(self._memory, [b.index(i)]) for i in range(len(around) + 1)]
         known: dict[ir.Value, ir.Value] = {
@@ -327,16 +327,16 @@ class _Pending:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """The epilogue of some block, whose values are `known` by those of the current one."""
+    """A pending epilogue; `known` maps the values of the current block to those of the pending one."""
 
     epilogue: _Epilogue
     top: ir.Operation
     known: Mapping[ir.Value, ir.Value]
     count: ir.Value
-    """How many of its pieces wait."""
+    """The number of its pieces that are pending."""
 
     def compute(self, first: ir.Value, behind: ir.Value, average: float) -> None:
-        """Compute the pieces from `first` to before `behind`, so many on average."""
+        """Compute the pieces from `first` to before `behind`, `average` of them on average."""
         loop = scf.ForOp(first, behind, b.index(1))
         loop.attributes[TRIPS] = _number(average)
         with ir.InsertionPoint(loop.body):
@@ -344,7 +344,7 @@ class _Waiting:
             scf.YieldOp([])
 
     def compute_one(self, number: ir.Value, average: float) -> None:
-        """Compute a piece, if it waits: a branch, which needs no counters as a loop does."""
+        """Compute a piece if it is pending: a branch, which needs no loop counter."""
         branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, number, self.count))
         branch.attributes[TRIPS] = _number(average)
         with ir.InsertionPoint(branch.then_block):

@@ -1,14 +1,14 @@
-"""Chains of contractions, from zeros to a write of their sums -> products of matrix tiles.
+"""Chains of contractions, from zeros to a write of the accumulators -> products of matrix tiles.
 
-The sums of a contraction [..., rows, lanes] are a tile for each of the outer positions.  They are carried from one
-contraction to the next, through loops too, as tiles: from zeros on, until they are written to memory.
+The accumulators of a contraction [..., rows, lanes] are one tile for each of the outer positions.  They stay in tile
+registers from one contraction to the next, also through loops: from zeros until they are written to memory.
 
     %0 = arith.constant dense<0>
     %1 = scf.for ... iter_args(%acc = %0) { %2 = vector.contract data, weights, %acc; scf.yield %2 }
     vector.transfer_write %1, %sums
 
-Each contraction multiplies unsigned by signed bytes.  Innermost in the data are rows, K groups and four taps; in the
-weights K groups, then lanes and four taps, which lie side by side.  A chain with anything else in it is left alone.
+Each contraction multiplies unsigned by signed bytes.  The innermost dimensions of the data are rows, K groups and four
+taps; those of the weights K groups, then lanes and four taps, which are contiguous.  Other chains do not match.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _COUNTS = (4, FACTORS, FACTORS)
 
 
 def contract_in_tiles(module: ir.Module, target: Target) -> None:
-    """Multiply in tiles whatever can be, in place, where `target` has them; needs a current context and location.
+    """Rewrite all matching chains with matrix tiles if `target` has them, in place; needs a context and location.
 
-    At the end of a function that does, registers are released.
+    A function that uses tiles releases them at its end.
     """
     instructions = instruction_set_of(target)
     if instructions is None or not instructions.has_tiles:
@@ -121,18 +121,18 @@ def _first_op(chain: ir.Operation) -> ir.Operation:
 
 
 def _chain_problem(write: ir.Operation) -> str | None:
-    """Why the write is not that of a chain of contractions; empty where nothing is contracted."""
+    """Why the write is not that of a chain of contractions; empty if it has no contraction."""
     contractions, problem = _read_chain(write.operands[0], {})
     if not contractions:
         return ""
     problem = problem or next(filter(None, map(_contraction_problem, contractions)), None)
     if problem is None and len({_k_groups(op) for op in contractions}) > 1:
-        problem = "contractions must have as many K groups each"
+        problem = "contractions must have equal numbers of K groups"
     return problem or _write_problem(write) or _order_problem(write, len(contractions))
 
 
 def _order_problem(write: ir.Operation, count: int) -> str | None:
-    """Why registers could be wanted for something else before the `count` contractions of a chain are written."""
+    """Why other chains could need the registers before the `count` contractions of a chain are written."""
     first = _first_op(write)
     if first.block != write.block:
         return "sums must be written where they start"
@@ -153,7 +153,7 @@ def _k_groups(op: ir.Operation) -> int:
 
 
 def _read_chain(value: ir.Value, starts: Mapping[ir.Value, bool]) -> tuple[list[ir.Operation], str | None]:
-    """The contractions whose sums `value` are, and why there is something else; `starts` are those of loops around."""
+    """The contractions that compute `value`, and why there is another op; `starts` are those of the loops around."""
     if value in starts or b.splat_value(value) == 0:
         return [], None
     owner = value.owner
@@ -173,7 +173,7 @@ def _uses_problem(sums: ir.Value) -> str | None:
 
 
 def _contraction_problem(op: ir.Operation) -> str | None:
-    """Why the innermost loops of a contraction are no tiles."""
+    """Why the innermost loops of a contraction are not tiles."""
     found = narrow_contraction(op)
     if isinstance(found, MatchFailure):
         return found.reason
@@ -192,7 +192,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
         sizes = f"{extents[row]} x {extents[k_group]} x {extents[lane]}"
         return f"tiles must have at most 16 rows and K groups, and 4, 8 or 16 lanes, but got {sizes}"
     tiles = [math.prod(extents[loop] for loop in loops if loop in result[:-2]) for loops in (result, data, weights)]
-    # Where each tile of data meets one of weights, the next may take its register.
+    # If each data tile is multiplied by only one weight tile, the next data tile may reuse its register.
     if tiles[0] > _COUNTS[0] or tiles[2] > _COUNTS[2] or (tiles[1] > _COUNTS[1] and tiles[2] > 1):
         return f"there must be at most {_COUNTS} tiles of sums, data and weights, but got {tiles}"
     sides = (found.data, found.weights)
@@ -202,7 +202,7 @@ def _contraction_problem(op: ir.Operation) -> str | None:
 
 
 def _write_problem(write: ir.Operation) -> str | None:
-    """Why the sums are not written as they are, row by row."""
+    """Why the accumulators are not written unchanged, row by row."""
     buffer = write.operands[1]
     reason = buffer_problem(buffer, 32) or transfer_problem(write, buffer, others=2)
     if reason:

@@ -1,9 +1,9 @@
-"""Emission of chains of contractions in registers of matrix tiles; `tile_chain` says what a chain is.
+"""Emission of chains of contractions in registers of matrix tiles; `tile_chain` defines a chain.
 
-A chain is: zeros to the registers of the sums, then the products, then the sums to memory.  A store of a tile takes as
-long as a product, and a product that follows it waits for it, as the core finds no other in time.  Where the epilogue
-waits for the next block, so do the stores: each register is stored just before the first product that it gets in the
-next block, while the product before that is still computed.
+A chain zeroes the accumulator tiles, computes the products, and stores the accumulators.  A store of a tile takes as
+long as a product, and the next product waits for it, because the core finds no independent one in time.  If the
+epilogue is delayed into the next block, so are the stores: each register is stored just before its first product in
+the next block, while the product before is still computed.
 
     for block:                  for block:
       zero 0, 1, ...              for k:
@@ -14,7 +14,7 @@ next block, while the product before that is still computed.
       store 0, 1, ...               multiply 1
                                 store 0, 1, ...
 
-What the first block stores is nobody's: no epilogue waits for it.
+The first block stores tiles that nothing reads: no epilogue is pending then.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from qdialect.targets.machine import Machine
 TAPS = 4
 """Bytes of a K group."""
 FACTORS = 2
-"""Registers for data, and as many for weights."""
+"""Number of registers for data, and for weights."""
 _FIRST_DATA, _FIRST_WEIGHTS = 4, 6
 
 
 @dataclass(frozen=True)
 class _First:
-    """Whether a step is the first one of a block, and which share of all steps is."""
+    """Whether a step is the first one of a block, and the share of such steps."""
 
     condition: ir.Value
     share: float
@@ -58,11 +58,11 @@ class Chain:
     registers: TileRegisters
     machine: Machine
     write: ir.Operation
-    """Where its sums go to memory."""
+    """The write of its accumulators to memory."""
     first: ir.Operation
     """The first of its contractions."""
     end: ir.Operation | None
-    """Where the last block is stored, if each block is stored by the next one; None where each is by itself."""
+    """Where the last block is stored, if each block is stored by the next one; None if each stores its own."""
 
     def emit(self) -> None:
         """Emit the chain in place."""
@@ -76,11 +76,11 @@ class Chain:
 
     @property
     def _count(self) -> int:
-        """Registers of the sums."""
+        """Number of accumulator registers."""
         return math.prod(b.shape_of(self.write.operands[0])[:-2])
 
     def _store(self, register: int) -> None:
-        """Write a tile of the sums."""
+        """Store an accumulator tile."""
         sums, buffer, *indices = self.write.operands
         shape, strides = b.shape_of(sums), static_strides(ir.MemRefType(buffer.type))
         assert strides is not None, "it was checked"
@@ -89,7 +89,7 @@ class Chain:
         self.registers.store(register, TileMemory(buffer, b.shifted(indices, steps), len(indices) - 2, strides[-2]))
 
     def _add(self, value: ir.Value, user: ir.Operation) -> None:
-        """Emit what leaves the sums `value` in the first registers; `user` is the op that uses them."""
+        """Emit the ops that leave the accumulators `value` in the first registers; `user` is the op that uses them."""
         owner = value.owner
         if isinstance(owner, ir.Block):
             return
@@ -104,7 +104,7 @@ class Chain:
                     self.registers.zero(register)
 
     def _loop(self, loop: ir.Operation) -> None:
-        """A loop that carries nothing in front of `loop`, whose body moves there."""
+        """Replace `loop` by one without loop-carried values, which takes its body."""
         self._add(first_sums(loop), loop)
         index = _index_of(loop)
         *body, end = loop.regions[0].blocks[0].operations
@@ -121,7 +121,7 @@ class Chain:
         _erase_unused(total)
 
     def _load_weights(self, op: ir.Operation, found: NarrowContraction) -> Callable[[int, TileMemory], None]:
-        """What loads a tile of the weights that `op` multiplies, and fetches what follows it ahead."""
+        """The function that loads a tile of the weights that `op` multiplies, and prefetches the following ones."""
         rows, size = found.loops.extents[found.data.loops[-2]], math.prod(b.shape_of(found.weights.read.buffer))
         is_fetched, passes = size >= self.machine.fetched_stream, _displace_data(found, self.machine)
         stay = size < self.machine.long_stream // 4
@@ -169,7 +169,7 @@ class Chain:
         return found
 
     def _start(self, register: int, is_first: _First | None) -> None:
-        """Store what the block before has left, and start from 0."""
+        """Store the accumulator of the previous block, and zero it."""
         if is_first:
             with _where(is_first):
                 self._start(register, None)
@@ -179,9 +179,9 @@ class Chain:
 
 
 def _displace_data(found: NarrowContraction, machine: Machine) -> bool:
-    """Whether a column of the weights displaces the data of a block, which the next column meets, from the first level.
+    """Whether a column of the weights evicts the data of a block, which the next column multiplies, from L1.
 
-    Where both just fill it, most of the data stays, and weights that come from the third level had better be fetched.
+    If both just fill it, most of the data stays, and prefetching weights from L3 is better.
     """
     loops, data, weights = found.loops, found.data, found.weights
     columns, *column = b.shape_of(weights.read.buffer)
@@ -236,7 +236,7 @@ def _where(first: _First) -> Generator[None]:
 
 
 def _erase_unused(value: ir.Value) -> None:
-    """Erase what defines `value`, and what that alone has used."""
+    """Erase the op that defines `value`, and the ops that become dead."""
     owner = value.owner
     if isinstance(owner, ir.Block) or any(len(list(result.uses)) for result in owner.operation.results):
         return
@@ -251,10 +251,10 @@ def _index_of(loop: ir.Operation) -> ir.Value:
 
 
 def first_sums(loop: ir.Operation) -> ir.Value:
-    """What a loop that carries sums begins with."""
+    """The initial value of a loop that carries accumulators."""
     return loop.operands[3]
 
 
 def yielded(block: ir.Block) -> ir.Value:
-    """What the body of such a loop hands on."""
+    """The value that the body of such a loop yields."""
     return list(block.operations)[-1].operands[0]

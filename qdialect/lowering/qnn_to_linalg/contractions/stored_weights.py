@@ -1,7 +1,9 @@
-"""Products of two stored tensors: the right operand is packed at run time, then it is a contraction like any other.
+"""Weights that are stored tensors, packed when the network runs: then their contraction is like any other.
 
-The packed form is that of constant weights (see `matrix_packing`).  With stored values x and w, zero points z_x and
-z_w, w' = w - 128 and z' = z_w - 128,
+The packed form is that of constant weights (`pack_k_groups`): signed, in K groups, one region for each block of
+channels, with one matrix after the other. Four rows of bytes, as many channels wide as a vector has lanes, become
+32-bit numbers by shifts; of matrices whose columns are contiguous, transposed ones, four neighbouring bytes are such a
+number already.  With stored values x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
 
   sum (x - z_x)(w - z_w) = sum x w'  -  z' sum x  +  K z_x z_w  -  z_x sum w
 
@@ -12,193 +14,49 @@ accumulators start from, by a kernel of their own unless z_x is 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.cost.strategy import ChannelBlock, split
+from qdialect.lowering.cost.strategy import ChannelBlock, depthwise_blocks, split
 from qdialect.lowering.ir.strides import Axis, View, row_major
-from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import (
-    Columns,
-    ContractionMicroKernel,
-    DeclaredColumns,
-    SumOfProducts,
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
+    K_GROUP,
+    Matrices,
+    StoredTaps,
+    StoredWeights,
     accumulate,
 )
-from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import correction_of, pad_channels
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pad_channels
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
-from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.qnn_to_linalg.kernels.transposition import emit_transposition
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage, lanes_for
 
-
-@dataclass(frozen=True)
-class PackedMatrices:
-    """Matrices where the micro-kernels read them; `start` is int32[channels], or a slot with [matrix, lane]."""
-
-    matrices: Matrices
-    slot: BufferSlot
-    start: NDArray[np.int32] | BufferSlot
-
-
-@dataclass(frozen=True)
-class Product(SumOfProducts):
-    """``output[group, row, n] = sum_k data[group, row, k] * matrix[group][k, n]``."""
-
-    right: PackedMatrices
-    points: NDArray[np.int32]
-    """What is left of the zero points of the right operand, by channel."""
-    groups: Axis
-    """Steps of data, output, perhaps residual, and of the matrix."""
-    rows: Sequence[Axis]
-    """Steps of data, output and perhaps residual."""
-    offsets: tuple[int, ...]
-    """Of data, output, perhaps residual, and of the matrix."""
-
-    @property
-    def channels(self) -> int:
-        return self.right.matrices.channels
-
-    @property
-    def macs(self) -> int:
-        rows = prod(axis.size for axis in self.rows) * self.groups.size
-        return rows * self.right.matrices.depth * self.channels
-
-    @property
-    def zero_points(self) -> NDArray[np.int32]:
-        return self.points
-
-    def start(self, operand: int) -> int:
-        return self.slots[operand].storage.origin + self.offsets[operand]
-
-    def pixel_axes(self) -> list[Axis]:
-        return list(self.rows)
-
-    def channel_groups(self) -> list[ChannelGroup]:
-        matrices = self.right.matrices
-        return [ChannelGroup(self.groups.size, 0, 0, matrices.depth, matrices.channels, 1, self.groups.strides[:-1])]
-
-    def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
-        return ReductionAxes((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
-
-    def declare_columns(self, kernel: Kernel) -> Columns:
-        packed, start = kernel.slot("packed", self.right.slot), self.right.start
-        sums = kernel.slot("start", start) if isinstance(start, BufferSlot) else start
-        return _StoredColumns(self, packed, sums)
-
-
-@dataclass(frozen=True)
-class _StoredColumns:
-    """Packed matrices as the columns of a micro-kernel."""
-
-    product: Product
-    packed: Buffer
-    start: Buffer | NDArray[np.int32]
-
-    def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
-        """Declare views of the micro-kernel's channels; every stored value minus 128 fits s8."""
-        factor = self.product.factor_of_ones(micro_kernel.kernel.program.strategy)
-        correction = correction_of(self.product.points, micro_kernel.tiles, micro_kernel.axes, factor)
-        return DeclaredColumns(self._weights(micro_kernel), self._bias(micro_kernel), correction)
-
-    def _weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
-        """The packed channels of the micro-kernel, one group after the other."""
-        matrices, block = self.product.right.matrices, micro_kernel.tiles.block
-        view = packed_view(matrices, block)
-        size = block.channels * matrices.k_groups * K_GROUP
-        offset = view.offset + self.product.offsets[-1] * size
-        count, stride = self.product.groups.size, self.product.groups.strides[-1]
-        if count == 1:
-            return micro_kernel.kernel.read(self.packed, View(view.sizes, view.strides, offset))
-        return micro_kernel.kernel.read(self.packed, View((count, *view.sizes), (stride * size, *view.strides), offset))
-
-    def _bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
-        """The start of the micro-kernel's channels, one group after the other where they differ."""
-        tiles = micro_kernel.tiles
-        if not isinstance(self.start, Buffer):
-            return Operand(micro_kernel.constant("bias", tiles.per_channel(self.start)), micro_kernel.channel_loops)
-        lanes, block = self.product.right.matrices.lanes, tiles.block
-        offset = self.product.offsets[-1] * lanes + block.start
-        strides = (block.vectors * block.lanes, block.lanes, 1)
-        if micro_kernel.groups:
-            strides = (self.product.groups.strides[-1] * lanes, *strides)
-        view = View(tiles.sizes, strides, offset)
-        return Operand(micro_kernel.kernel.read(self.start, view), (*micro_kernel.groups, "nt", "nv", "nl"))
-
-
-# Packing of stored matrices at run time, into the form in which constant weights are stored.
-#
-# The packed form is signed, in K groups (`pack_k_groups`), one region for each block of channels, with one matrix
-# after
-# the other. Four rows of bytes, as many channels wide as a vector has lanes, become 32-bit numbers by shifts; of
-# matrices
-# whose columns are contiguous, transposed ones, four neighbouring bytes are such a number already.
-
-K_GROUP = 4
 _WIDTH, _SQUARE = 32, 16
 _SIGN = 128
 
 
-@dataclass(frozen=True)
-class Matrices:
-    """The right operand as it is stored: `leading` axes over matrices, then [depth, channels].
+def emit_matrices(
+    program: Program,
+    matrices: Matrices,
+    bias: NDArray[np.int32],
+    points: tuple[int, NDArray[np.int32]],
+    window: tuple[int, ...] = (),
+) -> StoredWeights:
+    """Append the kernel calls that pack `matrices`, perhaps the taps of a window, and sum up their columns.
 
-    One of `row_stride` and `channel_stride` is 1; where it is that of the rows, of transposed matrices, the tensor is
-    in the arena, and all other strides and the depth are multiples of 4.
+    `points` are those of stored quantized values, of the data and of the matrices, with one or `channels` entries.
     """
-
-    slot: BufferSlot
-    leading: tuple[Axis, ...]
-    row_stride: int
-    depth: int
-    channels: int
-    channel_stride: int = 1
-    offset: int = 0
-    """Of the first element, from that of the stored tensor."""
-    are_taps: bool = False
-    """Whether they are the taps of one window, so that their products add up."""
-
-    @property
-    def taps(self) -> int:
-        """Products of a sum."""
-        return self.depth * (self.count if self.are_taps else 1)
-
-    @property
-    def count(self) -> int:
-        """How many matrices there are."""
-        return prod(axis.size for axis in self.leading)
-
-    @property
-    def lanes(self) -> int:
-        """Channels with those that fill up the last vector."""
-        return lanes_for(self.channels)
-
-    @property
-    def k_groups(self) -> int:
-        """Groups of four rows, the last one filled up with zeros."""
-        return -(-self.depth // K_GROUP)
-
-    @property
-    def start(self) -> int:
-        """Offset of the first element in its buffer."""
-        return self.slot.storage.origin + self.offset
+    packed = _emit_packing(program, matrices)
+    start = _emit_matrix_start(program, matrices, packed, bias, points)
+    return StoredWeights(matrices, packed, start, points[1] - _SIGN, window)
 
 
-def packed_view(matrices: Matrices, block: ChannelBlock) -> View:
-    """The first matrix of a block's region as [tile, K group, vector, lane, 4]."""
-    vector = block.lanes * K_GROUP
-    tile = block.vectors * vector
-    strides = (matrices.k_groups * tile, tile, vector, K_GROUP, 1)
-    sizes = (block.tiles, matrices.k_groups, block.vectors, block.lanes, K_GROUP)
-    # Regions lie one after the other, each as long as its channels are many.
-    return View(sizes, strides, matrices.count * block.start * matrices.k_groups * K_GROUP)
-
-
-def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
+def _emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
     """Append the kernel call that packs `matrices`; returns the slot of the result."""
     length = matrices.count * matrices.lanes * matrices.k_groups * K_GROUP
     slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
@@ -222,7 +80,7 @@ def _words(slot: BufferSlot) -> BufferSlot:
 
 def _targets(matrices: Matrices, block: ChannelBlock) -> tuple[View, tuple[int, ...]]:
     """The region of a block as 32-bit numbers [matrix axes..., tile, K group, channel], and the extents of the axes."""
-    packed = packed_view(matrices, block)
+    packed = matrices.packed(block)
     leading, channels = tuple(axis.size for axis in matrices.leading), block.vectors * block.lanes
     size = block.channels * matrices.k_groups
     strides = (*(size * stride for stride in row_major(leading)), matrices.k_groups * channels, channels, 1)
@@ -300,7 +158,7 @@ def _emit_squares(
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
 
-def emit_start(
+def _emit_matrix_start(
     program: Program,
     matrices: Matrices,
     packed: BufferSlot,
@@ -323,12 +181,12 @@ def emit_start(
     kernel = Kernel(program)
     buffers = kernel.slot("packed", packed), kernel.slot("start", slot)
     for block in program.strategy.channel_blocks(lanes, matrices.taps):
-        _emit_sums(kernel, matrices, buffers, block, (known32, point))
+        _emit_column_sums(kernel, matrices, buffers, block, (known32, point))
     program.call(kernel, "column sums")
     return slot
 
 
-def _emit_sums(
+def _emit_column_sums(
     kernel: Kernel,
     matrices: Matrices,
     buffers: tuple[Buffer, Buffer],
@@ -336,7 +194,7 @@ def _emit_sums(
     terms: tuple[NDArray[np.int32], int],
 ) -> None:
     """The start of the channels of one block: ``terms[0] - terms[1] * sums``."""
-    micro_kernel, view = kernel.next_micro_kernel(), packed_view(matrices, block)
+    micro_kernel, view = kernel.next_micro_kernel(), matrices.packed(block)
     known, point = terms
     tile = (block.tiles, block.vectors, block.lanes)
     inner = (block.vectors * block.lanes, block.lanes, 1)
@@ -361,3 +219,148 @@ def _emit_sums(
     value = body.subtract(body.inputs[1], body.multiply(body.inputs[0], factor))
     over, root = Loops(loops.parallel), Tag(micro_kernel, "root", (1, 1, 0, 0))
     kernel.store(kernel.generic(over, [sums, read], Operand(destination, loops.parallel), body, value, root), where)
+
+
+# Convolutions: every tap of the window is a matrix [input channels, output channels] of its own, and the taps are outer
+# reduction axes: the data is read through windows, and nothing is copied for it. Groups are a block-diagonal matrix, in
+# which each weight outside of the groups is its channel's zero point and counts nothing.
+
+
+def emit_tap_products(
+    program: Program,
+    weights: MapOperand,
+    shape: tuple[int, int, int, int],
+    groups: int,
+    bias: NDArray[np.int32],
+    data_zero_point: int,
+    zero_points: NDArray[np.int32],
+) -> StoredWeights:
+    """Append the kernel calls that pack `weights`, [OC, KH, KW, IC / groups] of `shape`, for all groups together.
+
+    Zero points are those of stored quantized values; `zero_points` has one entry or one for each channel.
+    """
+    channels, rows, columns, depth = shape
+    inputs = depth * groups
+    storage = Storage((rows, columns, inputs, channels), "i8", lanes_for(channels))
+    slot = program.buffer(storage)
+    if groups > 1:
+        _emit_zero_points(program, slot, zero_points)
+    kernel = Kernel(program)
+    of_channel, of_row, of_column, of_input = weights.strides
+    per_group = channels // groups
+    source = MapOperand(
+        weights.source, (per_group * of_channel, of_row, of_column, of_input, of_channel), weights.offset
+    )
+    row, column, lane, _ = storage.strides
+    target = MapOperand(slot, (depth * lane + per_group, row, column, lane, 1), 0)
+    extents = (groups, rows, columns, depth, per_group)
+    if groups > 1:
+        # Whole vectors of a group would reach into the next.
+        emit_map(kernel, extents, [source], target, lambda _, values: values[0])
+    else:
+        emit_transposition(kernel, extents, source, target)
+    program.call(kernel, "weights")
+    taps = Matrices(slot, (Axis(rows * columns, (column,)),), lane, inputs, channels, are_taps=True)
+    return emit_matrices(program, taps, bias, (data_zero_point, zero_points), (rows, columns))
+
+
+def _emit_zero_points(program: Program, slot: BufferSlot, zero_points: NDArray[np.int32]) -> None:
+    """Fill `slot` with the zero point of each channel, which is the weight that counts nothing."""
+    *outer, channels = slot.storage.shape
+    points = np.broadcast_to(zero_points, channels).astype(np.uint8)
+    kernel = Kernel(program)
+    source = MapOperand(points, (0, 0, 0, 1))
+    emit_map(kernel, (*outer, channels), [source], MapOperand(slot, slot.storage.strides), lambda _, values: values[0])
+    program.call(kernel, "weights")
+
+
+# Depthwise convolutions: one tap after the other, each a vector of words.
+#
+# The weights are transposed when the network runs, so that the channels of a tap lie side by side, and their zero
+# points are taken off: words hold what is left. Accumulators start at ``b - z_x sum w``, with these w, so that the
+# kernel reads the data as it is stored.
+
+
+def emit_stored_taps(
+    program: Program,
+    weights: MapOperand,
+    shape: tuple[int, int, int],
+    bias: NDArray[np.int32],
+    data_zero_point: int,
+    zero_points: NDArray[np.int32],
+) -> StoredTaps:
+    """Append the kernel calls that pack `weights`, [C, KH, KW] of `shape`, and sum them up.
+
+    Zero points are those of stored quantized values; `zero_points` has one entry or one for each channel.
+    """
+    channels, rows, columns = shape
+    lanes = lanes_for(channels)
+    transposed = program.buffer(Storage((1, rows, columns, channels), "i8", lanes))
+    kernel = Kernel(program)
+    of_channel, of_row, of_column = weights.strides
+    source = MapOperand(weights.source, (of_row, of_column, of_channel), weights.offset)
+    emit_transposition(kernel, (rows, columns, channels), source, MapOperand(transposed, (columns * lanes, lanes, 1)))
+    program.call(kernel, "weights")
+    words = _emit_words(program, transposed, zero_points)
+    start = _emit_start(program, words, np.broadcast_to(bias, (channels,)), data_zero_point)
+    return StoredTaps(words, start, (rows, columns), channels)
+
+
+def _emit_words(program: Program, transposed: BufferSlot, zero_points: NDArray[np.int32]) -> BufferSlot:
+    """Append the kernel call that takes the zero point of its channel off each weight."""
+    _, rows, columns, channels = transposed.storage.shape
+    lanes = transposed.storage.pitch
+    slot = program.buffer(Storage((1, rows, columns, lanes), "i16", lanes))
+    points = pad_channels(np.broadcast_to(zero_points, (channels,)), lanes).astype(np.int16)
+    kernel, operand = Kernel(program), (lanes, 1)
+    emit_map(
+        kernel,
+        (rows * columns, lanes),
+        [MapOperand(transposed, operand), MapOperand(points, (0, 1))],
+        MapOperand(slot, operand),
+        lambda body, values: body.binary("arith.subi", body.cast("arith.extui", values[0], "i16"), values[1]),
+    )
+    program.call(kernel, "weights")
+    return slot
+
+
+def _emit_start(
+    program: Program, words: BufferSlot, bias: NDArray[np.int32], data_zero_point: int
+) -> NDArray[np.int32] | BufferSlot:
+    """What the accumulators of each lane start at; appends the kernel call that sums up the weights."""
+    lanes = words.storage.pitch
+    known = pad_channels(bias, lanes)
+    if data_zero_point == 0:
+        return known
+    slot = program.buffer(Storage((1, 1, 1, lanes), "i32", lanes))
+    kernel = Kernel(program)
+    buffers = kernel.slot("weights", words), kernel.data("bias", known), kernel.slot("start", slot)
+    for block in depthwise_blocks(lanes):
+        _emit_sums(kernel, buffers, (words.storage.length // lanes, lanes), block, data_zero_point)
+    program.call(kernel, "column sums")
+    return slot
+
+
+def _emit_sums(
+    kernel: Kernel,
+    buffers: tuple[Buffer, Buffer, Buffer],
+    shape: tuple[int, int],
+    block: ChannelBlock,
+    data_zero_point: int,
+) -> None:
+    """The start of the lanes of one block: the bias less the zero point times the sum of weights of `shape`."""
+    micro_kernel, channel = kernel.next_micro_kernel(), View((block.channels,), (1,), block.start)
+    weights, bias, start = buffers
+    count, lanes = shape
+    taps = kernel.read(weights, View((count, block.channels), (lanes, 1), block.start))
+    terms, over = [Operand(taps, ("k", "c"))], Loops(("c",))
+    acc = Operand(kernel.filled((block.channels,), "i32", 0, Tag(micro_kernel, "contraction_fill")), ("c",))
+    body = kernel.body(terms, acc)
+    total = body.add(body.output, body.cast("arith.extsi", body.inputs[0], "i32"))
+    summed = kernel.generic(Loops(("c",), ("k",)), terms, acc, body, total, Tag(micro_kernel, "contraction", (0, 1)))
+    inputs = [Operand(summed, ("c",)), Operand(kernel.read(bias, channel), ("c",))]
+    destination, where = kernel.write(start, channel)
+    body = kernel.body(inputs)
+    value = body.subtract(body.inputs[1], body.multiply(body.inputs[0], body.constant(data_zero_point, "i32")))
+    root = Tag(micro_kernel, "root", (block.lanes,))
+    kernel.store(kernel.generic(over, inputs, Operand(destination, ("c",)), body, value, root), where)

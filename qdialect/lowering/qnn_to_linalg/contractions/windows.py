@@ -1,0 +1,194 @@
+"""What is computed of windows before the products: their sums, and taps that are put together from all rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.strategy import split
+from qdialect.lowering.ir.strides import Axis, View, row_major
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction, accumulate, with_sums
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import (
+    ConstantWeights,
+    GatheredTaps,
+    RemainderGroup,
+    remainder_groups,
+)
+from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map, together
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes, tile_segments
+from qdialect.lowering.qnn_to_linalg.program.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel, Program
+from qdialect.lowering.qnn_to_linalg.program.storage import Storage
+
+# The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
+#
+# Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
+# added up at the end.  Where all weights have one zero point, it stands in place of the ones.  That is an instruction
+# for 64 bytes, where a column of ones beside the weights costs one for every K group and every tile of channels.
+
+_K_GROUP = 4
+# Cycles beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
+_OVERHEAD = 8
+
+
+def emit_window_sums(program: Program, op: Contraction) -> BufferSlot | None:
+    """Append the kernel call that sums up the windows of the pixels: an i32 for each, in their order.
+
+    None where zero points need no sums, where the sums differ from channel to channel, and where a column of ones is
+    cheaper.
+    """
+    rows, (group, reduction) = program.strategy.sum_rows, op.parts[0]
+    if not rows or not op.zero_points.any() or len(op.parts) > 1 or group.per_block > 1 or group.has_channels_by_group:
+        return None
+    step, ones = _packed_ones(reduction, program.strategy.lanes, may_read_on=op.data.has_extra_bytes)
+    blocks = program.strategy.channel_blocks(group.lanes, reduction.taps)
+    is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
+    # Matrix tiles have no column of ones beside the weights.
+    is_cheap = is_cheap and program.strategy.matrix_machine is None
+    if is_cheap or not step:
+        return None
+    # Products with a matrix each come one after the other.
+    batch = [] if group.strides is None or group.count == 1 else [Axis(group.count, group.strides)]
+    axes = [*batch, *op.pixels]
+    pixels = math.prod(axis.size for axis in axes)
+    slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
+    kernel = Kernel(program)
+    data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
+    own = op.factor_of_ones(program.strategy)
+    ones *= np.int8(own)
+    weights = kernel.data("ones", ones, is_weight=True, in_pairs=own == 1 and Layout.PAIRS in program.strategy.others)
+    columns = kernel.read(weights, View(ones.shape, row_major(ones.shape)))
+    outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
+    for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
+        micro_kernel = kernel.next_micro_kernel()
+        loops = Loops((*segment.loops, "nl"), reduction.loops)
+        # Windows as vectors of K groups, `step` bytes apart, which may end beyond the contiguous reduction.
+        source = View(
+            (*segment.sizes, *reduction.sizes, *ones.shape[-3:]),
+            (*segment.strides(0), *reduction.strides, step, _K_GROUP, 1),
+            op.accesses[0].start + group.start_in + segment.offsets[0],
+        )
+        inputs = (
+            Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
+            Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
+        )
+        start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
+        tag = Tag(micro_kernel, "sum", reduction.tiles)
+        lanes = accumulate(kernel, tag, loops, inputs, start, is_signed=op.data.signed)
+        terms = [Operand(lanes, loops.parallel)]
+        start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
+        body = kernel.body(terms, start)
+        total = body.add(body.output, body.inputs[0])
+        over = Loops(segment.loops, ("nl",))
+        added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
+        destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
+        root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
+        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
+    program.call(kernel, "window sums")
+    return slot
+
+
+def _packed_ones(reduction: ReductionAxes, widest: int, *, may_read_on: bool) -> tuple[int, NDArray[np.int8]]:
+    """The bytes from one vector of the contiguous reduction to the next, and the ones of each vector.
+
+    These are [outer axes, vectors, lanes, 4]: one where a channel has a tap that no vector before has.  Vectors end
+    beyond the last tap where they `may_read_on`; elsewhere they overlap, or the step is 0, as nothing fits.
+    """
+    taps = reduction.ordered(reduction.present[:1])[0]
+    lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes <= widest), widest)
+    count = -(-taps.shape[-1] // (lanes * _K_GROUP))
+    step = lanes * _K_GROUP
+    if not may_read_on and count * step > taps.shape[-1]:
+        lanes, count, step = overlapping(taps.shape[-1], widest)
+    size = lanes * _K_GROUP
+    padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, max(0, (count - 1) * step + size - taps.shape[-1]))])
+    vectors = [padded[..., i * step : i * step + size].copy() for i in range(count)]
+    for vector in vectors[1:]:
+        vector[..., : size - step] = 0
+    return step, np.stack(vectors, axis=-2).reshape(*taps.shape[:-1], count, lanes, _K_GROUP)
+
+
+def overlapping(taps: int, widest: int) -> tuple[int, int, int]:
+    """Lanes of the fewest vectors that end with the last tap, how many, and the bytes from one to the next, or 0."""
+    for lanes in (lanes for lanes in (16, 8, 4) if lanes <= widest and lanes * _K_GROUP < taps):
+        size = lanes * _K_GROUP
+        least = -(-taps // size)
+        for count in range(least, 2 * least):
+            if (taps - size) % (count - 1) == 0:
+                return lanes, count, (taps - size) // (count - 1)
+    return widest, 1, 0
+
+
+# Taps that fill no K group, put together from all rows of a kernel before the products.
+#
+# A row of c contiguous taps is ceil(c / 4) K groups.  Where c is no multiple of 4, the last of them has r = c mod 4
+# taps, and R rows have as many of these: 3x3 taps of 3 channels are three rows of 9, so nine K groups for 27 taps.  A
+# kernel of its own gathers the R r taps of each pixel into ceil(R r / 4) K groups, and the rows end with their last
+# whole one:
+#
+#     R ceil(c / 4)  ->  R floor(c / 4) + ceil(R r / 4)        9 -> 7 of 3x3x3, 42 -> 37 of 7x7x3
+#
+# A vector of 16 pixels takes for each gathered tap two loads, a permute, an extension, a shift and an `or`; a K group
+# that is saved is a dot product for each pixel and vector of channels, and half of one for half of a vector.
+
+_PIXELS = 16
+"""Pixels that are gathered at a time."""
+_STEP = 8
+"""Bytes from pixel to pixel at most: 16 pixels then lie in two vectors."""
+_INSTRUCTIONS = 6
+"""Of each gathered tap, for a vector of pixels."""
+_LANES = 16
+
+
+def gather_taps(program: Program, op: Contraction) -> GatheredTaps | None:
+    """Append the kernel call that gathers the taps of the pixels; None where that saves nothing."""
+    (group, reduction), axes, weights = op.parts[0], op.pixels, op.weights
+    if not program.strategy.gathers_bytes or op.data.storage.element != "i8" or len(op.parts) > 1 or group.count > 1:
+        return None
+    if not isinstance(weights, ConstantWeights) or weights.zero_points.any():
+        return None
+    if not _is_cheaper(reduction, axes, group.lanes) or not 0 < axes[-1].strides[0] <= _STEP:
+        return None
+    per_row, pixels = reduction.extents[-1] % _K_GROUP, op.pixel_count
+    # Where each gathered tap of the first pixel lies in the data.
+    first = op.accesses[0].start + group.start_in + reduction.extents[-1] - per_row
+    rows = [sum(map(int.__mul__, row, reduction.strides)) for row in np.ndindex(*reduction.sizes)]
+    offsets = [first + row + tap for row in rows for tap in range(per_row)]
+    length = _K_GROUP * pixels * -(-len(offsets) // _K_GROUP)
+    slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
+    _emit(program, op, offsets, slot)
+    found: list[RemainderGroup] = []
+    for part in (weights.clipped[0].values, weights.clipped[1]):
+        # K groups of the last taps of all rows that are not zero.
+        ends = reduction.ordered(group.taps(part))[..., -per_row:]
+        k_groups = remainder_groups(ends.reshape(ends.shape[0], -1), ())
+        found += [replace(k_group, offset=k_group.offset * pixels) for k_group in k_groups]
+    return GatheredTaps(slot, per_row, tuple(found))
+
+
+def _is_cheaper(reduction: ReductionAxes, axes: Sequence[Axis], channels: int) -> bool:
+    """Whether the dot products that are saved are more than the instructions that gather."""
+    rows, (whole, rest) = math.prod(reduction.sizes), divmod(reduction.extents[-1], _K_GROUP)
+    if not whole or not rest:
+        return False
+    saved = (rows - -(-rows * rest // _K_GROUP)) * axes[-1].size * channels / _LANES
+    return saved > _INSTRUCTIONS * rows * rest * -(-axes[-1].size // _PIXELS)
+
+
+def _emit(program: Program, op: Contraction, offsets: Sequence[int], slot: BufferSlot) -> None:
+    kernel, axes = Kernel(program), op.pixels
+    k_groups = slot.storage.length // _K_GROUP
+    numbers = replace(slot, storage=Storage((1, 1, 1, k_groups), "i32", k_groups))
+    data, gathered = kernel.slot("data", op.data), kernel.slot("gathered", numbers)
+    shape = [axis.size for axis in axes]
+    steps = tuple(axis.strides[0] for axis in axes)
+    for index, first in enumerate(range(0, len(offsets), _K_GROUP)):
+        sources = [MapOperand(data, steps, offset) for offset in offsets[first : first + _K_GROUP]]
+        target = MapOperand(gathered, row_major(shape), index * math.prod(shape))
+        emit_map(kernel, shape, sources, target, together, _PIXELS, step=_STEP)
+    program.call(kernel, "gathered taps")
