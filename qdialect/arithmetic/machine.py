@@ -328,7 +328,7 @@ NUMPY: Machine[Any] = NumpyMachine()
 
 
 class FloatMachine(Generic[V]):
-    """What algorithms on floats of one type `element` are written for; every operation is rounded once, half to even."""
+    """What algorithms on floats of one type `element` are written for; each operation is rounded once, half to even."""
 
     def __init__(self, ops: Machine[V], element: str) -> None:
         self._ops, self._element = ops, element
