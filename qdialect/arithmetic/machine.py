@@ -258,14 +258,20 @@ UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
 # The machine on NumPy arrays.
 
 _FUNCTIONS: Mapping[str, ArrayFunction] = {**BIT_FUNCTIONS, **SIGNED_FUNCTIONS}
-# By the predicates of `arith.cmpi` and `arith.cmpf` without the letter for signed integers or ordered floats.
-_PREDICATES: Mapping[str, ArrayFunction] = {
+_COMPARISONS: Mapping[str, ArrayFunction] = {
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
     "eq": np.equal,
+    "ne": np.not_equal,
 }
+FLOAT_PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""Those of `arith.cmpf` and `arith.cmpi` in the order of their numbers; unordered ones hold where an operand is NaN."""
 
 
 class NumpyMachine:
@@ -299,7 +305,10 @@ class NumpyMachine:
 
     def compare(self, predicate: str, lhs: Any, rhs: Any) -> Any:
         """See `Machine`."""
-        return _PREDICATES[predicate[-2:]](lhs, rhs)
+        if lhs.dtype.kind == "f":
+            return _compared(predicate, lhs, rhs)
+        operands = (_unsigned(lhs), _unsigned(rhs)) if predicate.startswith("u") else (lhs, rhs)
+        return _COMPARISONS[predicate[-2:]](*operands)
 
     def select(self, condition: Any, then: Any, other: Any, *, attribute: str = "") -> Any:
         """See `Machine`."""
@@ -312,6 +321,19 @@ class NumpyMachine:
     def extract(self, table: Any, index: Any) -> Any:
         """See `Machine`."""
         return table[index]
+
+
+def _compared(predicate: str, lhs: Any, rhs: Any) -> Any:
+    """Floats by a predicate; none of NumPy's comparisons but "not equal" holds for NaN."""
+    if predicate in ("true", "false"):
+        return np.full(np.broadcast_shapes(np.shape(lhs), np.shape(rhs)), predicate == "true")
+    found = True if predicate in ("ord", "uno") else _COMPARISONS[predicate[1:]](lhs, rhs)
+    if predicate in ("olt", "ole", "ogt", "oge", "oeq"):
+        return found
+    is_unordered = np.isnan(lhs) | np.isnan(rhs)
+    if predicate == "uno":
+        return is_unordered
+    return found | is_unordered if predicate.startswith("u") else found & ~is_unordered
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
