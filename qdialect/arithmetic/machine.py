@@ -301,7 +301,7 @@ class NumpyMachine:
         """See `Machine`."""
         if op == "arith.bitcast":
             return value.view(_dtype(target))
-        return (_unsigned(value) if op == "arith.extui" else value).astype(_dtype(target))
+        return _CASTS[op](value).astype(_dtype(target))
 
     def compare(self, predicate: str, lhs: Any, rhs: Any) -> Any:
         """See `Machine`."""
@@ -345,6 +345,12 @@ def _unsigned(value: Any) -> Any:
     return value.view(f"u{value.itemsize}")
 
 
+_CASTS: Mapping[str, ArrayFunction] = {
+    **dict.fromkeys(("arith.extsi", "arith.trunci", "arith.sitofp", "arith.index_cast"), np.asarray),
+    **dict.fromkeys(("arith.extf", "arith.truncf", "arith.fptosi"), np.asarray),
+    **dict.fromkeys(("arith.extui", "arith.uitofp", "arith.index_castui"), _unsigned),
+}
+"""By op: what is converted to the target's dtype."""
 NUMPY: Machine[Any] = NumpyMachine()
 """What the reference runs formulas on."""
 
