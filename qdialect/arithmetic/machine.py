@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,14 +258,20 @@ UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
 # The machine on NumPy arrays.
 
 _FUNCTIONS: Mapping[str, ArrayFunction] = {**BIT_FUNCTIONS, **SIGNED_FUNCTIONS}
-# By the predicates of `arith.cmpi` and `arith.cmpf` without the letter for signed integers or ordered floats.
-_PREDICATES: Mapping[str, ArrayFunction] = {
+_COMPARISONS: Mapping[str, ArrayFunction] = {
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
     "eq": np.equal,
+    "ne": np.not_equal,
 }
+FLOAT_PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""Those of `arith.cmpf` and `arith.cmpi` in the order of their numbers; unordered ones hold where an operand is NaN."""
 
 
 class NumpyMachine:
@@ -295,11 +301,14 @@ class NumpyMachine:
         """See `Machine`."""
         if op == "arith.bitcast":
             return value.view(_dtype(target))
-        return (_unsigned(value) if op == "arith.extui" else value).astype(_dtype(target))
+        return _CASTS[op](value).astype(_dtype(target))
 
     def compare(self, predicate: str, lhs: Any, rhs: Any) -> Any:
         """See `Machine`."""
-        return _PREDICATES[predicate[-2:]](lhs, rhs)
+        if lhs.dtype.kind == "f":
+            return _compared(predicate, lhs, rhs)
+        operands = (_unsigned(lhs), _unsigned(rhs)) if predicate.startswith("u") else (lhs, rhs)
+        return _COMPARISONS[predicate[-2:]](*operands)
 
     def select(self, condition: Any, then: Any, other: Any, *, attribute: str = "") -> Any:
         """See `Machine`."""
@@ -314,6 +323,19 @@ class NumpyMachine:
         return table[index]
 
 
+def _compared(predicate: str, lhs: Any, rhs: Any) -> Any:
+    """Floats by a predicate; none of NumPy's comparisons but "not equal" holds for NaN."""
+    if predicate in ("true", "false"):
+        return np.full(np.broadcast_shapes(np.shape(lhs), np.shape(rhs)), predicate == "true")
+    found = True if predicate in ("ord", "uno") else _COMPARISONS[predicate[1:]](lhs, rhs)
+    if predicate in ("olt", "ole", "ogt", "oge", "oeq"):
+        return found
+    is_unordered = np.isnan(lhs) | np.isnan(rhs)
+    if predicate == "uno":
+        return is_unordered
+    return found | is_unordered if predicate.startswith("u") else found & ~is_unordered
+
+
 def _dtype(type_: str) -> np.dtype[Any]:
     """Of ``i32`` and the like, or ``index``."""
     return np.dtype(np.int64) if type_ == "index" else np.dtype(f"{type_[0]}{int(type_[1:]) // 8}")
@@ -323,8 +345,39 @@ def _unsigned(value: Any) -> Any:
     return value.view(f"u{value.itemsize}")
 
 
+_CASTS: Mapping[str, ArrayFunction] = {
+    **dict.fromkeys(("arith.extsi", "arith.trunci", "arith.sitofp", "arith.index_cast"), np.asarray),
+    **dict.fromkeys(("arith.extf", "arith.truncf", "arith.fptosi"), np.asarray),
+    **dict.fromkeys(("arith.extui", "arith.uitofp", "arith.index_castui"), _unsigned),
+}
+"""By op: what is converted to the target's dtype."""
 NUMPY: Machine[Any] = NumpyMachine()
 """What the reference runs formulas on."""
+
+
+class FloatMachine(Generic[V]):
+    """What algorithms on floats of one type `element` are written for; each operation is rounded once, half to even."""
+
+    def __init__(self, ops: Machine[V], element: str) -> None:
+        self._ops, self._element = ops, element
+        self.add, self.subtract, self.multiply, self.multiply_add = (
+            ops.add,
+            ops.subtract,
+            ops.multiply,
+            ops.multiply_add,
+        )
+
+    def constant(self, value: float) -> V:
+        """A value that is `value`, rounded to the type, everywhere."""
+        return self._ops.constant(float(_dtype(self._element).type(value)), self._element)
+
+    def divide(self, a: V, b: V) -> V:
+        """a / b."""
+        return self._ops.binary("arith.divf", a, b)
+
+    def where_less(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a < b, else `other`; no NaN is less than anything."""
+        return self._ops.select(self._ops.compare("olt", a, b), then, other)
 
 
 # Fixed point as gemmlowp has it, of 32-bit numbers in i64.

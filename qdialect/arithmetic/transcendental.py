@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 
 from qdialect.arithmetic import machine
-from qdialect.arithmetic.machine import V
+from qdialect.arithmetic.machine import FloatMachine, V
 
 # Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
 #
@@ -112,24 +112,11 @@ _SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
 _COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
 
 
-class Machine(Generic[V]):
-    """What computes: f64 values `V`, every operation rounded by itself."""
+class Machine(FloatMachine[V]):
+    """Operations on f64 values `V`."""
 
     def __init__(self, ops: machine.Machine[V]) -> None:
-        self._ops = ops
-        self.add, self.subtract, self.multiply = ops.add, ops.subtract, ops.multiply
-
-    def constant(self, value: float) -> V:
-        """A value that is `value` everywhere."""
-        return self._ops.constant(value, _F)
-
-    def divide(self, a: V, b: V) -> V:
-        """a / b."""
-        return self._ops.binary("arith.divf", a, b)
-
-    def where_less(self, a: V, b: V, then: V, other: V) -> V:
-        """`then` where a < b, else `other`; no NaN is less than anything."""
-        return self._ops.select(self._ops.compare("olt", a, b), then, other)
+        super().__init__(ops, _F)
 
     def where_equal(self, a: V, b: V, then: V, other: V) -> V:
         """`then` where a = b, else `other`; a NaN equals nothing."""

@@ -13,28 +13,19 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS
-from qdialect.arithmetic.machine import SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
+from qdialect.arithmetic.machine import (
+    FLOAT_PREDICATES,
+    INTEGER_PREDICATES,
+    NUMPY,
+    SIGNED_FUNCTIONS,
+    UNSIGNED_FUNCTIONS,
+    ArrayFunction,
+)
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
 from qdialect.ir._mlir import ir
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
-
-# By the number of the predicate; the unordered ones hold where an operand is NaN.
-_ORDERED: dict[int, ArrayFunction] = {
-    1: np.equal,
-    2: np.greater,
-    3: np.greater_equal,
-    4: np.less,
-    5: np.less_equal,
-    6: np.not_equal,
-}
-_ORDERED_PREDICATE, _UNORDERED_PREDICATE, _TRUE_PREDICATE, _TO_UNORDERED = 7, 14, 15, 7
-_INTEGER_COMPARISONS: tuple[ArrayFunction, ...] = (
-    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
-    *(np.less, np.less_equal, np.greater, np.greater_equal),
-)
-_FIRST_UNSIGNED = 6
 
 
 def _signed(x: Array) -> Array:
@@ -63,26 +54,9 @@ def _float_evaluator(name: str) -> Callable[[Any, Arrays], Array]:
 
 
 def _compare(op: ir.OpView, operands: Arrays) -> Array:
-    lhs, rhs = operands
-    predicate = _predicate(op)
-    unordered = np.isnan(lhs) | np.isnan(rhs)
-    if predicate in (_ORDERED_PREDICATE, _UNORDERED_PREDICATE):
-        return unordered == (predicate == _UNORDERED_PREDICATE)
-    if predicate in _ORDERED:
-        return _ORDERED[predicate](lhs, rhs) & ~unordered
-    if predicate - _TO_UNORDERED in _ORDERED:
-        return _ORDERED[predicate - _TO_UNORDERED](lhs, rhs) | unordered
-    return np.full(lhs.shape, predicate == _TRUE_PREDICATE)
-
-
-def _compare_integers(op: ir.OpView, operands: Arrays) -> Array:
-    predicate = _predicate(op)
-    prepare = _signed if predicate < _FIRST_UNSIGNED else _unsigned
-    return _INTEGER_COMPARISONS[predicate](*(prepare(operand) for operand in operands))
-
-
-def _predicate(op: ir.OpView) -> int:
-    return ir.IntegerAttr(op.operation.attributes["predicate"]).value
+    names = FLOAT_PREDICATES if op.operation.name == "arith.cmpf" else INTEGER_PREDICATES
+    predicate = names[ir.IntegerAttr(op.operation.attributes["predicate"]).value]
+    return NUMPY.compare(predicate, *(_signed(operand) for operand in operands))
 
 
 def _bitcast(op: ir.OpView, operands: Arrays) -> Array:
@@ -107,7 +81,6 @@ for _name, _function in SIGNED_FUNCTIONS.items():
 for _name, _function in UNSIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _unsigned))
 EVALUATORS.add(["arith.bitcast"], _bitcast)
-EVALUATORS.add(["arith.cmpf"], _compare)
-EVALUATORS.add(["arith.cmpi"], _compare_integers)
+EVALUATORS.add(["arith.cmpf", "arith.cmpi"], _compare)
 EVALUATORS.add(["arith.constant"], _constant)
 EVALUATORS.add(["tensor.concat"], _concatenate)

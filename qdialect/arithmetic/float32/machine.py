@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import machine
-from qdialect.arithmetic.machine import V
+from qdialect.arithmetic.machine import FloatMachine, V
 
 # What the algorithms of this package are written for: something that computes on float32 values.
 #
@@ -32,25 +32,11 @@ SCALE_BOUND = "qnn.scale_bound"
 _F, _I = "f32", "i32"
 
 
-class Machine(Generic[V]):
-    """Operations on f32 values `V`, each rounded half to even."""
+class Machine(FloatMachine[V]):
+    """Operations on f32 values `V`."""
 
     def __init__(self, ops: machine.Machine[V]) -> None:
-        self._ops = ops
-        self.add, self.subtract, self.multiply, self.multiply_add = (
-            ops.add,
-            ops.subtract,
-            ops.multiply,
-            ops.multiply_add,
-        )
-
-    def constant(self, value: float) -> V:
-        """A value that is `value`, rounded to float32, everywhere."""
-        return self._ops.constant(float(np.float32(value)), _F)
-
-    def divide(self, a: V, b: V) -> V:
-        """a / b."""
-        return self._ops.binary("arith.divf", a, b)
+        super().__init__(ops, _F)
 
     def absolute(self, a: V) -> V:
         """|a|."""
@@ -59,10 +45,6 @@ class Machine(Generic[V]):
     def with_sign(self, size: V, a: V) -> V:
         """`size` with the sign of a."""
         return self._ops.binary("math.copysign", size, a)
-
-    def where_less(self, a: V, b: V, then: V, other: V) -> V:
-        """`then` where a < b, else `other`; no NaN is less than anything."""
-        return self._ops.select(self._ops.compare("olt", a, b), then, other)
 
     def power_of_two(self, biased: V) -> V:
         """2^k of `biased` = k + 127 + `ROUNDER`, for k in [-126, 127]."""

@@ -53,24 +53,12 @@ def _part(export: Export, op: ConcatOp, index: int) -> ir.Value:
 # Data movement: elements stay what they are.
 
 
-@exports(ReshapeOp)
-def _reshape(export: Export, op: ReshapeOp) -> ir.Value:
-    return builder.reshape(export.value(op.input), op.shape)
-
-
-@exports(TransposeOp)
-def _transpose(export: Export, op: TransposeOp) -> ir.Value:
-    return builder.transpose(export.value(op.input), op.permutation)
-
-
-@exports(BroadcastOp)
-def _broadcast(export: Export, op: BroadcastOp) -> ir.Value:
-    return builder.tile(export.value(op.input), op.shape)
-
-
-@exports(PadOp)
-def _pad(export: Export, op: PadOp) -> ir.Value:
-    return builder.pad(export.value(op.input), op.low, op.high, op.value - sign_of(op.input.type))
+exports(ReshapeOp)(lambda export, op: builder.reshape(export.value(op.input), op.shape))
+exports(TransposeOp)(lambda export, op: builder.transpose(export.value(op.input), op.permutation))
+exports(BroadcastOp)(lambda export, op: builder.tile(export.value(op.input), op.shape))
+exports(PadOp)(
+    lambda export, op: builder.pad(export.value(op.input), op.low, op.high, op.value - sign_of(op.input.type))
+)
 
 
 @exports(ClipOp)
@@ -124,9 +112,7 @@ def _resize(export: Export, op: ResizeNearestOp) -> ir.Value:
     return value
 
 
-@exports(ConcatOp)
-def _concat(export: Export, op: ConcatOp) -> ir.Value:
-    return builder.concatenate(rescaled_parts(export, op), op.axis)
+exports(ConcatOp)(lambda export, op: builder.concatenate(rescaled_parts(export, op), op.axis))
 
 
 @exports_each("tensor.concat")

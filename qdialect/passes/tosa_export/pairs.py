@@ -74,9 +74,7 @@ def _requantized(
     return requantized_bytes(value, params, rounding, bound, op.output_zero_point, op.quantization.bounds, element)
 
 
-@exports(AddOp)
-def _add(export: Export, op: AddOp) -> ir.Value:
-    return _signed_sum(export, op, 1, op.arithmetic)
+exports(AddOp)(lambda export, op: _signed_sum(export, op, 1, op.arithmetic))
 
 
 @exports(SubOp)

@@ -46,11 +46,6 @@ def is_eight_bit(value: ir.Value) -> bool:
     return element_of(value.type) in ("i8", "ui8")
 
 
-@exports(LutOp, *UNARY_OPS)
-def _function(export: Export, op: QnnOp) -> ir.Value:
-    return look_up(export, op)
-
-
 def look_up(export: Export, op: QnnOp) -> ir.Value:
     """The result of an op that maps every value of its one 8-bit operand by itself."""
     source = op.operation.operands[0]
@@ -59,6 +54,9 @@ def look_up(export: Export, op: QnnOp) -> ir.Value:
     found: Array = EVALUATORS[op.operation.name](op, [np.arange(info.min, int(info.max) + 1).astype(dtype)])
     entries = signed(found.astype(dtype_of(op.operation.results[0].type)))
     return create("table", [export.value(source), const(entries)], shape_of(source.type), "i8")
+
+
+exports(LutOp, *UNARY_OPS)(lambda export, op: look_up(export, op))
 
 
 # Requantization, and between quantized values and f32 values.

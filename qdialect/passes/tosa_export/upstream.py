@@ -74,9 +74,7 @@ def _result(op: ir.OpView) -> str:
     return element_of(op.operation.results[0].type)
 
 
-@exports_each(*_SAME)
-def _same(export: Export, op: ir.OpView) -> ir.Value:
-    return apply(_SAME[op.operation.name], *_operands(export, op))
+exports_each(*_SAME)(lambda export, op: apply(_SAME[op.operation.name], *_operands(export, op)))
 
 
 @exports_each(*_OF_WORDS)
@@ -120,9 +118,7 @@ def _words(values: list[ir.Value]) -> list[ir.Value]:
     return [value if element_of(value.type) == "f32" else cast(value, "i32") for value in values]
 
 
-@exports_each("arith.select")
-def _choice(export: Export, op: ir.OpView) -> ir.Value:
-    return select(*_operands(export, op))
+exports_each("arith.select")(lambda export, op: select(*_operands(export, op)))
 
 
 @exports_each("arith.extsi", "arith.sitofp", "arith.uitofp", "arith.extui", "arith.trunci")

@@ -26,7 +26,6 @@ from qdialect.arithmetic.elementwise import add, scale_of_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
-    Requantization,
     declare_f32_pair,
     emit_requantize,
     emit_scale,
@@ -163,9 +162,9 @@ class Addition:
 
     def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
         common = scale_of_sum(self.lhs, self.rhs, self.output)
-        lhs = Rescale.fixed(kernel, "lhs", common.lhs, operand_rounding)
-        rhs = Rescale.fixed(kernel, "rhs", common.rhs, operand_rounding)
-        total = Rescale.fixed(kernel, "sum", common.output, sum_rounding)
+        lhs = declare_multiplier(kernel, "lhs", common.lhs, operand_rounding)
+        rhs = declare_multiplier(kernel, "rhs", common.rhs, operand_rounding)
+        total = declare_multiplier(kernel, "sum", common.output, sum_rounding)
         points = {
             name: kernel.number(f"{name}_zero_point", q.stored_zero_point, "i64") for name, q in self._named().items()
         }
@@ -177,9 +176,9 @@ class Addition:
             return body.binary("arith.shli", offset, body.constant(common.shift, "i64"))
 
         def emit(body: Body, left: Value, right: Value) -> Value:
-            a = lhs.emit(body, shifted_up(body, left, points["lhs"]))
-            b = rhs.emit(body, shifted_up(body, right, points["rhs"]))
-            value = total.emit(body, self._join(body, a, b))
+            a = lhs(body, shifted_up(body, left, points["lhs"]))
+            b = rhs(body, shifted_up(body, right, points["rhs"]))
+            value = total(body, self._join(body, a, b))
             value = body.clamp(body.add(value, points["sum"]), low, high)
             return body.cast("arith.trunci", value, "i32")
 
@@ -280,22 +279,13 @@ class Addition:
         return emit
 
 
-@dataclass(frozen=True)
-class Rescale:
-    """A fixed-point multiplier whose parameters are scalars of a kernel."""
-
-    how: Requantization
-    parameters: list[Value]
-
-    @classmethod
-    def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
-        """The multiplier nearest to `f32`."""
-        how = requantization(rounding, quantized_multipliers(np.array([f32])))
-        return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
-
-    def emit(self, body: Body, value: Value) -> Value:
-        """``value * M`` rounded, in the wide type of `how`."""
-        return emit_scale(body, self.how, value, self.parameters)
+def declare_multiplier(
+    kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE
+) -> Callable[[Body, Value], Value]:
+    """Emit the product with the fixed-point multiplier nearest to `f32`, rounded, in the wide type of its rounding."""
+    how = requantization(rounding, quantized_multipliers(np.array([f32])))
+    parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
+    return lambda body, value: emit_scale(body, how, value, parameters)
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from qdialect.arithmetic.machine import FLOAT_PREDICATES, INTEGER_PREDICATES
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
@@ -28,14 +29,7 @@ _CASTS = (
     *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
     *("arith.sitofp", "arith.uitofp", "arith.fptosi"),
 )
-_FLOAT_PREDICATES = (
-    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
-    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
-)
-_COMPARISONS = {
-    "arith.cmpf": _FLOAT_PREDICATES,
-    "arith.cmpi": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
-}
+_COMPARISONS = {"arith.cmpf": FLOAT_PREDICATES, "arith.cmpi": INTEGER_PREDICATES}
 
 
 def scalar_type(value: ir.Value) -> str:
@@ -140,7 +134,7 @@ def _is_positive(condition: ir.Operation, value: ir.Value) -> bool:
     if isinstance(owner, ir.Operation | ir.OpView) and owner.name == BroadcastOp.OPERATION_NAME:
         bound = owner.operands[0]
     number = constant_value(bound)
-    predicate = _FLOAT_PREDICATES[ir.IntegerAttr(condition.attributes["predicate"]).value]
+    predicate = FLOAT_PREDICATES[ir.IntegerAttr(condition.attributes["predicate"]).value]
     return predicate in ("ogt", "oge") and number is not None and not np.any(number)
 
 

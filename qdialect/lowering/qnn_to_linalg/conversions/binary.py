@@ -23,7 +23,7 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import TILE_LANES, RequantizerForms
-from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, Rescale
+from qdialect.lowering.qnn_to_linalg.bodies.addition import Addition, declare_multiplier
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     FactorProduct,
     declare_zero_point,
@@ -293,7 +293,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
     def declare(kernel: Kernel) -> Emit:
         lhs, rhs, output = op.quantization.params
         rescales = [
-            Rescale.fixed(kernel, name, elementwise.prelu_multiplier(slope, lhs, output))
+            declare_multiplier(kernel, name, elementwise.prelu_multiplier(slope, lhs, output))
             for name, slope in (("positive", 1.0), ("negative", rhs.scale))
         ]
         stored = _StoredPair(kernel, op)
@@ -302,7 +302,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
             data, slope = stored.offsets(body, values)
             is_positive = body.compare("sge", data, body.constant(0, "i64"))
             product = body.multiply(data, slope)
-            above, below = (r.emit(body, v) for r, v in zip(rescales, (data, product), strict=True))
+            above, below = (r(body, v) for r, v in zip(rescales, (data, product), strict=True))
             return stored.quantized(body, body.select(is_positive, above, below))
 
         return emit
@@ -316,17 +316,17 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
 
     def declare(kernel: Kernel) -> Emit:
         multipliers = {"lhs": common.lhs, "rhs": common.rhs, "square": common.output}
-        *sides, square = (Rescale.fixed(kernel, name, multiplier) for name, multiplier in multipliers.items())
+        *sides, square = (declare_multiplier(kernel, name, multiplier) for name, multiplier in multipliers.items())
         stored = _StoredPair(kernel, op)
 
-        def shifted_up(body: Body, value: Value, rescale: Rescale) -> Value:
+        def shifted_up(body: Body, value: Value, rescale: Callable[[Body, Value], Value]) -> Value:
             shifted = body.binary("arith.shli", value, body.constant(common.shift, "i64"))
-            return rescale.emit(body, shifted)
+            return rescale(body, shifted)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             left, right = (shifted_up(body, v, r) for v, r in zip(stored.offsets(body, values), sides, strict=True))
             apart = body.subtract(left, right)
-            return stored.quantized(body, square.emit(body, body.multiply(apart, apart)))
+            return stored.quantized(body, square(body, body.multiply(apart, apart)))
 
         return emit
 
