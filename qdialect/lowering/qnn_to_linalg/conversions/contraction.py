@@ -50,6 +50,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.stored_weights import (
     emit_stored_taps,
     emit_tap_products,
 )
+from qdialect.lowering.qnn_to_linalg.conversions.maps import broadcast_strides
 from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import ResultEpilogue
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, padding_of, transposed_phases
@@ -270,17 +271,10 @@ def _axes(op: MatMulOp | FusedMatMulOp, tensors: list[_Tensor]) -> list[Axis]:
     """The dimensions before the channels: strides of each tensor and of the matrix, merged where contiguous."""
     *leading, rows, _ = shape_of(op.operation.results[0].type)
     matrices = shape_of(op.weight.type)[:-2]
-    orders = row_major(matrices)
-    steps = [_aligned(tensor.shape[:-2], tensor.strides[:-2], len(leading)) for tensor in tensors]
-    steps.append(_aligned(matrices, orders, len(leading)))
+    steps = [broadcast_strides(tensor.shape[:-2], tensor.strides[:-2], tuple(leading)) for tensor in tensors]
+    steps.append(broadcast_strides(matrices, row_major(matrices), tuple(leading)))
     axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(leading)]
     return collapse([*axes, Axis(rows, (*(tensor.strides[-2] for tensor in tensors), 0))])
-
-
-def _aligned(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Strides of the last of `rank` dimensions; where the tensor is broadcast it does not move."""
-    moving = tuple(stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True))
-    return (0,) * (rank - len(shape)) + moving
 
 
 # Products whose scale and zero point are known at run time only: an epilogue of their own.
