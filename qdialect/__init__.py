@@ -99,7 +99,8 @@ def compile(
         The results are the same.
       tune: whether kernels are measured on this machine in the variants that the cost model finds best, and each gets
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
-        and is not measured again; ``executable.tuning`` says what was tried, and what it won. One thread is measured.
+        and is not measured again; ``executable.tuning`` reports the variants tried, and the time saved. One thread is
+        measured.
 
       jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
         every number.

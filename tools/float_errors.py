@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import qdialect
 from qdialect.arithmetic import float32, transcendental
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.transcendental import NUMPY
 
 _BLOCK = 1 << 20
 _COMPARED = 64
@@ -28,7 +28,7 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 TRUTHS: Mapping[str, Callable[[F64], F64]] = {
-    "erf": lambda x: transcendental.erf(NumpyMachine(), x),
+    "erf": lambda x: transcendental.erf(NUMPY, x),
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,

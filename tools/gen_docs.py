@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 sys.path[:0] = [str(ROOT), str(ROOT / "test")]
 
 import choice_page  # noqa: E402
+import fusion_picture  # noqa: E402
 import op_pages  # noqa: E402
 import operators_page  # noqa: E402
 import pass_pages  # noqa: E402
@@ -33,6 +34,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield from ((DOCS / "ops" / name, text) for name, text in op_pages.pages(lit / "dialect"))
     yield DOCS / "ops" / "choices.md", choice_page.page()
     yield DOCS / "ops" / "stages.md", stage_page.page()
+    yield DOCS / "fusion.svg", fusion_picture.picture()
     yield DOCS / "operators.md", operators_page.page()
     yield DOCS / "passes.md", pass_pages.page(lit / "passes")
     yield DOCS / "requirements.md", requirement_page.page(ROOT)

@@ -21,7 +21,6 @@ import tarfile
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TypeGuard
@@ -64,10 +63,10 @@ def imports_of(tree: ast.Module, known: Iterable[str], *, late: bool) -> Iterato
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if late or not (is_function or is_for_types):
-            pending += ast.iter_child_nodes(node)
+            pending += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt | ast.excepthandler)]
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module in known:
@@ -93,15 +92,11 @@ def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def two_way_ties(graph: dict[str, set[str]], folder: str) -> list[str]:
-    """The folders of `folder` that import each other; the modules that lie loose in it are one folder."""
+    """The entries of `folder`, its folders and the modules that lie loose in it, that import each other."""
     prefix = f"{PACKAGE}.{folder}." if folder else f"{PACKAGE}."
-    packages = {name.rpartition(".")[0] for name in graph}
 
     def part(module: str) -> str | None:
-        if not module.startswith(prefix):
-            return None
-        first = module.removeprefix(prefix).partition(".")[0]
-        return first if prefix + first in packages else "(loose)"
+        return module.removeprefix(prefix).partition(".")[0] if module.startswith(prefix) else None
 
     pairs = {(part(one), part(other)) for one, others in graph.items() for other in others}
     both = {(one, other) for one, other in pairs if one and other and one < other and (other, one) in pairs}
@@ -126,10 +121,10 @@ def line_kinds(text: str, tree: ast.Module) -> dict[str, int]:
 
 
 def without_example(trees: dict[str, ast.Module]) -> tuple[int, int]:
-    """How many functions and classes the package exports, and how many of them have no example in their docstring."""
+    """How many functions the package exports, and how many of them have no example in their docstring."""
     exported = next((node.value for node in trees[PACKAGE].body if _is_assigned(node, "__all__")), None)
     names: list[str] = ast.literal_eval(exported) if exported else []
-    found = [node for name in names if (node := _definition(trees, PACKAGE, name))]
+    found = [node for name in names if isinstance(node := _definition(trees, PACKAGE, name), ast.FunctionDef)]
     documented = [ast.get_docstring(node) or "" for node in found]
     return len(found), sum("::" not in text and ">>>" not in text for text in documented)
 
@@ -168,9 +163,8 @@ def stays(source: str, *, of_weight: bool) -> set[tuple[str, str]]:
 
     def is_handed_weights(frame: FrameType) -> bool:
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
-        return any(
-            getattr(frame.f_locals[name], "size", 0) == WEIGHT_ELEMENTS for name in names if name in frame.f_locals
-        )
+        values = [frame.f_locals[name] for name in names if name in frame.f_locals]
+        return any(type(value).__name__ == "ndarray" and value.size == WEIGHT_ELEMENTS for value in values)
 
     def enter(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -179,16 +173,27 @@ def stays(source: str, *, of_weight: bool) -> set[tuple[str, str]]:
         if not of_weight or is_handed_weights(frame):
             entered.add((code.co_filename, code.co_qualname))
 
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.mlir"
         path.write_text(source)
-        sys.argv = ["qdialect-opt", str(path), "--compile-to=linalg", "--target=x86-64-v4"]
+        sys.argv = [
+            "qdialect-opt",
+            str(path),
+            "--compile-to=linalg",
+            "--target=x86-64-v4",
+            "-o",
+            f"{folder}/linalg.mlir",
+        ]
         for profile in (None, enter):
             # What is imported, or computed once for all networks, is so in the first run.
             sys.setprofile(profile)
-            with suppress(SystemExit):
+            try:
                 runpy.run_module(f"{PACKAGE}.cli.opt", run_name="__main__")
-            sys.setprofile(None)
+            except SystemExit as end:
+                if end.code:
+                    raise
+            finally:
+                sys.setprofile(None)
     return entered
 
 
@@ -221,8 +226,9 @@ def figures(root: Path, *, walks: bool = True) -> dict[str, int]:
         f"files under {SMALL} lines": sum(len(text.splitlines()) < SMALL for text in texts.values()),
         "entries of the root": sum(path.name != "__pycache__" for path in (root / PACKAGE).iterdir()),
         "circles of files": len(circles(at_start)),
+        "circles with late imports and those for types": len(circles(graph)),
         **{f"two-way ties in {PACKAGE}/{folder}": len(two_way_ties(graph, folder)) for folder in DIVIDED},
-        "exported functions and classes": exported,
+        "exported functions": exported,
         "exported ones without an example": bare,
         **test_figures(root),
     }

@@ -1,4 +1,4 @@
-"""A network compiled ahead of time: one module with all versions of it, and what can be written into files."""
+"""A network compiled ahead of time: one module with all versions of it, and the files that can be written."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
 
 
 def _name_cpu(function: ir.Operation, target: Target) -> None:
-    """Say what the code of a function may use, and which CPU it is timed for."""
+    """Set the features that the code of a function may use, and the CPU that it is tuned for."""
     names = [f"+{name}" for name in sorted(target.code_features)] or ["+sse2"]
     attribute = f"#llvm.target_features<{names}>".replace("'", '"')
     function.attributes["target_cpu"] = ir.StringAttr.get(_CPU)

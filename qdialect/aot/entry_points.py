@@ -1,4 +1,4 @@
-"""The public functions of a file, and what they call, as text of the LLVM dialect.
+"""The public functions of a file, and their callees, as text of the LLVM dialect.
 
 Symbols with a dot are internal: C has none.
 """
@@ -64,7 +64,7 @@ def text(network: Network, targets: Sequence[Target], versions: Sequence[Sequenc
 
 
 def _run_symbols(network: Network, kind: str, targets: Sequence[Target]) -> list[str]:
-    """The function of each version and, where every CPU may lack something, one that says so."""
+    """The function of each version and, if a CPU may lack the features of all, one that reports that."""
     if not network.is_chosen:
         return [f"{network.name}_{kind}"]
     found = [f"{network.name}.{symbol_part(target)}.{kind}" for target in targets]
@@ -367,7 +367,7 @@ def _moved(number: int, array: int, step: int) -> list[str]:
     ]
 
 
-# What `NAME_run` returns, and what `NAME_strerror` says of it.
+# The results of `NAME_run`, and their texts by `NAME_strerror`.
 
 
 class Error(IntEnum):

@@ -1,4 +1,4 @@
-"""What the C header says of functions of other libraries: what they get, and the parameters of each as a constant."""
+"""The C header's declarations of extern functions: their arguments, and the parameters of each as a constant."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ class {name}_network {{
 
 
 def cpp_header(network: Network, header: str, generator: str) -> str:
-    """The text of the C++ header beside the C header of that file name; `generator` is the program that writes it."""
+    """The text of the C++ header for the C header of that file name; `generator` is the program that writes it."""
     inputs = [(f"input{i}", port) for i, port in enumerate(network.inputs)]
     outputs = [(f"output{i}", port) for i, port in enumerate(network.outputs)]
     spans = [f"std::span<const {_TYPES[port.dtype.name]}> {name}" for name, port in inputs]

@@ -1,4 +1,4 @@
-"""What a compiled file says of the network in it."""
+"""The description of the network in a compiled file."""
 
 from __future__ import annotations
 

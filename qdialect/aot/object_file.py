@@ -138,7 +138,7 @@ def _text(names: bytes, start: int) -> str:
 
 
 def disassembly(code: bytes) -> str:
-    """What objdump says of an object file; raises `CompileError` where it does not run."""
+    """The output of objdump for an object file; raises `CompileError` if it does not run."""
     tool = shutil.which("objdump")
     if tool is None:
         raise CompileError("assembly is printed by objdump, which is not there: install binutils")

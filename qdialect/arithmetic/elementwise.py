@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from qdialect.arithmetic.choices import (
     Scaling,
     SubArithmetic,
 )
-from qdialect.arithmetic.machine import NUMPY
+from qdialect.arithmetic.machine import NUMPY, Machine, V
 from qdialect.arithmetic.multipliers import (
     IntArray,
     doubling_high_multiply,
@@ -38,7 +39,7 @@ from qdialect.arithmetic.quantization import (
     quantize_array,
     quantized_range,
 )
-from qdialect.arithmetic.requantization import requantize, requantize_f32
+from qdialect.arithmetic.requantization import requantize
 from qdialect.arithmetic.softmax_tables import reciprocal
 
 # Two operands at one scale: the fixed point of TFLite's sums, differences and squared differences.
@@ -107,7 +108,7 @@ def add(
         numbers = float_sum_numbers([p.scale for p in params], [p.zero_point for p in params])
         total = float_sum(lhs, rhs, numbers)
     elif scaling := arithmetic.f32_scaling:
-        total = _add_f32(lhs, rhs, quantization, scaling)
+        total = f32_pair(lhs, rhs, quantization, total_of, scaling)
     else:
         total = signed_sum(lhs, rhs, quantization, 1, arithmetic, rounding, multiplier)
     return quantization.clip(total)
@@ -132,18 +133,6 @@ def signed_sum(
     right = rescale(rhs, quantization.rhs, output, rounding, multiplier)
     # Both carry the output's zero point.
     return left - output.zero_point + sign * (right - output.zero_point) + output.zero_point
-
-
-def _add_f32(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    quantization: BinaryQuantization,
-    scaling: Scaling,
-) -> IntArray:
-    """half_even(((l - z_l) * s_l + (r - z_r) * s_r) / s_y) + z_y in float32, or times 1 / s_y."""
-    left, right = quantization.f32_values(lhs, rhs)
-    output, bounds = quantization.output, quantized_range(np.int32)
-    return requantize_f32(left + right, output.scale, output.zero_point, *bounds, Rounding.F32_RNE_ZP_LAST, scaling)
 
 
 def rescale(
@@ -219,7 +208,39 @@ def concat(
 
 # Functions of two quantized tensors beside sum and product; operands broadcast, results are int64.
 
-F32Function = Callable[[FloatArray, FloatArray], FloatArray]
+
+def total_of(m: Machine[V], left: V, right: V) -> V:
+    """left + right."""
+    return m.add(left, right)
+
+
+def difference(m: Machine[V], left: V, right: V) -> V:
+    """left - right."""
+    return m.subtract(left, right)
+
+
+def quotient(m: Machine[V], left: V, right: V) -> V:
+    """left / right."""
+    return m.binary("arith.divf", left, right)
+
+
+def larger(m: Machine[V], left: V, right: V) -> V:
+    """The larger of two numbers."""
+    return m.select(m.compare("ogt", left, right), left, right)
+
+
+def smaller(m: Machine[V], left: V, right: V) -> V:
+    """The smaller of two numbers."""
+    return m.select(m.compare("olt", left, right), left, right)
+
+
+def with_slope(m: Machine[V], data: V, slope: V) -> V:
+    """`data` where positive, ``data * slope`` elsewhere."""
+    product = m.multiply(data, slope)
+    return m.select(m.compare("ogt", data, m.constant(0, "f32")), data, product)
+
+
+F32Function = Callable[[Machine[Any], FloatArray, FloatArray], FloatArray]
 
 _DOUBLE = Rounding.FIXED32_DOUBLE
 
@@ -229,15 +250,16 @@ def f32_pair(
     rhs: QuantizedArray,
     quantization: BinaryQuantization,
     f: F32Function,
+    scaling: Scaling = Scaling.DIVIDE,
 ) -> IntArray:
     """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to the bounds, every operation in float32.
 
-    What ONNX Runtime computes for an operator between DequantizeLinear and QuantizeLinear that it has no integer kernel
-    for.  NaN becomes the lower bound.
+    Other scalings multiply by a reciprocal.  ONNX Runtime computes so for an operator between DequantizeLinear and
+    QuantizeLinear that it has no integer kernel for.  NaN becomes the lower bound.
     """
     with np.errstate(all="ignore"):
-        values = np.asarray(f(*quantization.f32_values(lhs, rhs)), dtype=np.float32)
-    how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+        values = np.asarray(f(NUMPY, *quantization.f32_values(lhs, rhs)), dtype=np.float32)
+    how = (FloatRounding.HALF_EVEN, scaling, NanPolicy.MIN)
     output = quantization.output
     quantized = quantize_array(values, output.scale, output.zero_point, 0, np.int32, *how)
     return quantization.clip(quantized.astype(np.int64))
@@ -256,7 +278,7 @@ def sub(
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic.addition is None:
-        return f32_pair(lhs, rhs, quantization, np.subtract)
+        return f32_pair(lhs, rhs, quantization, difference)
     how = (arithmetic.addition, rounding, multiplier)
     return quantization.clip(signed_sum(lhs, rhs, quantization, -1, *how))
 
@@ -268,10 +290,10 @@ def extreme(
     is_max: bool,
 ) -> IntArray:
     """The larger or the smaller f32 value, clamped to its bounds; integers are compared where parameters are equal."""
-    function = np.maximum if is_max else np.minimum
     if len(set(quantization.params)) == 1:
+        function = np.maximum if is_max else np.minimum
         return quantization.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)))
-    return f32_pair(lhs, rhs, quantization, function)
+    return f32_pair(lhs, rhs, quantization, larger if is_max else smaller)
 
 
 def squared_difference(
@@ -312,11 +334,6 @@ def prelu_fixed(
 def prelu_multiplier(slope_scale: float, data: QuantParams, output: QuantParams) -> float:
     """s_l * slope_scale / s_y as TFLite's PRELU evaluates it."""
     return float(real_multiplier(data.scale, [slope_scale], output.scale, Multiplier.F32)[0])
-
-
-def prelu_f32(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
-    """x where positive, x * slope elsewhere."""
-    return np.where(lhs > 0, lhs, lhs * rhs)
 
 
 def div_fixed(

@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
+from qdialect.arithmetic.choices import FloatRounding
 from qdialect.arithmetic.multipliers import INT32_MAX, INT32_MIN
+from qdialect.arithmetic.quantization import round_f32
 
 V = TypeVar("V")
+Array = NDArray[Any]
+ArrayFunction = Callable[..., Array]
+F32Array = NDArray[np.float32]
+F64Array = NDArray[np.float64]
 
 
 class Machine(Protocol[V]):
@@ -28,8 +34,8 @@ class Machine(Protocol[V]):
         """``op value``, of the same type."""
         ...
 
-    def binary(self, op: str, lhs: V, rhs: V, /) -> V:
-        """``op lhs, rhs``, of the type of both."""
+    def binary(self, op: str, lhs: V, rhs: V, /, *, attribute: str = "") -> V:
+        """``op lhs, rhs``, of the type of both; with the unit `attribute`, if any, where ops have such."""
         ...
 
     def add(self, lhs: V, rhs: V, /) -> V:
@@ -52,8 +58,20 @@ class Machine(Protocol[V]):
         """``lhs predicate rhs``, an i1, by the predicates of `arith.cmpf` and `arith.cmpi`."""
         ...
 
-    def select(self, condition: V, then: V, other: V, /) -> V:
+    def multiply_add(self, lhs: V, rhs: V, addend: V, /) -> V:
+        """lhs * rhs + addend of floats, rounded once."""
+        ...
+
+    def select(self, condition: V, then: V, other: V, /, *, attribute: str = "") -> V:
         """`then` where `condition` holds, else `other`."""
+        ...
+
+    def table(self, values: NDArray[np.float32], /) -> Any:
+        """Numbers that are known before."""
+        ...
+
+    def extract(self, table: Any, index: V, /) -> V:
+        """The entry of a `table` at an index."""
         ...
 
     def clamp(self, value: V, low: V, high: V, /) -> V:
@@ -61,9 +79,185 @@ class Machine(Protocol[V]):
         ...
 
 
+# The bits of a float64 number that a float32 number lacks, and those of a number halfway between two float32 numbers.
+_LOST_BITS = np.int64(2**29 - 1)
+_HALF = np.int64(2**28)
+_SMALLEST_NORMAL = 2.0**-126
+
+
+def multiply_add(a: F32Array, b: F32Array, c: F32Array) -> F32Array:
+    """a * b + c of float32 arrays that broadcast, rounded once, as the instruction of a CPU does.
+
+    The product is exact in float64.  Where its sum with c is rounded there to a tie of float32 numbers, on whose side
+    the exact sum lies is no longer seen, and only there the sum is rounded to odd instead.
+    """
+    product = np.multiply(a, b, dtype=np.float64)
+    addend = np.asarray(c, dtype=np.float64)
+    total = np.asarray(product + addend)
+    is_tie = _may_be_tie(total)
+    if is_tie.any():
+        factors, addends = (np.broadcast_to(part, total.shape)[is_tie] for part in (product, addend))
+        total[is_tie] = _sum_to_odd(factors, addends)
+    return total.astype(np.float32)
+
+
+def _may_be_tie(total: F64Array) -> NDArray[np.bool_]:
+    """Whether a number lies halfway between two float32 numbers, or is below those that have all of their bits."""
+    is_half = (total.view(np.int64) & _LOST_BITS) == _HALF
+    is_small = np.abs(total) < _SMALLEST_NORMAL
+    return is_half | (is_small & (total != 0)) if is_small.any() else is_half
+
+
+def _sum_to_odd(product: F64Array, addend: F64Array) -> F64Array:
+    """The sum, rounded to odd: where it is inexact, the last bit is set.
+
+    From that bit rounding to float32 sees on which side of a tie the sum lies.  Twice 24 bits and 2 are enough for that
+    (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+    """
+    total = product + addend
+    # What the sum has lost, exactly (Knuth's TwoSum).
+    of_addend = total - product
+    lost = (product - (total - of_addend)) + (addend - of_addend)
+    bits = total.view(np.int64)
+    is_inexact = np.isfinite(lost) & (lost != 0) & (bits & 1 == 0)
+    # A bit towards what was lost: away from zero where the signs agree.
+    towards = np.where((lost > 0) == (total > 0), 1, -1)
+    return (bits + np.where(is_inexact, towards, 0)).view(np.float64)
+
+
+# What the element-wise ops of the dialects `arith`, `math` and `tensor` compute, as NumPy functions of arrays.
+
+
+def _multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """x * y + z, of float32 rounded once."""
+    return multiply_add(x, y, z) if x.dtype == np.float32 else x * y + z
+
+
+def _larger(x: Array, y: Array) -> Array:
+    """IEEE 754 maximum: NaN where an operand is, and plus zero is larger than minus zero."""
+    return np.where((x == 0) & (y == 0), x + y, np.maximum(x, y))
+
+
+def _smaller(x: Array, y: Array) -> Array:
+    return -_larger(-x, -y)
+
+
+def _larger_number(x: Array, y: Array) -> Array:
+    """As `_larger`, but the other operand where one is NaN."""
+    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, _larger(x, y)))
+
+
+def _smaller_number(x: Array, y: Array) -> Array:
+    return -_larger_number(-x, -y)
+
+
+def _half_away(x: Array) -> Array:
+    return round_f32(x, FloatRounding.HALF_AWAY)
+
+
+def _truncated_quotient(x: Array, y: Array) -> Array:
+    """x / y rounded towards zero, where NumPy's rounds down."""
+    return x // y + ((x % y != 0) & ((x < 0) != (y < 0)))
+
+
+def _raised_quotient(x: Array, y: Array) -> Array:
+    return x // y + (x % y != 0)
+
+
+def _shifted_left(x: Array, count: Array) -> Array:
+    """Nothing is left of an integer that is shifted by its width or more."""
+    bits = 8 * x.itemsize
+    distance = count.view(f"u{count.itemsize}")
+    return np.where(distance < bits, x << np.minimum(distance, bits - 1).astype(x.dtype), 0).astype(x.dtype)
+
+
+def _shifted_right(x: Array, count: Array) -> Array:
+    """The sign is all that is left of an integer that is shifted by its width or more."""
+    distance = np.minimum(count.view(f"u{count.itemsize}"), 8 * x.itemsize - 1)
+    return x >> distance.astype(x.dtype)
+
+
+def _as_unsigned_integer(x: Array) -> Array:
+    """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
+    return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
+
+
+def _leading_zeros(x: Array) -> Array:
+    """Zero bits before the first one: the width less the bits from there on."""
+    if x.dtype == np.bool_:
+        return ~x
+    bits = x.view(f"u{x.itemsize}")
+    width = x.itemsize * 8
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits = bits | (bits >> bits.dtype.type(shift))
+    return width - np.bitwise_count(bits).astype(x.dtype)
+
+
+BIT_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.addf": np.add,
+    "arith.andi": np.bitwise_and,
+    "arith.divf": np.divide,
+    "arith.fptosi": np.trunc,
+    "arith.fptoui": _as_unsigned_integer,
+    "arith.maximumf": _larger,
+    "arith.maxnumf": _larger_number,
+    "arith.minimumf": _smaller,
+    "arith.minnumf": _smaller_number,
+    "arith.mulf": np.multiply,
+    "arith.negf": np.negative,
+    "arith.ori": np.bitwise_or,
+    # Exact, and so the same on every machine.
+    "arith.remf": np.fmod,
+    "arith.select": np.where,
+    "arith.subf": np.subtract,
+    "arith.xori": np.bitwise_xor,
+    "math.absf": np.abs,
+    "math.absi": np.abs,
+    "math.ceil": np.ceil,
+    "math.copysign": np.copysign,
+    "math.ctlz": _leading_zeros,
+    "math.floor": np.floor,
+    "math.fma": _multiply_add,
+    "math.round": _half_away,
+    "math.roundeven": np.rint,
+    "math.trunc": np.trunc,
+    "tensor.bitcast": np.asarray,
+}
+"""Of floats, and of bits whatever their sign; each is rounded once."""
+SIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.addi": np.add,
+    "arith.ceildivsi": _raised_quotient,
+    "arith.divsi": _truncated_quotient,
+    "arith.floordivsi": np.floor_divide,
+    "arith.extsi": np.asarray,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.muli": np.multiply,
+    "arith.remsi": np.fmod,
+    "arith.shli": _shifted_left,
+    "arith.shrsi": _shifted_right,
+    "arith.sitofp": np.asarray,
+    "arith.subi": np.subtract,
+    # The interpreter's conversion to the result's type keeps the low bits.
+    "arith.trunci": np.asarray,
+}
+"""Of integers that are read as signed."""
+UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.ceildivui": _raised_quotient,
+    "arith.divui": np.floor_divide,
+    "arith.extui": np.asarray,
+    "arith.maxui": np.maximum,
+    "arith.minui": np.minimum,
+    "arith.remui": np.remainder,
+    "arith.shrui": np.right_shift,
+    "arith.uitofp": np.asarray,
+}
+"""Of integers that are read as unsigned."""
+
+
 # The machine on NumPy arrays.
 
-_FUNCTIONS: Mapping[str, ArrayFunction] = {**FLOAT_FUNCTIONS, **SIGNED_FUNCTIONS}
+_FUNCTIONS: Mapping[str, ArrayFunction] = {**BIT_FUNCTIONS, **SIGNED_FUNCTIONS}
 # By the predicates of `arith.cmpi` and `arith.cmpf` without the letter for signed integers or ordered floats.
 _PREDICATES: Mapping[str, ArrayFunction] = {
     "lt": np.less,
@@ -80,7 +274,7 @@ class NumpyMachine:
     add: Callable[..., Any] = staticmethod(np.add)
     subtract: Callable[..., Any] = staticmethod(np.subtract)
     multiply: Callable[..., Any] = staticmethod(np.multiply)
-    select: Callable[..., Any] = staticmethod(np.where)
+    multiply_add: Callable[..., Any] = staticmethod(multiply_add)
     clamp: Callable[..., Any] = staticmethod(np.clip)
 
     def constant(self, value: float, type_: str) -> Any:
@@ -91,7 +285,7 @@ class NumpyMachine:
         """See `Machine`."""
         return _FUNCTIONS[op](value)
 
-    def binary(self, op: str, lhs: Any, rhs: Any) -> Any:
+    def binary(self, op: str, lhs: Any, rhs: Any, *, attribute: str = "") -> Any:
         """See `Machine`."""
         if op in UNSIGNED_FUNCTIONS:
             return UNSIGNED_FUNCTIONS[op](_unsigned(lhs), _unsigned(rhs)).view(lhs.dtype)
@@ -99,16 +293,30 @@ class NumpyMachine:
 
     def cast(self, op: str, value: Any, target: str) -> Any:
         """See `Machine`."""
+        if op == "arith.bitcast":
+            return value.view(_dtype(target))
         return (_unsigned(value) if op == "arith.extui" else value).astype(_dtype(target))
 
     def compare(self, predicate: str, lhs: Any, rhs: Any) -> Any:
         """See `Machine`."""
         return _PREDICATES[predicate[-2:]](lhs, rhs)
 
+    def select(self, condition: Any, then: Any, other: Any, *, attribute: str = "") -> Any:
+        """See `Machine`."""
+        return BIT_FUNCTIONS["arith.select"](condition, then, other)
+
+    def table(self, values: NDArray[np.float32]) -> Any:
+        """See `Machine`."""
+        return values
+
+    def extract(self, table: Any, index: Any) -> Any:
+        """See `Machine`."""
+        return table[index]
+
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    """Of ``i32`` and the like."""
-    return np.dtype(f"{type_[0]}{int(type_[1:]) // 8}")
+    """Of ``i32`` and the like, or ``index``."""
+    return np.dtype(np.int64) if type_ == "index" else np.dtype(f"{type_[0]}{int(type_[1:]) // 8}")
 
 
 def _unsigned(value: Any) -> Any:

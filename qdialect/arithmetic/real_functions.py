@@ -8,86 +8,55 @@ builds it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.quantization import FloatArray
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.transcendental import NUMPY, Machine
 
 ElementFunction = Callable[[FloatArray], FloatArray]
 
-_MACHINE = NumpyMachine()
+
+def _in_double(algorithm: Callable[[Machine[Any], Any], Any]) -> ElementFunction:
+    def function(x: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return algorithm(NUMPY, x.astype(np.float64)).astype(x.dtype)
+
+    return function
 
 
-def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        return function(x.astype(np.float64)).astype(x.dtype)
-
-
-def tanh(x: FloatArray) -> FloatArray:
-    """Hyperbolic tangent."""
-    return _in_double(lambda v: transcendental.tanh(_MACHINE, v), x)
-
-
-def sin(x: FloatArray) -> FloatArray:
-    """Sine; NaN of infinity."""
-    return _in_double(lambda v: transcendental.sin(_MACHINE, v), x)
-
-
-def cos(x: FloatArray) -> FloatArray:
-    """Cosine; NaN of infinity."""
-    return _in_double(lambda v: transcendental.cos(_MACHINE, v), x)
-
-
-def erf(x: FloatArray) -> FloatArray:
-    """Error function."""
-    return _in_double(lambda v: transcendental.erf(_MACHINE, v), x)
-
-
-def erfc(x: FloatArray) -> FloatArray:
-    """1 - erf(x), accurate where that is small too."""
-    return _in_double(lambda v: transcendental.erfc(_MACHINE, v), x)
-
-
-def exp(x: FloatArray) -> FloatArray:
-    """e^x; overflows to infinity."""
-    return _in_double(lambda v: transcendental.exp(_MACHINE, v), x)
-
-
-def expm1(x: FloatArray) -> FloatArray:
-    """e^x - 1; overflows to infinity."""
-    return _in_double(lambda v: transcendental.expm1(_MACHINE, v), x)
-
-
-def log(x: FloatArray) -> FloatArray:
-    """Natural logarithm; minus infinity at zero, NaN below."""
-    return _in_double(lambda v: transcendental.log(_MACHINE, v), x)
-
-
-def log2(x: FloatArray) -> FloatArray:
-    """Logarithm to base 2."""
-    return _in_double(lambda v: transcendental.log2(_MACHINE, v), x)
-
-
-def log10(x: FloatArray) -> FloatArray:
-    """Logarithm to base 10."""
-    return _in_double(lambda v: transcendental.log10(_MACHINE, v), x)
-
-
-def log1p(x: FloatArray) -> FloatArray:
-    """log(1 + x), accurate near zero too."""
-    return _in_double(lambda v: transcendental.log1p(_MACHINE, v), x)
-
-
-def exp2(x: FloatArray) -> FloatArray:
-    """2^x; overflows to infinity."""
-    return _in_double(lambda v: transcendental.exp2(_MACHINE, v), x)
+tanh = _in_double(transcendental.tanh)
+"""Hyperbolic tangent."""
+sin = _in_double(transcendental.sin)
+"""Sine; NaN of infinity."""
+cos = _in_double(transcendental.cos)
+"""Cosine; NaN of infinity."""
+erf = _in_double(transcendental.erf)
+"""Error function."""
+erfc = _in_double(transcendental.erfc)
+"""1 - erf(x), accurate where that is small too."""
+exp = _in_double(transcendental.exp)
+"""e^x; overflows to infinity."""
+expm1 = _in_double(transcendental.expm1)
+"""e^x - 1; overflows to infinity."""
+log = _in_double(transcendental.log)
+"""Natural logarithm; minus infinity at zero, NaN below."""
+log2 = _in_double(transcendental.log2)
+"""Logarithm to base 2."""
+log10 = _in_double(transcendental.log10)
+"""Logarithm to base 10."""
+log1p = _in_double(transcendental.log1p)
+"""log(1 + x), accurate near zero too."""
+exp2 = _in_double(transcendental.exp2)
+"""2^x; overflows to infinity."""
 
 
 def power(x: FloatArray, y: FloatArray) -> FloatArray:
     """x^y, with the special cases of C's pow."""
-    return _in_double(lambda v: transcendental.power(_MACHINE, v, y.astype(np.float64)), x)
+    with np.errstate(all="ignore"):
+        return transcendental.power(NUMPY, x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
 
 
 def sqrt(x: FloatArray) -> FloatArray:

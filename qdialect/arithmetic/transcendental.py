@@ -4,36 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Generic
 
 import numpy as np
 
-# The arithmetic that machines on NumPy arrays of either precision share.
-
-
-class NumpyArithmetic:
-    """Operations that NumPy rounds to the precision of its operands."""
-
-    def add(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a + b
-
-    def subtract(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a - b
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a * b
-
-    def divide(self, a: Any, b: Any) -> Any:
-        """See `Machine`."""
-        return a / b
-
-    def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
-        """See `Machine`."""
-        return cast("Any", np.where(a < b, then, other))
-
+from qdialect.arithmetic import machine
+from qdialect.arithmetic.machine import V
 
 # Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
 #
@@ -43,14 +19,14 @@ class NumpyArithmetic:
 # it
 # as vector code.  Results are within a few units of float64's last bit, far finer than a float32 result can show.
 
-V = TypeVar("V")
-
 ROUNDER = 1.5 * 2.0**52
 """Added to a number below 2^51 it pushes the fraction out, rounded half to even."""
-EXPONENT_BIAS = 1023
-ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+_ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
+_EXPONENT_BIAS, _FRACTION_BITS = 1023, 52
+_ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
 """Counted from these bits, those of a number have an exponent that changes at sqrt(1/2)."""
-FRACTION_MASK = 2**52 - 1
+_FRACTION_MASK = 2**52 - 1
+_F, _I = "f64", "i64"
 
 _LN2 = math.log(2)
 # ln 2 in two parts; the first has so many zeros at its end that its product with any exponent is exact.
@@ -136,48 +112,54 @@ _SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
 _COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
 
 
-class Machine(Protocol[V]):
-    """What computes: float64 values `V`, every operation rounded by itself."""
+class Machine(Generic[V]):
+    """What computes: f64 values `V`, every operation rounded by itself."""
+
+    def __init__(self, ops: machine.Machine[V]) -> None:
+        self._ops = ops
+        self.add, self.subtract, self.multiply = ops.add, ops.subtract, ops.multiply
 
     def constant(self, value: float) -> V:
         """A value that is `value` everywhere."""
-        ...
-
-    def add(self, a: V, b: V) -> V:
-        """a + b."""
-        ...
-
-    def subtract(self, a: V, b: V) -> V:
-        """a - b."""
-        ...
-
-    def multiply(self, a: V, b: V) -> V:
-        """a * b."""
-        ...
+        return self._ops.constant(value, _F)
 
     def divide(self, a: V, b: V) -> V:
         """a / b."""
-        ...
+        return self._ops.binary("arith.divf", a, b)
 
     def where_less(self, a: V, b: V, then: V, other: V) -> V:
         """`then` where a < b, else `other`; no NaN is less than anything."""
-        ...
+        return self._ops.select(self._ops.compare("olt", a, b), then, other)
 
     def where_equal(self, a: V, b: V, then: V, other: V) -> V:
         """`then` where a = b, else `other`; a NaN equals nothing."""
-        ...
+        return self._ops.select(self._ops.compare("oeq", a, b), then, other)
 
     def floor(self, a: V) -> V:
         """The largest integer that is not above a."""
-        ...
+        return self._ops.unary("math.floor", a)
 
     def split(self, a: V) -> tuple[V, V]:
         """(k, f) with a = 2^k * f and f in [sqrt(1/2), sqrt(2)), for a normal positive number."""
-        ...
+        ops = self._ops
+        root = ops.constant(_ROOT_HALF_BITS, _I)
+        above = ops.subtract(ops.cast("arith.bitcast", a, _I), root)
+        exponent = ops.binary("arith.shrsi", above, ops.constant(_FRACTION_BITS, _I))
+        # A small integer becomes a float as the low bits of one: not every target converts 64 bits.
+        biased = ops.add(exponent, ops.constant(_ROUNDER_BITS, _I))
+        k = self.subtract(ops.cast("arith.bitcast", biased, _F), self.constant(ROUNDER))
+        fraction = ops.binary("arith.andi", above, ops.constant(_FRACTION_MASK, _I))
+        return k, ops.cast("arith.bitcast", ops.add(fraction, root), _F)
 
     def power_of_two(self, exponent: V) -> V:
         """2^exponent for an integer in [-1022, 1023]: the low bits of exponent + `ROUNDER` + bias, shifted up by 52."""
-        ...
+        ops = self._ops
+        bits = ops.cast("arith.bitcast", self.add(exponent, self.constant(ROUNDER + _EXPONENT_BIAS)), _I)
+        return ops.cast("arith.bitcast", ops.binary("arith.shli", bits, ops.constant(_FRACTION_BITS, _I)), _F)
+
+
+NUMPY: Machine[Any] = Machine(machine.NUMPY)
+"""On float64 arrays."""
 
 
 def exp(m: Machine[V], x: V) -> V:
@@ -380,29 +362,3 @@ def _unless_zero(m: Machine[V], x: V, value: V) -> V:
     """`value`, but `x` where that is a zero, which has a sign, or NaN."""
     zero = m.constant(0.0)
     return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
-
-
-class NumpyMachine(NumpyArithmetic):
-    """Float64 arrays."""
-
-    def constant(self, value: float) -> Any:
-        """See `Machine`."""
-        return np.float64(value)
-
-    def where_equal(self, a: Any, b: Any, then: Any, other: Any) -> Any:
-        """See `Machine`."""
-        return cast("Any", np.where(a == b, then, other))
-
-    def floor(self, a: Any) -> Any:
-        """See `Machine`."""
-        return np.floor(a)
-
-    def split(self, a: Any) -> tuple[Any, Any]:
-        """See `Machine`."""
-        above = np.asarray(a, dtype=np.float64).view(np.int64) - ROOT_HALF_BITS
-        return (above >> 52).astype(np.float64), ((above & FRACTION_MASK) + ROOT_HALF_BITS).view(np.float64)
-
-    def power_of_two(self, exponent: Any) -> Any:
-        """See `Machine`."""
-        bits = np.asarray(exponent + (ROUNDER + EXPONENT_BIAS), dtype=np.float64).view(np.int64)
-        return (bits << 52).view(np.float64)

@@ -1,4 +1,4 @@
-"""What is measured, as files: models, inputs and the right outputs; and what an engine is to the benchmark."""
+"""Benchmark cases as files: models, inputs and expected outputs; and the interface of an engine."""
 
 from __future__ import annotations
 

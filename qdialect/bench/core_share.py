@@ -1,4 +1,4 @@
-"""How much of what a core can do a network gets, and how well the cost model predicts it: measured in a fresh process.
+"""The share of a core's peak that a network reaches, and the error of the cost model: measured in a fresh process.
 
 ``python -m qdialect.bench.core_share MODEL BATCH`` prints one JSON object.
 """

@@ -72,7 +72,7 @@ class ConvolutionLayer:
 
 @dataclass(frozen=True)
 class DenseLayer:
-    """A product of [rows, depth] with a matrix of as many columns."""
+    """A product of [rows, depth] with a matrix."""
 
     rows: int
     depth: int

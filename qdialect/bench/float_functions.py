@@ -14,7 +14,7 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import transcendental
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.transcendental import NUMPY
 from qdialect.bench.cases import Case, Form, Source, save
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
@@ -55,7 +55,7 @@ def _softmax(x: F64) -> F64:
 
 
 def _erf(x: F64) -> F64:
-    return transcendental.erf(NumpyMachine(), x)
+    return transcendental.erf(NUMPY, x)
 
 
 def _gelu(x: F64) -> F64:

@@ -1,4 +1,4 @@
-"""What it takes to compile a network, and what the compiled network takes: measured in a fresh process.
+"""Time and memory of compiling a network, and of the compiled network: measured in a fresh process.
 
 ``python -m qdialect.bench.footprint MODEL BATCH`` prints one JSON object.
 """

@@ -1,4 +1,4 @@
-"""How fast compiled networks should be, and whether a run says that they are."""
+"""Goals for the speed of compiled networks, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AHEAD = 1.25
 LEADS = {"T2": 1.5}
 """The same where it is another number."""
 LAYERS_AHEAD = {"tdpbusd": 1.0}
-"""The same of a layer, by the instruction of the peak; a share of the peak says more where it is not here."""
+"""The same of a layer, by the instruction of the peak; if this CPU lacks it, shares of the peak are compared."""
 _AHEAD_KINDS = ("transformer", "model")
 
 SCALING = 1.85
@@ -58,13 +58,13 @@ WEIGHTS = 1.15
 
 @dataclass(frozen=True)
 class Verdict:
-    """A goal beside what was measured."""
+    """A goal and the measurement."""
 
     what: str
     goal: str
     figure: str
     best_peer: str
-    """The best of the other engines, where that says something."""
+    """The best of the other engines, if it is comparable."""
     is_met: bool
 
 

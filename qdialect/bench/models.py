@@ -1,4 +1,4 @@
-"""Where the real networks of the tests are, and where they come from.
+"""Locations and download sources of the real networks of the tests.
 
 No third-party model is part of the project.  A model is looked for in ``$QDIALECT_MODELS``, in ``../shared/models``
 (seen from the checkout) and in ``models/`` of the checkout, directly or in a folder named after its format.

@@ -209,7 +209,7 @@ class _Quantized:
 
 
 def window_attributes(node: Convolution) -> dict[str, Any]:
-    """What all of ONNX's convolutions say about their window."""
+    """The window attributes of all of ONNX's convolutions."""
     return {
         "kernel_shape": list(node.weights.values.shape[2:]),
         "pads": list(node.padding),

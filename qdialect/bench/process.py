@@ -17,7 +17,7 @@ from qdialect.support.diagnostics import QDialectError
 
 # Starts workers and speaks with them.
 
-# How packages are told to use so many threads, those that have no argument for it.
+# Environment variables that set the number of threads of packages without an argument for it.
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TVM_NUM_THREADS")
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
 _LAST_CHARACTERS = 300
@@ -58,7 +58,7 @@ class WorkerProcess:
                 stdin.write(json.dumps({"do": do, **fields}) + "\n")
                 stdin.flush()
         except OSError:
-            # It is gone; `receive` says how it went.
+            # The process has ended; `receive` reports how.
             return
 
     def receive(self) -> dict[str, Any]:

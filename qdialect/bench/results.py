@@ -1,4 +1,4 @@
-"""What a benchmark found, and its JSON form."""
+"""The results of a benchmark, and their JSON form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVEL = "target"
 
 @dataclass(frozen=True)
 class Row:
-    """One way of one engine to run a workload; `error` says why there are no figures."""
+    """One way of one engine to run a workload; `error` explains why there are no figures."""
 
     engine: str
     variant: str
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A workload on so many threads."""
+    """A workload on a number of threads."""
 
     name: str
     kind: str
@@ -50,7 +50,7 @@ class Measurement:
     bytes_moved: int
     threads: int
     peak: float
-    """Multiply-accumulates per second of the bare instruction on as many cores, in the same minutes; 0 if unknown."""
+    """Multiply-accumulates per second of the bare instruction on as many cores, at the same time; 0 if unknown."""
     rows: tuple[Row, ...]
 
     def share(self, row: Row) -> float | None:

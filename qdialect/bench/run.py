@@ -103,7 +103,7 @@ class Settings:
     """Whose instructions all engines are kept to."""
 
     def plans(self, engines: Sequence[str]) -> list[Plan]:
-        """One for each number of threads; raises `InputError` where there are not as many cores."""
+        """One for each number of threads; raises `InputError` if there are fewer cores."""
         maximum = 1 if self.is_quick else 2
         counts = self.threads or range(1, min(maximum, len(os.sched_getaffinity(0))) + 1)
         for count in counts:
@@ -111,7 +111,7 @@ class Settings:
         return [Plan(engines, count, self.rounds, self.seconds, self.target) for count in counts]
 
     def wants(self, case: Case, threads: int) -> bool:
-        """Whether `case` is measured on so many threads."""
+        """Whether `case` is measured on this number of threads."""
         return bool(self.threads) or threads == 1 or case.kind in _NETWORKS
 
     def texts(self) -> dict[str, str]:

@@ -128,7 +128,7 @@ class _Model:
     def _padded(
         self, source: QuantizedTensor, padding: tuple[int, int, int, int], node: Convolution
     ) -> tuple[int, bool]:
-        """What the convolution reads, and whether it pads by itself; what the format cannot say is an operator."""
+        """The convolution's input, and whether it pads by itself; other padding is an operator."""
         if not any(padding):
             return self._of(source), False
         window, stride, extent = node.weights.values.shape[2], node.stride, source.shape[2]

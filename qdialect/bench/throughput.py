@@ -85,7 +85,7 @@ class Speed:
 def measure(
     executable: Executable, inputs: Sequence[Array], seconds: float = 1.0, target: str | Target = "host"
 ) -> Speed:
-    """Call `executable` again and again for so many `seconds`, in turns with the bare loop of `target`.
+    """Call `executable` again and again for `seconds` seconds, in turns with the bare loop of `target`.
 
     `inputs` are contiguous. Raises `InputError` where they do not fit.
     """
@@ -239,7 +239,7 @@ def _code(loop: BareLoop, target: Target) -> BoundCall:
 # Each has a function `loop` of a number of iterations and the address of its `memory`.
 
 # Independent chains: more than the instruction's latency times its rate, which is 10 on Intel's cores, where as many
-# reach 96 % of what 12 do; and registers enough for what is beside them.
+# reach 96 % of what 12 do; and leave enough registers for other values.
 _CHAINS = 12
 _PAIR = 2
 _REPEATS = 4

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import QuantParams, transcendental
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.transcendental import NUMPY
 from qdialect.bench.onnx_writer import GraphWriter, Port
 
 Array = NDArray[Any]
@@ -248,4 +248,4 @@ def _port(tensor: Float | Quantized) -> Port:
 
 
 def _erf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return transcendental.erf(NumpyMachine(), x)
+    return transcendental.erf(NUMPY, x)

@@ -72,7 +72,7 @@ def agreement(wanted: Sequence[Array], found: Sequence[Array], tolerance: float 
 
 # Times of one call, again and again.
 
-# A sample holds so many calls that reading the clock does not count.
+# A sample has enough calls for the cost of reading the clock to be negligible.
 _SAMPLE_SECONDS = 20e-6
 _LARGEST_BATCH = 1000
 _MIN_SAMPLES = 3
@@ -91,7 +91,7 @@ class Times:
 
 
 def measure(call: Callable[[], None], seconds: float) -> Times:
-    """Call for about so many `seconds`, after a warm-up; what takes longer than that is called once."""
+    """Call for about `seconds` seconds, after a warm-up; a call that takes longer is made once."""
     first = _sample(call, 1)
     if first > seconds:
         return summary([first], 1)
@@ -148,7 +148,7 @@ class Worker:
         self._sessions: dict[str, Session] = {}
 
     def answer(self, request: dict[str, Any]) -> Answer:
-        """What there is to say to a request."""
+        """The answer to a request."""
         match request["do"]:
             case "version":
                 return {"version": self._engine.version() if self._engine else ""}

@@ -23,7 +23,7 @@ from qdialect.support.late_imports import LATE_IMPORTS
 from qdialect.support.threads import SYMBOLS
 
 RECORD, CONSTANTS, MODULE = "record", "constants", "module"
-"""Sections beside the code: the description, the constants, and the module at phase `vector` without them."""
+"""Sections other than the code: the description, the constants, and the module at phase `vector` without them."""
 
 DIVIDED = "divided"
 """A section without content, of code that runs on several threads and takes how many it may ask for."""
@@ -144,7 +144,7 @@ def _loader() -> Callable[[Sequence[bytes], Sequence[str]], Mapping[str, int]]:
 
 
 def load_network(store: Store, key: str, workspaces: int | None = None) -> CachedExecutable | None:
-    """The network `key`, with so many workspaces; None where it is not there or cannot be loaded.
+    """The network `key`, with `workspaces` workspaces; None if it is not there or cannot be loaded.
 
     Raises `CompileError` where there is no memory for it, or no OpenMP runtime.
     """

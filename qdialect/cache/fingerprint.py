@@ -1,4 +1,4 @@
-"""What compiled code depends on beside its model: versions of packages, the CPU, and settings of the process.
+"""The dependencies of compiled code other than its model: versions of packages, the CPU, and settings of the process.
 
 Everything is told by files and their times, without importing what a hit does not need. The project's own modules count
 one by one, because a checkout changes without a new version.
@@ -39,10 +39,10 @@ _FOREIGN_SETTINGS = ("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
 
 
 def fingerprint(suffix: str = "") -> bytes | None:
-    """A digest of all that a result depends on beside its model; `suffix` is that of a model file.
+    """A digest of everything but the model that a result depends on; `suffix` is that of a model file.
 
     None where that cannot be known: a module from outside of the project has changed how ops are compiled, a file of
-    the project has changed since it may have been imported, or the system does not say which CPU this is.
+    the project has changed since it may have been imported, or the system does not tell which CPU this is.
     """
     processor, own = cpu(), own_files()
     level, reason = unknown(processor, own)
@@ -109,7 +109,7 @@ def _file(status: os.stat_result, name: str) -> str:
 
 @cache
 def cpu() -> str | None:
-    """The kind of the first processor and its instruction sets; None where the system does not say.
+    """The kind of the first processor and its instruction sets; None if the system does not tell.
 
     Matrix tiles count where Linux permits them. It is asked here, since code that is found is called without having
     been compiled in this process.

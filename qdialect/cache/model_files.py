@@ -84,7 +84,7 @@ def find(store: Store, model: ModelKey, workspaces: int | None = None) -> FoundN
 def keep(
     store: Store, model: ModelKey, network: CachedExecutable, open_shapes: OpenShapes, read: Sequence[ReadFile]
 ) -> None:
-    """Say that `model` gives `network`; `read` are the other files that were read for it.
+    """Record that `model` gives `network`; `read` are the other files that were read for it.
 
     Nothing is said where one of the files has changed since.
     """
@@ -99,7 +99,7 @@ def keep(
 
 
 def _key_with_files(model: ModelKey, names: Sequence[str]) -> str | None:
-    """The name of the entry for the content that the files `names`, beside the model, have now."""
+    """The name of the entry for the current content of the files `names`, which belong to the model."""
     try:
         digests = [digest_of_file(model.path.parent / name) for name in names]
     except OSError:

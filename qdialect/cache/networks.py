@@ -1,4 +1,4 @@
-"""Networks in the cache: found by what they are made of, or compiled and kept."""
+"""Networks in the cache: found by the digest of their inputs, or compiled and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of the cache as files: read with distrust, written as a whole, and at most so many bytes.
+"""The entries of the cache as files: read with distrust, written as a whole, and limited in bytes.
 
 Processes share it without a lock: a file appears by one rename, and one that goes while it is read stays readable. What
 the folder refuses, because it is full or read-only, is not an error: then nothing is found or kept.
@@ -169,7 +169,7 @@ def _kept(found: os.DirEntry[str], now: float) -> KeptFile | None:
     except OSError:
         # Another process removed it.
         return None
-    # After the clock went back, a time in the future says nothing: such a file goes first.
+    # After the clock went back, a time in the future is meaningless: such a file goes first.
     used = status.st_mtime if status.st_mtime <= now + 1 else 0
     return KeptFile(Path(found.path), max(status.st_blocks * 512, _BLOCK), used)
 
@@ -185,7 +185,7 @@ def _removed(path: Path) -> bool:
 # Where the cache is, how large it may grow, and whether the folder is one that nobody else can write.
 
 VARIABLE = "QDIALECT_CACHE"
-"""Environment variable that names the folder, or says ``off``."""
+"""Environment variable that names the folder, or is ``off``."""
 SIZE_VARIABLE = "QDIALECT_CACHE_SIZE"
 """Environment variable with the bytes that entries may take, such as ``500M``."""
 
@@ -203,7 +203,7 @@ class UntrustedError(Exception):
 
 
 def is_off() -> bool:
-    """Whether the environment says that nothing is kept."""
+    """Whether the environment turns the cache off."""
     return os.environ.get(VARIABLE) == _OFF
 
 
@@ -270,7 +270,7 @@ def _check_entries(entries: Path) -> None:
 # The form of an entry: one file that is written as a whole, and read only where all of it is as it was written.
 #
 # Sections come first, each at a multiple of 64 bytes, so that a file whose first section is a shared library is one
-# that loaders take. Their index is JSON. The last bytes say where it is, and have the SHA-256 of the entry's key and of
+# that loaders take. Their index is JSON. The last bytes give its offset, and have the SHA-256 of the entry's key and of
 # all that is before them: an entry under another name is damaged too.
 
 Sections = Mapping[str, memoryview]

@@ -68,7 +68,7 @@ def _thread_count(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error).removeprefix("threads ")) from error
 
 
-# The options that say which CPU code is for, and the list of CPUs.
+# The options for the CPU that code is for, and the list of CPUs.
 
 
 class TargetArguments(Protocol):

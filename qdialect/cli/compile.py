@@ -153,7 +153,7 @@ def _tuned(module: ir.Module, targets: Sequence[Target]) -> ir.Module:
 
 
 def _check_output(options: Arguments, path: Path) -> None:
-    """Say what is wrong before minutes of compilation, not after."""
+    """Check the arguments before minutes of compilation, not after."""
     is_binary = options.emit in ("so", "obj")
     if not path.name:
         raise InputError(f"--output must name a file, but got '{options.output}'")

@@ -1,4 +1,4 @@
-"""What a user may say about the import of a model, the same on every command that takes one."""
+"""The options of a model's import, the same on every command that takes one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_import_arguments(parser: argparse.ArgumentParser, *, takes_any_batch: bo
 
 
 def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the option to `parser`; `default` is what its help says of the default."""
+    """Add the option to `parser`; `default` describes the default in its help."""
     parser.add_argument(
         "--fallback",
         choices=FALLBACKS,
@@ -53,7 +53,7 @@ def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None
 
 
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
-    """What the arguments say."""
+    """The options in the arguments."""
     return ImportOptions(
         batch=1 if arguments.batch == DYNAMIC else arguments.batch,
         dims=dict(arguments.dim),

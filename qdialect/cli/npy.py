@@ -41,7 +41,7 @@ _LONG = re.compile(r"(\d)L\b")
 
 
 class _DamageError(Exception):
-    """What a file is not; the text says what was expected and what was found."""
+    """A file is not as it must be; the text tells what was expected and what was found."""
 
 
 @dataclass(frozen=True)

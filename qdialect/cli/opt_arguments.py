@@ -47,11 +47,11 @@ def split(text: str, marker: str = MARKER) -> list[str]:
     return [*parts, "\n".join(lines)]
 
 
-# The flags of ``qdialect-opt`` that say how modules are printed, by the names that ``mlir-opt`` has for them.
+# The printing flags of ``qdialect-opt``, by the names that ``mlir-opt`` has for them.
 
 
 class PrintingArguments(argparse.Namespace):
-    """What the flags below say."""
+    """The values of the flags below."""
 
     large_elements_limit: int | None
     large_resource_limit: int | None
@@ -210,7 +210,7 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 
 def _check_lowering(arguments: Arguments) -> None:
-    """Raise `UsageError` for what says how a module is lowered where none is."""
+    """Raise `UsageError` for options of the lowering if no module is lowered."""
     is_lowered = bool(arguments.phase or arguments.compare_phases)
     given = {
         "--target": arguments.target != "host" and not (is_lowered or arguments.tune),

@@ -2,7 +2,7 @@
 
 On top is one call as a strip, its kernel calls in order. Below is a bar for each, the longest first: its length is the
 time, its dark part the time that the bare dot-product instruction would take for the same products. So what could be
-won by better code is the light part. Each rectangle says its figures when it is pointed at.
+won by better code is the light part. Each rectangle shows its figures when it is pointed at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``qdialect-run``: compile a model, run it on arrays, and say what came out.
+"""``qdialect-run``: compile a model, run it on arrays, and report the results.
 
 MLIR is imported where something must be compiled or measured: a network that was compiled before needs neither.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _SHOWN_VALUES = 6
-# From so many elements on, in a row, the largest are told instead of the first.
+# From this number of elements in a row on, the largest are printed instead of the first.
 _MIN_SCORES = 10
 _SHOWN_SCORES = 3
 

@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
     made.add_argument(
-        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction beside it"
+        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction for comparison"
     )
     made.add_argument(
         "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
@@ -150,7 +150,7 @@ def check(options: Arguments) -> None:
 
 
 def _check_library(options: Arguments) -> None:
-    """Refuse what says how a network is read or compiled."""
+    """Reject options of how a network is read or compiled."""
     given = {
         "--reference": options.reference,
         "--profile-ops": options.profile_ops,

@@ -1,4 +1,4 @@
-"""What ``qdialect-run`` measures and compares: all that needs MLIR when a network was compiled before."""
+"""Measurements and comparisons of ``qdialect-run``, which need MLIR even if a network was compiled before."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NONE = "-"
 
 
 def profile_table(profile: Profile) -> str:
-    """The table, and lines that say what its columns are."""
+    """The table, and lines that explain its columns."""
     rows = [_row(number, one, profile) for number, one in enumerate(profile.calls)]
     lines = [terminal.render_table(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
     lines.append(
@@ -110,7 +110,7 @@ Array = NDArray[Any]
 
 
 class Reports:
-    """What is told of a network beside its results; its module is read where that needs it."""
+    """Reports on a network in addition to its results; its module is read only if a report needs it."""
 
     def __init__(self, options: Arguments, executable: Executable) -> None:
         """Raises `InputError` where the reference is asked for and does not run the module."""

@@ -1,4 +1,4 @@
-"""What all commands share: reading and writing whole files, tables, and how they end."""
+"""Helpers of all commands: reading and writing whole files, tables, and exit statuses."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def say(text: str) -> None:
 
 
 def progress(what: str) -> None:
-    """Say on a terminal what takes a while now."""
+    """Announce on a terminal a step that takes a while."""
     if sys.stderr and sys.stderr.isatty():
         say(f"{what} ...")
 

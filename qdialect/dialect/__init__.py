@@ -1,4 +1,4 @@
-"""The `qnn` dialect: what its ops are. What they mean is in `qdialect.reference`."""
+"""The `qnn` dialect: the definitions of its ops. Their semantics are in `qdialect.reference`."""
 
 import sys
 from typing import cast

@@ -1,4 +1,4 @@
-"""The epilogue of a fused op: its stages as one attribute, their order, and what values mean between them."""
+"""The epilogue of a fused op: its stages as one attribute, their order, and the quantization of values between them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EPILOGUE: AttributeKind[tuple[Stage, ...]] = AttributeKind(
     lambda attribute: tuple(stage_base.decoded(one) for one in ir.ArrayAttr(attribute)),
     _problem,
 )
-"""Stages, as their text says them: `placed_stages` fills in what it leaves out."""
+"""Stages as in their text: `placed_stages` fills in the defaults."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[Plac
 
 
 def shortened(epilogue: Sequence[Stage], output: QuantizedType) -> tuple[Stage, ...]:
-    """Resolved stages with everything left out that `output` says."""
+    """Resolved stages without the fields that `output` implies."""
     return tuple(stage.shortened(output) for stage in epilogue)
 
 

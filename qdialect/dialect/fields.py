@@ -95,7 +95,7 @@ def _integers_problem(attr: ir.Attribute) -> str | None:
 SCALE: AttributeKind[float] = AttributeKind(_SCALE, _f64, _float_value, _scale_problem)
 """A scale. An f32 scale of a framework is stored exactly.
 
-The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to say what an
+The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to define what an
 infinite one means.
 """
 
@@ -221,7 +221,7 @@ class AttributeField(Generic[T]):
         return self.kind.from_attribute(attributes[self.name])
 
     def is_default(self, encoded: ir.Attribute) -> bool:
-        """Whether a written attribute says what its absence says."""
+        """Whether a written attribute equals its default."""
         return self.default is not None and encoded == self.kind.to_attribute(self.default)
 
     @overload

@@ -226,7 +226,7 @@ _INT32 = (-(2**31), 2**31 - 1)
 
 
 class InterpolatedLutOp(QnnOp, name="interpolated_lut"):
-    """A function that is linear between multiples of ``2^fraction``, with as many fractional bits in its result.
+    """A function that is linear between multiples of ``2^fraction``, with `fraction` fractional bits in its result.
 
     With x clamped to [0, n * 2^fraction) for n entries, ``i = x >> fraction`` and ``r = x - (i << fraction)``:
     ``output = (bases[i] << fraction) + r * slopes[i]``, modulo 2^32.  If the function is continuous, the slope of an

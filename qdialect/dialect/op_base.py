@@ -1,4 +1,4 @@
-"""Is the base of every `qnn` op: typed fields, a verifier that cannot crash, shared checks, one builder."""
+"""The base of every `qnn` op: typed fields, a verifier that cannot crash, shared checks, one builder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from qdialect.ir._mlir import ext, ir, irdl, register_dialect, register_op_adapt
 Shape = tuple[int, ...]
 
 MAX_VARIADIC = 16
-"""So many values a variadic operand may have.
+"""The largest number of values of a variadic operand.
 
 The bindings want all values of a variadic operand to be of one type. So it is declared to them as this many optional
 operands, and an op with one carries MLIR's own attribute that counts the values of each.
@@ -241,7 +241,9 @@ def build(
     loc: ir.Location | None = None,
     **attributes: Any,
 ) -> Op:
-    """Create an op at the current insertion point; its result shape is inferred.
+    """Create an op at the current insertion point; its result shape is inferred::
+
+        clipped = build(ClipOp, x, element="ui8", min=0, max=200).output
 
     `operands` in declared order, ``None`` for a missing optional one; `element` is the result's element type, as a type
     or its text (``"ui8"``); `attributes` are Python values. Those that are not given, or equal their default, are left

@@ -1,4 +1,4 @@
-"""Says what types an operand or a result may have, and what quantized values are."""
+"""Type constraints of operands and results, and the element types of quantized values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `qdialect.compile` does: a model of any kind becomes an executable."""
+"""The implementation of `qdialect.compile`: a model of any kind becomes an executable."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def compile_model(
 
 
 def told_again(path: Path, dims: Mapping[str, int]) -> None:
-    """Say for which extents a model is compiled beside those that it was compiled for first."""
+    """Log the extents that a model is compiled for, other than the first."""
     LOG.info("'%s' is compiled for other extents: %s", path.name, ", ".join(f"{k}={v}" for k, v in dims.items()))
 
 

@@ -1,4 +1,4 @@
-"""What `qdialect.compile` asks first: whether a model file was compiled before.
+"""Looks a model file up in the cache, which `qdialect.compile` does first.
 
 Neither MLIR nor the framework of the model is imported to find it.
 """

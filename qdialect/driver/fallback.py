@@ -1,4 +1,4 @@
-"""Models of which the framework that they were made with runs a part: what cannot be compiled, and nothing more."""
+"""Fallback: the model's framework runs the parts of a model that cannot be compiled, and nothing more."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FallbackWarning(UserWarning):
 def compile_file(path: Path, options: CompileOptions, store: Store | None = None) -> Executable:
     """A model file compiled as a whole or, where that is impossible, in parts.
 
-    ``options.fallback`` says who runs the rest; by default the framework where it is installed.  `store` is where
+    ``options.fallback`` sets what runs the rest; by default the framework if it is installed.  `store` is where
     compiled networks are kept.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then,
     and `ImportModelError` for a part that the framework does not take either.
     """

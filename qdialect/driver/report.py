@@ -1,4 +1,4 @@
-"""What becomes of each node of a network: its ops, the kernel that computes it, or what blocks it."""
+"""Reports for each node of a network its ops and kernel, or the reason why it cannot be compiled."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _regions(path: Path, target: Target, options: ImportOptions, error: ImportMo
 
 
 def _reason(node: GraphNode, error: ImportModelError) -> str:
-    """What the error says of a node: each of its notes starts with the title of one."""
+    """The error's message for a node: each of its notes starts with the title of one."""
     start = f"{node.title}: "
     said = (note.message for diagnostic in error.diagnostics for note in diagnostic.notes)
     return next((text.removeprefix(start) for text in said if text.startswith(start)), "")

@@ -142,7 +142,7 @@ def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
 
 
 def _tell(message: str, *, is_silent: bool) -> None:
-    """Say what PyTorch runs: in the log and, unless it was asked for, by a warning."""
+    """Report the nodes that PyTorch runs: in the log and, unless it was asked for, by a warning."""
     with LATE_IMPORTS:
         from qdialect.driver.fallback import FallbackWarning
 
@@ -233,7 +233,7 @@ _CACHES = ("on", "off")
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """What the backend is asked for beside the model."""
+    """The options of the backend."""
 
     fallback: Fallback | None = None
     """Who runs nodes that cannot be compiled; by default PyTorch, with a warning."""

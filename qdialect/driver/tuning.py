@@ -43,7 +43,7 @@ _SECONDS = 0.02
 """Of a network in a round."""
 _WARM_UP_CALLS = 3
 _MAX_CALLS = 2000
-"""Of a measurement: as many give a median."""
+"""Repetitions of a measurement, of which the median is taken."""
 
 
 def measure(modules: Sequence[ir.Module]) -> list[NDArray[np.float64]]:
@@ -100,7 +100,7 @@ def tuned(
     clock: Clock = measure,
     progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[ir.Module, TuningReport]:
-    """A copy of a `qnn` module that says which variant of its kernels is fastest here, and what was measured.
+    """A copy of a `qnn` module with attributes for the fastest variants of its kernels, and the measurements.
 
     Kernels of which `store` knows that are not measured again; what is measured is kept there. One thread is measured.
     Raises `CompileError` for a target that this machine cannot execute, and for a module that was lowered already; and
@@ -170,7 +170,7 @@ class _Tuning:
             times = {one.own: first[one.kernel], **trials[one.kernel]}
             seconds = {name: statistics.median(map(float, own)) for name, own in times.items()}
             variant, saved = best[one.kernel]
-            # Of two measurements the one that says less.
+            # Of two measurements the one that claims less.
             saved = min(saved, again.get(one.kernel, 0.0))
             decision = KeptTuning(seconds, variant if saved else one.own, saved)
             found.append(_tuned_kernel(one.kernel, decision, was_kept=False))
@@ -200,7 +200,7 @@ def _tunables(calls: Sequence[KernelCall]) -> list[Tunable]:
 
 
 def _candidates(kernels: Sequence[Tunable], number: int) -> dict[str, str]:
-    """The candidate of a number of each kernel that has as many."""
+    """The candidate number `number` of each kernel that has it."""
     return {one.kernel: one.candidates[number] for one in kernels if number < len(one.candidates)}
 
 
@@ -270,7 +270,7 @@ class Tunings:
     store: Store
     target: str
     mark: bytes
-    """What they depend on beside kernel and target, as `fingerprint` gives it."""
+    """The digest of everything else that they depend on, by `fingerprint`."""
 
     def get(self, kernel: str) -> KeptTuning | None:
         """What was measured of `kernel`; None where that is not there, or is not what `put` wrote."""

@@ -1,4 +1,4 @@
-"""The frameworks that run what is not compiled: each an optional package, loaded when it is needed.
+"""The frameworks that run uncompiled parts: each an optional package, loaded when it is needed.
 
 Each runs its own operators alone: no delegate and no library of custom operators is ever loaded."""
 
@@ -111,7 +111,7 @@ def onnx_runtime_types(content: Callable[[], bytes]) -> list[onnx.ValueInfoProto
 
 
 def _scalars(content: bytes, names: Sequence[str]) -> set[str]:
-    """Those of `names` that are known to have no dimension: ONNX Runtime says the same of an unknown rank.
+    """Those of `names` that are known to have no dimension: ONNX Runtime reports the same for an unknown rank.
 
     The shape of a scalar is a tensor without elements, that of another tensor a tensor of some elements.
     """

@@ -1,4 +1,4 @@
-"""What users get: modules in contexts with every dialect loaded, where they may build whatever MLIR has.
+"""Modules for users: in contexts with every dialect loaded, so that users may build any op of MLIR.
 
 The functions of these names in `context` and `model_files` load no more than a graph needs.
 """
@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 
 
 def make_context() -> ir.Context:
-    """A context with `qnn` and every upstream dialect loaded and threads off."""
+    """A context with `qnn` and every upstream dialect loaded and threads off::
+
+    with qdialect.make_context():
+        scale = ir.Attribute.parse("0.5 : f64")
+    """
     return _filled(contexts.make_context())
 
 
 def parse(source: str | bytes | Path, context: ir.Context | None = None, file_name: str | None = None) -> ir.Module:
-    """Parse MLIR text or bytecode, or the file at a path, into a verified module.
+    """Parse MLIR text or bytecode, or the file at a path, into a verified module::
+
+        module = qdialect.parse("func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }")
 
     A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
-    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    text. Bytecode is told by its first bytes. `file_name` is the file in the diagnostics of a text. A `dense_resource`
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """
@@ -33,7 +39,9 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
 
 
 def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
-    """The module of a file in one of `FORMATS`; a module is itself.
+    """The module of a file in one of `FORMATS`; a module is itself::
+
+        module = qdialect.read_model("model.tflite")
 
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
     and for a file of another kind.

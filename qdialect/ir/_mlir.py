@@ -79,7 +79,7 @@ def walk(
 
 
 def announce_dialect(namespace: str, module: ModuleType) -> None:
-    """Say which module a dialect is defined in: without one, the bindings search the disk for it at each of its ops."""
+    """Register the module that defines a dialect: else the bindings search the disk for it at each of its ops."""
     package = ext.__name__.rpartition(".")[0]
     sys.modules.setdefault(f"{package}.{namespace}", module)
 

@@ -24,11 +24,12 @@ from qdialect.support.limits import can_start_threads, check_free_memory, check_
 from qdialect.support.registry import foreign_modules
 
 _RESOURCE = "dense_resource<"
-# What a graph is made of beside `qnn`; `irdl` describes that.
+# The dialects of a graph other than `qnn`; `irdl` describes that one.
 _GRAPH_DIALECTS = ("arith", "func", "irdl", "math", "tensor")
 _SUFFIXES = (".mlir", ".mlirbc")
 _NOWHERE = ("", 0, 0)
 _SEVERAL = 2
+_ALLOW_UNREGISTERED = "--allow-unregistered-dialect"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # An op in a pretty form, where a line or an assignment begins.
 _AVAILABLE = re.compile(r"Available dialects: ((?:\w+(?: \(\*\))?(?:, )?)+)")
@@ -70,13 +71,13 @@ def several_threads(context: ir.Context, count: int) -> Generator[None]:
     """Let passes work on `count` functions of a module at the same time, inside.
 
     They must call no Python, which waits for the interpreter lock that the caller holds: they are run without verifying
-    what they leave. What they say of several functions comes in the order of the functions.
+    what they leave. Diagnostics of several functions come in the order of the functions.
     """
     if count < _SEVERAL or context.get_num_threads() >= _SEVERAL or not can_start_threads(count):
         yield
         return
     cpus = os.sched_getaffinity(0)
-    # MLIR's threads are as many as the CPUs that the thread which turns them on may use.
+    # MLIR has a thread for each CPU that the thread which turns them on may use.
     os.sched_setaffinity(0, sorted(cpus)[:count])
     try:
         context.enable_multithreading(True)
@@ -108,7 +109,7 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     """Parse MLIR text or bytecode, or the file at a path, into a verified module.
 
     A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
-    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    text. Bytecode is told by its first bytes. `file_name` is the file in the diagnostics of a text. A `dense_resource`
     whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
     and column.
     """
@@ -134,6 +135,16 @@ def parse_generated(text: str, context: ir.Context, name: str) -> ir.Module:
     Raises `ParseError`, with `name` for the name of the file.
     """
     return _parsed(text, context, name, None)
+
+
+def read_bytecode(content: bytes, *flags: str) -> bytes:
+    """The text of a module, as UTF-8; empty where `content` is damaged. MLIR may end the process instead."""
+    with make_context() as context:
+        context.allow_unregistered_dialects = _ALLOW_UNREGISTERED in flags
+        try:
+            return ir.Module.parse(content).operation.get_asm(enable_debug_info=True).encode()
+        except (ir.MLIRError, ValueError):
+            return b""
 
 
 def read_text(path: Path) -> str:
@@ -163,7 +174,10 @@ def copy(module: ir.Module) -> ir.Module:
 
 
 def verify(module: ir.Module) -> None:
-    """Check every op of `module`; raises `VerificationError` with the located diagnostics."""
+    """Check every op of `module`; raises `VerificationError` with the located diagnostics::
+
+    qdialect.verify(module)
+    """
     try:
         module.operation.verify()
     except ir.MLIRError as error:
@@ -239,7 +253,8 @@ def _refused(text: str, at: int, name: str, message: str) -> ParseError:
 
 def _bytecode_text(content: bytes, context: ir.Context, name: str) -> str:
     try:
-        text = untrusted_input.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+        flags = [_ALLOW_UNREGISTERED] if context.allow_unregistered_dialects else []
+        text = untrusted_input.text_of(content, f"{__name__}:{read_bytecode.__name__}", flags)
     except ChildError as error:
         raise ParseError(f"cannot read '{name}': MLIR bytecode is read in a process of its own, but {error}") from error
     if text is None:

@@ -68,7 +68,7 @@ def inline(module: ir.Module) -> None:
 
 
 def _dense(attribute: ir.Attribute) -> ir.Attribute | None:
-    """The same elements as a dense attribute; None where they are absent or not as many as the type says."""
+    """The same elements as a dense attribute; None if they are absent or their number does not match the type."""
     type_ = ir.ShapedType(ir.DenseResourceElementsAttr(attribute).type)
     text = _data(attribute)
     bits = type_.element_type.width if isinstance(type_.element_type, ir.IntegerType | ir.FloatType) else 0

@@ -41,7 +41,7 @@ transform-infer-effects transform-interpreter transform-preload-library trivial-
 UPSTREAM_PASSES = tuple(_UPSTREAM.split())
 """Passes of MLIR that networks meet; the bindings do not list all of them."""
 
-# What MLIR's parser says to an op that it does not know.
+# The message of MLIR's parser for an unknown op.
 _UNKNOWN_OPS = (
     re.compile(r"unregistered operation '([\w.]+)' found in dialect"),
     re.compile(r"custom op '([\w.]+)' is unknown"),

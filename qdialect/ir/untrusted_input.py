@@ -1,8 +1,9 @@
-"""Text and bytecode of strangers before MLIR sees them: what would end the process, or corrupt its memory."""
+"""Checks untrusted text and bytecode before MLIR reads them: some input would end the process or corrupt its memory."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.support.child_processes import ChildError, answer
@@ -218,19 +219,18 @@ def _is_utf8(text: str) -> bool:
 BYTECODE_MAGIC = b"ML\xefR"
 """What MLIR bytecode begins with."""
 
-_ALLOW_UNREGISTERED = "--allow-unregistered-dialect"
 # Seconds for a start of Python and MLIR, and bytes of bytecode a second on a slow machine.
 _START, _RATE = 120, 1_000_000
 
 
-def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
+def text_of(content: bytes, reader: str, flags: Sequence[str]) -> str | None:
     """The text of a module with its locations; None where `content` is damaged.
 
-    Raises `ChildError` where no process can be started to read it.
+    `reader`, as ``MODULE:FUNCTION``, gives it in the child, from the content and `flags`. Raises `ChildError` where no
+    process can be started.
     """
-    flags = [_ALLOW_UNREGISTERED] if allow_unregistered else []
     try:
-        found = answer(f"{__name__}:{read_bytecode.__name__}", content, flags, seconds=_START + len(content) / _RATE)
+        found = answer(reader, content, flags, seconds=_START + len(content) / _RATE)
         return found.decode("utf-8") or None
     except UnicodeDecodeError:
         return None
@@ -238,17 +238,3 @@ def text_of(content: bytes, *, allow_unregistered: bool) -> str | None:
         if error.is_crash:
             return None
         raise
-
-
-def read_bytecode(content: bytes, *flags: str) -> bytes:
-    """The text of a module, as UTF-8; empty where `content` is damaged. MLIR may end the process instead."""
-    # What is imported here imports this module.
-    from qdialect.ir._mlir import ir
-    from qdialect.ir.context import make_context
-
-    with make_context() as context:
-        context.allow_unregistered_dialects = _ALLOW_UNREGISTERED in flags
-        try:
-            return ir.Module.parse(content).operation.get_asm(enable_debug_info=True).encode()
-        except (ir.MLIRError, ValueError):
-            return b""

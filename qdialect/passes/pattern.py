@@ -60,7 +60,7 @@ class Rewriter:
 
         What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
         """
-        _hand_on_notes(op, value)
+        _keep_discardable_attributes(op, value)
         op.results[0].replace_all_uses_with(value)
         self._successors.append(value)
         self.erase(op)
@@ -113,7 +113,16 @@ class Pattern(ABC, Generic[M]):
 
 
 class PatternPass(Pass):
-    """A pass that applies patterns until none of them matches."""
+    """A pass that applies patterns until none of them matches::
+
+    @qdialect.register_pass
+    @dataclass(frozen=True)
+    class MergeClipsPass(qdialect.PatternPass):
+        name: ClassVar[str] = "merge-clips"
+
+        def patterns(self):
+            return [MergeClips()]
+    """
 
     @abstractmethod
     def patterns(self) -> Sequence[Pattern[Any]]:
@@ -129,7 +138,12 @@ _explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", 
 
 @contextmanager
 def explain_matches() -> Generator[list[Diagnostic]]:
-    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes."""
+    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes::
+
+    with qdialect.explain_matches() as remarks:
+        qdialect.PassManager("fuse-qnn").run(module)
+    print(*remarks, sep="\n")
+    """
     remarks: list[Diagnostic] = []
     token = _explanations.set(remarks)
     try:
@@ -245,7 +259,7 @@ def _apply_first(op: ir.OpView, patterns: Sequence[Pattern[Any]], driver: rewrit
     return False
 
 
-def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
+def _keep_discardable_attributes(op: ir.OpView, value: ir.Value) -> None:
     producer = value.owner
     if isinstance(producer, ir.Block):
         return
@@ -281,9 +295,9 @@ def _is_inside(operation: ir.Operation | ir.OpView | None, ancestors: Sequence[i
     return current is not None
 
 
-def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> None:
+def _check_users(operation: ir.Operation, pending_erase: Sequence[ir.Operation]) -> None:
     for use in (use for result in operation.results for use in result.uses):
-        if not _is_inside(use.owner.operation, doomed):
+        if not _is_inside(use.owner.operation, pending_erase):
             message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
             raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 

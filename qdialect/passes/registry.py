@@ -44,7 +44,15 @@ _registered: dict[str, type[Pass]] = {}
 
 
 def register(pass_class: PassClass) -> PassClass:
-    """Class decorator: make a pass known to text pipelines and to ``qdialect-opt``.
+    """Class decorator: make a pass known to text pipelines and to ``qdialect-opt``::
+
+        @qdialect.register_pass
+        @dataclass(frozen=True)
+        class CountOpsPass(qdialect.Pass):
+            name: ClassVar[str] = "count-ops"
+
+            def run(self, module):
+                print(len(module.body.operations[0].regions[0].blocks[0].operations))
 
     Raises `PipelineError` for a malformed name, a name that another pass has, an option without a default and an
     option of a type that has no text form.

@@ -1,1 +1,1 @@
-"""What every qnn op means: integer-exact NumPy, one op family a file."""
+"""The reference semantics of every qnn op: integer-exact NumPy, one op family a file."""

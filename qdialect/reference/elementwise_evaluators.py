@@ -28,54 +28,34 @@ from qdialect.dialect import (
 from qdialect.dialect.i16_ops import FixedPointFunctionOp, I16LayerNormOp
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
-# Evaluators of the functions of two quantized tensors beside sum and product.
+# Evaluators of the functions of two quantized tensors other than sum and product.
 
 
-@evaluates(SubOp)
-def _sub(op: SubOp, operands: Arrays) -> Array:
-    return elementwise.sub(operands[0], operands[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
-
-
-@evaluates(MaximumOp)
-def _maximum(op: MaximumOp, operands: Arrays) -> Array:
-    return elementwise.extreme(operands[0], operands[1], op.quantization, is_max=True)
-
-
-@evaluates(MinimumOp)
-def _minimum(op: MinimumOp, operands: Arrays) -> Array:
-    return elementwise.extreme(operands[0], operands[1], op.quantization, is_max=False)
-
-
-@evaluates(SquaredDifferenceOp)
-def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
-    return elementwise.squared_difference(operands[0], operands[1], op.quantization)
+evaluates(SubOp)(lambda op, x: elementwise.sub(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
+evaluates(MaximumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=True))
+evaluates(MinimumOp)(lambda op, x: elementwise.extreme(x[0], x[1], op.quantization, is_max=False))
+evaluates(SquaredDifferenceOp)(lambda op, x: elementwise.squared_difference(x[0], x[1], op.quantization))
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.prelu_f32)
+        return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.with_slope)
     return elementwise.prelu_fixed(operands[0], operands[1], op.quantization)
 
 
 @evaluates(DivOp)
 def _div(op: DivOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return elementwise.f32_pair(operands[0], operands[1], op.quantization, np.divide)
+        return elementwise.f32_pair(operands[0], operands[1], op.quantization, elementwise.quotient)
     return elementwise.div_fixed(operands[0], operands[1], op.quantization)
 
 
 # Evaluators of the quantization of run-time ranges.
 
 
-@evaluates(RangeScaleOp)
-def _range_scale(_: RangeScaleOp, operands: Arrays) -> Array:
-    return range_scale(*operands)
-
-
-@evaluates(RangeZeroPointOp)
-def _range_zero_point(_: RangeZeroPointOp, operands: Arrays) -> Array:
-    return range_zero_point(*operands)
+evaluates(RangeScaleOp)(lambda _, x: range_scale(*x))
+evaluates(RangeZeroPointOp)(lambda _, x: range_zero_point(*x))
 
 
 # The evaluator of tables with straight lines between their entries.
@@ -93,9 +73,7 @@ def _interpolated_lut(op: InterpolatedLutOp, operands: Arrays) -> Array:
 # Evaluators of functions of fixed-point numbers.
 
 
-@evaluates(FixedPointFunctionOp)
-def _fixed_point_function(op: FixedPointFunctionOp, operands: Arrays) -> Array:
-    return fixed_point_table(op.function, op.integer_bits)[operands[0].astype(int) + 2**15]
+evaluates(FixedPointFunctionOp)(lambda op, x: fixed_point_table(op.function, op.integer_bits)[x[0].astype(int) + 2**15])
 
 
 @evaluates(I16LayerNormOp)

@@ -23,7 +23,10 @@ EVALUATORS = Registry[Evaluator]("evaluator", "qdialect.reference")
 
 
 def evaluates(*op_classes: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]], Callable[[Op, Arrays], Array]]:
-    """Register the decorated function as the meaning of a `qnn` op, or of several."""
+    """Register the decorated function as the meaning of a `qnn` op, or of several.
+
+    What an op only hands over to a function is a row, ``evaluates(ClipOp)(lambda op, x: np.clip(x[0], ...))``.
+    """
 
     def register(evaluator: Callable[[Op, Arrays], Array]) -> Callable[[Op, Arrays], Array]:
         EVALUATORS.add([op_class.OPERATION_NAME for op_class in op_classes], evaluator)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import multiply_add, row_sum
+from qdialect.arithmetic.float32.machine import row_sum
+from qdialect.arithmetic.machine import multiply_add
 from qdialect.dialect import (
     F32Conv2DOp,
     F32ExtremeOp,

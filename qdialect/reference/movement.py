@@ -24,7 +24,7 @@ def pad(data: QuantizedArray, before: Sequence[int], after: Sequence[int], value
 
 
 def reshape(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
-    """`data` in row-major order with another shape of as many elements."""
+    """`data` in row-major order with another shape of the same number of elements."""
     return data.reshape(tuple(shape))
 
 
@@ -133,11 +133,5 @@ def resize_bilinear(data: Image, rows: Taps, columns: Taps, arithmetic: Interpol
 # Evaluators of the ops that resize images.
 
 
-@evaluates(ResizeNearestOp)
-def _nearest(op: ResizeNearestOp, operands: Arrays) -> Array:
-    return resize_nearest(operands[0], *op.nearest_indices)
-
-
-@evaluates(ResizeBilinearOp)
-def _bilinear(op: ResizeBilinearOp, operands: Arrays) -> Array:
-    return resize_bilinear(operands[0], *op.taps, Interpolation(op.arithmetic))
+evaluates(ResizeNearestOp)(lambda op, x: resize_nearest(x[0], *op.nearest_indices))
+evaluates(ResizeBilinearOp)(lambda op, x: resize_bilinear(x[0], *op.taps, Interpolation(op.arithmetic)))

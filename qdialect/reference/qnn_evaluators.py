@@ -1,4 +1,4 @@
-"""Evaluates the separate `qnn` ops: each takes the op's attributes to the arithmetic that says what it means."""
+"""Evaluates the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic import (
-    AddArithmetic,
     Division,
-    FloatRounding,
     IntArray,
     Multiplier,
     QuantizedArray,
     QuantParams,
     Rounding,
-    Scaling,
     Table,
     activations,
     dequantize_array,
@@ -54,13 +51,12 @@ from qdialect.dialect import (
     SliceOp,
     SoftmaxOp,
     TransposeOp,
-    UnaryOp,
 )
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.reference import movement
-from qdialect.reference.evaluators import EVALUATORS, Array, Arrays, evaluates, last_axis
+from qdialect.reference.evaluators import Array, Arrays, evaluates, last_axis
 
 # Pooling windows and means over quantized values, NHWC.
 
@@ -222,7 +218,7 @@ def softmax_ort(
     return np.clip(shares, lo, hi).astype(np.int64)
 
 
-# Evaluators of the separate `qnn` ops: each takes the op's attributes to the kernel that says what it means.
+# Evaluators of the separate `qnn` ops: each passes the op's attributes to the arithmetic that defines its meaning.
 
 
 @evaluates(ConstantOp)
@@ -233,14 +229,11 @@ def _constant(op: ConstantOp, _: Arrays) -> Array:
 
 @evaluates(QuantizeOp)
 def _quantize(op: QuantizeOp, operands: Arrays) -> Array:
-    rounding, scaling = FloatRounding(op.rounding), Scaling(op.scaling)
-    dtype = dtype_of(op.output.type)
-    return quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype, rounding, scaling, op.nan)
+    how = (op.rounding, op.scaling, op.nan)
+    return quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype_of(op.output.type), *how)
 
 
-@evaluates(DequantizeOp)
-def _dequantize(op: DequantizeOp, operands: Arrays) -> Array:
-    return dequantize_array(operands[0], op.scales, op.zero_points, op.axis)
+evaluates(DequantizeOp)(lambda op, x: dequantize_array(x[0], op.scales, op.zero_points, op.axis))
 
 
 @evaluates(RequantizeOp)
@@ -256,21 +249,9 @@ def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
     return last_axis(values, op.axis, by_channel) if values.ndim else by_channel(values).reshape(())
 
 
-@evaluates(ClipOp)
-def _clip(op: ClipOp, operands: Arrays) -> Array:
-    return np.clip(operands[0], op.min, op.max)
-
-
-@evaluates(AddOp)
-def _add(op: AddOp, operands: Arrays) -> Array:
-    how = (AddArithmetic(op.arithmetic), op.rounding, op.multiplier)
-    return elementwise.add(operands[0], operands[1], op.quantization, *how)
-
-
-@evaluates(MulOp)
-def _mul(op: MulOp, operands: Arrays) -> Array:
-    how = (op.rounding, op.multiplier)
-    return elementwise.mul(operands[0], operands[1], op.quantization, *how)
+evaluates(ClipOp)(lambda op, x: np.clip(x[0], op.min, op.max))
+evaluates(AddOp)(lambda op, x: elementwise.add(x[0], x[1], op.quantization, op.arithmetic, op.rounding, op.multiplier))
+evaluates(MulOp)(lambda op, x: elementwise.mul(x[0], x[1], op.quantization, op.rounding, op.multiplier))
 
 
 @evaluates(ConcatOp)
@@ -282,23 +263,13 @@ def _concat(op: ConcatOp, operands: Arrays) -> Array:
     return elementwise.concat(operands, params, op.axis, output, bounds, op.rounding, op.multiplier)
 
 
-@evaluates(MaxPool2DOp)
-def _max_pool2d(op: MaxPool2DOp, operands: Arrays) -> Array:
-    return max_pool2d(operands[0], *_window(op), op.output_min, op.output_max)
+evaluates(MaxPool2DOp)(lambda op, x: max_pool2d(x[0], *_window(op), op.output_min, op.output_max))
 
 
 @evaluates(AvgPool2DOp)
 def _avg_pool2d(op: AvgPool2DOp, operands: Arrays) -> Array:
-    division = Division(op.division)
-    return avg_pool2d(
-        operands[0],
-        *_window(op),
-        division,
-        op.output_min,
-        op.output_max,
-        count_include_pad=op.count_include_pad,
-        zero_point=op.zero_point,
-    )
+    how = (op.division, op.output_min, op.output_max)
+    return avg_pool2d(operands[0], *_window(op), *how, count_include_pad=op.count_include_pad, zero_point=op.zero_point)
 
 
 def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
@@ -308,18 +279,9 @@ def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, 
 
 @evaluates(MeanOp)
 def _mean(op: MeanOp, operands: Arrays) -> Array:
-    return mean(
-        operands[0],
-        op.axes,
-        op.keep_dims,
-        op.input_scale,
-        op.input_zero_point,
-        op.output_scale,
-        op.output_zero_point,
-        *range_of(op.output.type),
-        op.rounding,
-        op.multiplier,
-    )
+    source, output = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
+    bounds = range_of(op.output.type)
+    return mean(operands[0], op.axes, op.keep_dims, *source, *output, *bounds, op.rounding, op.multiplier)
 
 
 @evaluates(SoftmaxOp)
@@ -333,34 +295,12 @@ def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     return softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
 
 
-@evaluates(PadOp)
-def _pad(op: PadOp, operands: Arrays) -> Array:
-    return movement.pad(operands[0], op.low, op.high, op.value)
-
-
-@evaluates(ReshapeOp)
-def _reshape(op: ReshapeOp, operands: Arrays) -> Array:
-    return movement.reshape(operands[0], op.shape)
-
-
-@evaluates(SliceOp)
-def _slice(op: SliceOp, operands: Arrays) -> Array:
-    return movement.slice_of(operands[0], op.begin, op.size, op.strides)
-
-
-@evaluates(GatherOp)
-def _gather(op: GatherOp, operands: Arrays) -> Array:
-    return movement.gather(operands[0], op.axis, op.indices)
-
-
-@evaluates(BroadcastOp)
-def _broadcast(op: BroadcastOp, operands: Arrays) -> Array:
-    return movement.broadcast(operands[0], op.shape)
-
-
-@evaluates(TransposeOp)
-def _transpose(op: TransposeOp, operands: Arrays) -> Array:
-    return movement.transpose(operands[0], op.permutation)
+evaluates(PadOp)(lambda op, x: movement.pad(x[0], op.low, op.high, op.value))
+evaluates(ReshapeOp)(lambda op, x: movement.reshape(x[0], op.shape))
+evaluates(SliceOp)(lambda op, x: movement.slice_of(x[0], op.begin, op.size, op.strides))
+evaluates(GatherOp)(lambda op, x: movement.gather(x[0], op.axis, op.indices))
+evaluates(BroadcastOp)(lambda op, x: movement.broadcast(x[0], op.shape))
+evaluates(TransposeOp)(lambda op, x: movement.transpose(x[0], op.permutation))
 
 
 def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
@@ -368,13 +308,5 @@ def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
     return table[values.astype(np.int64) & 0xFF].view(dtype)
 
 
-@evaluates(LutOp)
-def _lut(op: LutOp, operands: Arrays) -> Array:
-    return look_up(op.table, operands[0], dtype_of(op.output.type))
-
-
-def _unary(op: UnaryOp, operands: Arrays) -> Array:
-    return look_up(op.to_table(), operands[0], dtype_of(op.output.type))
-
-
-EVALUATORS.add([op_class.OPERATION_NAME for op_class in UNARY_OPS], _unary)
+evaluates(LutOp)(lambda op, x: look_up(op.table, x[0], dtype_of(op.output.type)))
+evaluates(*UNARY_OPS)(lambda op, x: look_up(op.to_table(), x[0], dtype_of(op.output.type)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.arithmetic.machine import multiply_add
 from qdialect.arithmetic.recurrence import (
     gate_function,
     gru_hidden,

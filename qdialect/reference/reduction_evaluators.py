@@ -89,62 +89,28 @@ def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
 # Evaluators of the reductions over axes.
 
 
-@evaluates(ArgMaxOp)
-def _arg_max(op: ArgMaxOp, operands: Arrays) -> Array:
-    return arg_max(operands[0], op.axis, op.keep_dims, op.last)
-
-
-@evaluates(ArgMinOp)
-def _arg_min(op: ArgMinOp, operands: Arrays) -> Array:
-    return arg_min(operands[0], op.axis, op.keep_dims, op.last)
+evaluates(ArgMaxOp)(lambda op, x: arg_max(x[0], op.axis, op.keep_dims, op.last))
+evaluates(ArgMinOp)(lambda op, x: arg_min(x[0], op.axis, op.keep_dims, op.last))
 
 
 @evaluates(SumOp)
 def _sum(op: SumOp, operands: Arrays) -> Array:
-    source, output = (
-        QuantParams(op.input_scale, op.input_zero_point),
-        QuantParams(op.output_scale, op.output_zero_point),
-    )
+    source = QuantParams(op.input_scale, op.input_zero_point)
+    output = QuantParams(op.output_scale, op.output_zero_point)
     bounds = range_of(op.output.type)
     return sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
 
 
-@evaluates(ReduceMaxOp)
-def _reduce_max(op: ReduceMaxOp, operands: Arrays) -> Array:
-    return operands[0].max(axis=op.axes, keepdims=op.keep_dims)
-
-
-@evaluates(ReduceMinOp)
-def _reduce_min(op: ReduceMinOp, operands: Arrays) -> Array:
-    return operands[0].min(axis=op.axes, keepdims=op.keep_dims)
-
-
-@evaluates(L2NormalizeOp)
-def _l2_normalize(op: L2NormalizeOp, operands: Arrays) -> Array:
-    return l2_normalize(operands[0], op.input_zero_point)
+evaluates(ReduceMaxOp, IntMaxOp)(lambda op, x: x[0].max(axis=op.axes, keepdims=op.keep_dims))
+evaluates(ReduceMinOp, IntMinOp)(lambda op, x: x[0].min(axis=op.axes, keepdims=op.keep_dims))
+evaluates(L2NormalizeOp)(lambda op, x: l2_normalize(x[0], op.input_zero_point))
 
 
 # Evaluators of the reductions of plain integers.
 
 
-@evaluates(IntSumOp)
-def _integer_sum(op: IntSumOp, operands: Arrays) -> Array:
-    return np.add.reduce(operands[0], axis=op.axes, keepdims=op.keep_dims, dtype=operands[0].dtype)
-
-
-@evaluates(IntProdOp)
-def _integer_product(op: IntProdOp, operands: Arrays) -> Array:
-    return np.multiply.reduce(operands[0], axis=op.axes, keepdims=op.keep_dims, dtype=operands[0].dtype)
-
-
-@evaluates(IntMaxOp)
-def _integer_max(op: IntMaxOp, operands: Arrays) -> Array:
-    return operands[0].max(axis=op.axes, keepdims=op.keep_dims)
-
-
-@evaluates(IntMinOp)
-def _integer_min(op: IntMinOp, operands: Arrays) -> Array:
-    return operands[0].min(axis=op.axes, keepdims=op.keep_dims)
+evaluates(IntSumOp)(lambda op, x: x[0].sum(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
+evaluates(IntProdOp)(lambda op, x: x[0].prod(axis=op.axes, keepdims=op.keep_dims, dtype=x[0].dtype))
 
 
 # Evaluators of running sums and of the largest elements.

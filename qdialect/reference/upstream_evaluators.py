@@ -1,7 +1,7 @@
-"""Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
+"""Evaluators of the upstream ops that networks may have next to `qnn` ops: all but `tensor.concat` element-wise.
 
 f32 values are float32, every operation rounded once; transcendental functions are those of kernels, or rounded from
-float64 where the op says so (`qdialect.dialect.f32_ops`). Integers wrap; an i1 is 0 or, where it has a sign,
+float64 where the op is defined so (`qdialect.dialect.f32_ops`). Integers wrap; an i1 is 0 or, where it has a sign,
 -1.
 """
 
@@ -12,13 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.arithmetic.expressions import (
-    FLOAT_FUNCTIONS,
-    SIGNED_FUNCTIONS,
-    TABLE_FUNCTIONS,
-    UNSIGNED_FUNCTIONS,
-    ArrayFunction,
-)
+from qdialect.arithmetic.expressions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS
+from qdialect.arithmetic.machine import SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of

@@ -47,7 +47,7 @@ NATIVE = "qdialect"
 class Region:
     """A part of a network that runs as a unit: compiled code, or the framework.
 
-    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` says, by
+    `nodes` are the titles of the model's nodes; a DequantizeLinear may be one of several regions. `reasons` gives, by
     title, why the framework runs nodes that are not compiled.
     """
 
@@ -83,7 +83,11 @@ class Bound(Protocol):
 
 
 class Executable(ABC):
-    """A network that is called with NumPy arrays: ``executable(image)`` returns the result.
+    """A network that is called with NumPy arrays::
+
+        executable = qdialect.compile("model.tflite")
+        image = np.zeros(executable.inputs[0].shape, executable.inputs[0].dtype)
+        scores = executable(image)
 
     Arrays may also be objects that have their memory: those with ``__array_interface__``, DLPack or the buffer
     protocol, and tensors of PyTorch on the CPU. Threads may share an executable and call it at the same time. A copy is

@@ -1,1 +1,1 @@
-"""What everything else shares and knows nothing of networks: errors, files, limits, options, registries."""
+"""Helpers that know nothing of networks: errors, files, limits, options, registries."""

@@ -3,7 +3,7 @@
 Grammar, in MLIR's voice: ``'qnn.op' op <what> must be <expected>, but got <actual>``; lower-case, no final period, both
 numbers.  Whatever reaches a user is a `QDialectError`; a traceback means a bug in qdialect.
 
-Messages quote names, and a name is anything that a stranger's file says: `printable` makes every one of them harmless
+Messages quote names, and a name is any text in a stranger's file: `printable` makes every one of them harmless
 to the terminal that shows it.
 """
 

@@ -19,7 +19,7 @@ _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file that was read beside a model."""
+    """A file that was read in addition to a model's."""
 
     name: str
     """Its path from the folder of the model."""
@@ -37,7 +37,7 @@ _READ: ContextVar[list[ReadFile] | None] = ContextVar("read", default=None)
 
 @contextmanager
 def recorded_reads() -> Generator[list[ReadFile]]:
-    """What `record_read` is told meanwhile."""
+    """The files that `record_read` records inside the `with`."""
     read: list[ReadFile] = []
     token = _READ.set(read)
     try:
@@ -47,7 +47,7 @@ def recorded_reads() -> Generator[list[ReadFile]]:
 
 
 def record_read(folder: Path, name: str) -> None:
-    """Say that the file `name` beside a model in `folder` is going to be read for it."""
+    """Record that the file `name` in the model's `folder` is going to be read for it."""
     read = _READ.get()
     if read is not None:
         path = folder / name
@@ -161,7 +161,7 @@ class _Draft:
                 self._target.unlink()
 
     def close(self) -> None:
-        """Remove what is left beside the file."""
+        """Remove the temporary files next to the file."""
         for left in (self._draft, self._previous):
             if left:
                 # It may be gone, and perhaps its folder as well.

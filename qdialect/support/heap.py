@@ -1,4 +1,4 @@
-"""Memory of the process that is free and that the C library keeps, and Python's search for what is free."""
+"""Returns free memory of the C library's heap to the system, and pauses Python's garbage collector."""
 
 from __future__ import annotations
 

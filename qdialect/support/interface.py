@@ -1,4 +1,4 @@
-"""What a compiled network is to whoever calls it, and how that is written down as constant data for callers in C."""
+"""The interface of a compiled network for its callers, and its encoding as constant data for callers in C."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tunable:
     own: str
     """What the cost model chose."""
     candidates: tuple[str, ...]
-    """The variants that the model finds best beside that, the best first."""
+    """The variants that the model ranks next, the best first."""
     variant: str = ""
     """The one of `candidates` that this code is; empty for what the model chose."""
 

@@ -1,4 +1,4 @@
-"""What this machine, and the container around this process, allow."""
+"""The resource limits of this machine, and of the container around this process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_free_memory() -> None:
 
 @cache
 def can_start_threads(count: int) -> bool:
-    """Whether this process may have so many threads more: LLVM ends it where it does not get those that it wants."""
+    """Whether this process may start `count` more threads: LLVM ends it if it does not get its threads."""
     end, started = threading.Event(), list[threading.Thread]()
     try:
         for _ in range(count):
@@ -116,7 +116,7 @@ def _limit_files(line: str, root: Path) -> Iterator[Path]:
 
 
 def _number(file: Path) -> int | None:
-    """The number in `file`; None where the file is absent or says ``max``."""
+    """The number in `file`; None if the file is absent or contains ``max``."""
     text = _text(file).strip()
     return int(text) if text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""What is done beside what was asked for, a line each: the logger ``qdialect`` of the standard library.
+"""Logs what is done in addition to the request, a line each: the logger ``qdialect`` of the standard library.
 
 Programs configure it as any other. Without that warnings alone are seen, on stderr; the environment variable
 ``QDIALECT_LOG`` names the level from which on lines are printed there.
@@ -46,7 +46,7 @@ class _Handler(logging.Handler):
 
 @cache
 def configure(default: str = "") -> None:
-    """Print lines as `VARIABLE` says or, where it is not set, `default`; raises `InputError` for what is no level.
+    """Print lines of the level `VARIABLE` or, if it is not set, `default`; raises `InputError` for what is no level.
 
     A program that has handlers for the logger keeps them alone.
     """
@@ -62,11 +62,11 @@ def configure(default: str = "") -> None:
 
 @cache
 def once(level: int, message: str) -> None:
-    """Say `message`, unless it was said before."""
+    """Log `message`, unless it was logged before."""
     LOG.log(level, "%s", message)
 
 
 def tell_float32(path: Path) -> None:
-    """Say of a model file that nothing of it is quantized, and how that is done."""
+    """Log that nothing of a model file is quantized, and how to quantize it."""
     how = _QUANTIZERS.get(path.suffix, "quantize the model before it is written")
     once(logging.WARNING, f"'{path.name}' has no quantized node and runs in float32: {how}")

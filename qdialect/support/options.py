@@ -1,4 +1,4 @@
-"""What a user may ask for beside a model: the same options, checked in the same way, at every entry point.
+"""The options of a user for a model: the same ones, checked in the same way, at every entry point.
 
 A value that nobody knows is an error that names those that are known, and so is one that nothing would use.
 """
@@ -74,7 +74,7 @@ def _is_range(extent: object) -> bool:
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a user may say about an import; raises `InputError` and, for a batch below 1, `ImportModelError`."""
+    """The options of an import; raises `InputError` and, for a batch below 1, `ImportModelError`."""
 
     batch: int = 1
     """First extent of inputs that leave it open."""
@@ -107,7 +107,7 @@ class ImportOptions:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """What `qdialect.compile` takes beside the model; raises as `ImportOptions` does, and `CompileError` for threads.
+    """The options of `qdialect.compile`; raises as `ImportOptions` does, and `CompileError` for threads.
 
     The cache finds networks by `text`.
     """

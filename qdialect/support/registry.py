@@ -26,7 +26,7 @@ _FOREIGN: set[str] = set()
 
 
 class Registry(Mapping[str, V], Generic[V]):
-    """A mapping from names to what was registered for them; `subject` says in errors what that is.
+    """A mapping from names to what was registered for them; `subject` names it in errors.
 
     The modules of `package` register entries too, and are imported when these are asked for; never do so in a module.
     """

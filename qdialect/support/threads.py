@@ -25,7 +25,7 @@ def checked(threads: object) -> int:
     return threads
 
 
-# How many threads a compilation may use at the same time, as ``--jobs`` of a build tool says it.
+# How many threads a compilation may use at the same time, like ``--jobs`` of a build tool.
 #
 # What is compiled does not depend on the number.
 
@@ -45,7 +45,7 @@ def available_jobs() -> int:
 
 
 def active_jobs() -> int:
-    """The number for what is compiled now: as `using_jobs` says, at most one for each CPU of this process."""
+    """The number for the current compilation: that of `using_jobs`, at most one for each CPU of this process."""
     return min(_jobs.get() or available_jobs(), available_jobs())
 
 

@@ -1,4 +1,4 @@
-"""What code is compiled for: a CPU by LLVM's name, its features, and the kind of code that these allow.
+"""Targets of compilation: a CPU by LLVM's name, its features, and the kind of code that these allow.
 
 A target is named as LLVM's tools name it: a CPU, then features that it has more or less, as in ``haswell``,
 ``x86-64-v3`` or ``haswell,+avxvnni,-fma``.  Its kind is the first of these whose features it has:
@@ -15,9 +15,9 @@ A target is named as LLVM's tools name it: a CPU, then features that it has more
 
 ``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
 
-``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, says whose core tiles are chosen for; what code may
-use stays the same.  ``host``, or ``native``, is the best kind whose features this machine has, with the tiles of its
-own core.
+``tune=CPU`` among the features, as in ``avx512vbmi,tune=znver5``, sets the core that tiles are chosen for; what code
+may use stays the same.  ``host``, or ``native``, is the best kind whose features this machine has, with the tiles of
+its own core.
 
 ``portable`` among the features, as in ``avx2,portable``, asks for the code of a target with plain vector ops in place
 of its instructions: slow, and the same bits on every machine.
@@ -93,12 +93,12 @@ class Target:
 
     @property
     def code_features(self) -> frozenset[str]:
-        """All features that code may use beside those of every x86-64 CPU."""
+        """All features that code may use in addition to those of every x86-64 CPU."""
         return frozenset() if self.is_portable else self.cpu_features
 
     @property
     def cpu_features(self) -> frozenset[str]:
-        """All features of the CPU beside those of every x86-64 CPU."""
+        """All features of the CPU in addition to those of every x86-64 CPU."""
         # Kinds name only what tells them apart.
         return with_needed(self.features) | _LEVELS[self.name] if self.name in _LEVELS else self.features
 

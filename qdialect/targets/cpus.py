@@ -42,7 +42,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "popcnt": (),
     "sahf": (),
 }
-"""The features that code may be compiled for beside those of every x86-64 CPU, and what each one needs."""
+"""The features that code may be compiled for in addition to those of every x86-64 CPU, and what each one needs."""
 
 _UNUSED: Mapping[tuple[str, ...], str] = {
     (): "adx aes ccmp cf cldemote clflushopt clwb clzero cmpccxadd crc32 egpr enqcmd evex512 fsgsbase gfni hreset "
@@ -252,7 +252,7 @@ def _named_by_model() -> str | None:
 
 
 def cpu_by_model(vendor: str, family: int, model: int, stepping: int) -> str | None:
-    """LLVM's name of a CPU by what leaf 1 of CPUID says of it; None where it is not known."""
+    """LLVM's name of a CPU by leaf 1 of CPUID; None if it is not known."""
     if (vendor, family, model) == (_INTEL, 6, _SKYLAKE_X_MODEL):
         # Three generations have one model.
         if stepping < 5:

@@ -1,4 +1,4 @@
-"""What the core of a CPU does in a cycle and holds: its units, its pipes and the levels of its memory."""
+"""Models of CPU cores: their units, pipes and cache levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import combinations
 #
 # Lines come from a level while instructions go on that wait for none of them: streams are fetched ahead.  A call of a
 # kernel therefore takes as long as its instructions or as its bytes, whichever is longer, and waits for the first bytes
-# from behind the second level, which nothing has fetched ahead:
+# from beyond L2, without prefetches:
 #
 #   call + latency of the farthest level + max(instructions, sum over levels of bytes / bandwidth)
 
@@ -38,7 +38,7 @@ class Levels:
     """Cycles of a call of a kernel that does nothing."""
 
     def cycles(self, instructions: float, uses: Iterable[tuple[float, float]]) -> float:
-        """Cycles of a call with so many of instructions, which uses (bytes, bytes used since they were used last)."""
+        """Cycles of a call with `instructions` cycles of them; `uses` are (bytes, bytes used since their last use)."""
         waited, late = 0.0, 0
         for size, distance in uses:
             level = next((one for one in self.levels if distance <= one.size), self.levels[-1])
@@ -48,8 +48,8 @@ class Levels:
 
 
 # Measured with streams of reads and of writes, which count alike, and with chains of loads: eight cores share a third
-# level of 32 MB, of which a core can count on no more than 8 MB beside the others'. A loop of dot products on data from
-# the second level takes the longer time of the two, not the sum.
+# level of 32 MB, of which a core can count on no more than 8 MB while the others run. A loop of dot products on data
+# from L2 takes the longer time of the two, not the sum.
 ZEN_4_LEVELS = Levels(
     (
         Level(32 << 10, float("inf"), 0),
@@ -102,7 +102,7 @@ class Pipes:
     """What all pipes together do of that number of instructions, if kinds alternate that different pipes take."""
 
     def cycles(self, occupations: Mapping[str, float], *, mixed: bool = False) -> float:
-        """Cycles that so many occupations of each kind take: at least, or where they alternate."""
+        """Cycles of these numbers of occupations of each kind: at least, or if they alternate."""
         total = {some: sum(occupations.get(kind, 0) for kind in kinds) for some, kinds in self._kinds_within.items()}
         every = max(total, key=len)
         together = total[every] / len(every) / (self.mixed_share if mixed else 1)
@@ -169,20 +169,20 @@ class Machine:
     loads: int
     """Loads of whole vectors in a cycle."""
     l1_bytes: int
-    """Data cache of the first level."""
+    """Size of the L1 data cache."""
     l2_bytes: int
     l2_bandwidth: int
-    """Bytes that arrive from the second level in a cycle, while loads go on."""
+    """Bytes that arrive from L2 in a cycle, while loads go on."""
     tile_product_cycles: int = 0
     """Cycles from the start of a product of whole tiles to that of the next; 0 where the core has no tiles."""
     fetched_weights: int = 0
     """Bytes of weights from which on they are fetched ahead; 0 where that is the length of a long stream."""
 
     third_bandwidth: int = 0
-    """Bytes that arrive from the third level in a cycle; 0 where that was not measured."""
+    """Bytes that arrive from L3 in a cycle; 0 if that was not measured."""
 
     near_fetch_distance: int = 0
-    """How many bytes ahead weights that are words are fetched from the second level; 0 where that is not worth it."""
+    """How many bytes ahead s16 weights are prefetched from L2; 0 if that does not pay."""
 
     word_dots: float = 0
     """Products of words that start in a cycle with their additions; 0 where those do not share units."""
@@ -210,7 +210,7 @@ class Machine:
         return min(self.dot_products, self.word_dots or self.dot_products)
 
     def narrowed(self, bits: int, registers: int) -> Machine:
-        """The same core with vectors of no more than `bits` and so many registers."""
+        """The same core with vectors of no more than `bits` and this number of registers."""
         bits, registers = min(self.vector_bits, bits), min(self.vector_registers, registers)
         # Two vectors as wide as the units start where a whole one did.
         times = self.vector_bits // max(bits, self.unit_bits) if self.unit_bits else 1
@@ -229,7 +229,7 @@ class Machine:
 
     @property
     def long_stream(self) -> int:
-        """Bytes of weights that do not stay in the second level: a quarter of it is taken to be free for them."""
+        """Bytes of weights that do not stay in L2: a quarter of it is assumed to be free for them."""
         return self.l2_bytes // 4
 
     @property
@@ -239,7 +239,7 @@ class Machine:
 
     @property
     def fetch_distance(self) -> int:
-        """How many bytes ahead such weights are fetched: what the second level would deliver while memory answers."""
+        """How many bytes ahead such weights are prefetched: L2's bandwidth times the latency of memory."""
         return _MEMORY_CYCLES * self.l2_bandwidth
 
 

@@ -43,6 +43,37 @@ def doubling_high_multiply(a: int, b: int) -> int:
     return abs(nudged) // 2**31 * (1 if nudged >= 0 else -1)
 
 
+def inverse_root(value: int) -> tuple[int, int]:
+    """As the C++ states it: (q, shift) with 1 / sqrt(value) ~ q * 2^(-31 - shift)."""
+    if value <= 1:
+        return INT32_MAX, 0
+    shift = 11
+    while value >= 1 << 29:
+        value //= 4
+        shift += 1
+    pairs = (31 - value.bit_length()) // 2 - 1
+    shift -= pairs
+    fraction = (value << (2 * pairs)) >> 1
+    half, x = half_away(Fraction(fraction, 2)), 1 << 28
+    for _ in range(5):
+        cube = clamp(doubling_high_multiply(doubling_high_multiply(x, x), x) << 6, INT32_MIN, INT32_MAX)
+        rest = doubling_high_multiply(3 << 27, x) - doubling_high_multiply(half, cube)
+        x = clamp(rest << 3, INT32_MIN, INT32_MAX)
+    q = doubling_high_multiply(x, 1518500250)
+    return (q, shift) if shift >= 0 else (q << -shift, 0)
+
+
+def reciprocal(total: int) -> tuple[int, int]:
+    """As the C++ states it: Q0.31 of 1 / total beside a power of two, and the leading zeros of the total."""
+    zeros = 32 - total.bit_length()
+    half = ((total << zeros) - 2**31 + INT32_MAX + 1) >> 1
+    x = round(48 / 17 * 2**29) + doubling_high_multiply(half, round(-32 / 17 * 2**29))
+    for _ in range(3):
+        error = (1 << 29) - doubling_high_multiply(half, x)
+        x += clamp(doubling_high_multiply(x, error) << 2, INT32_MIN, INT32_MAX)
+    return clamp(x << 1, INT32_MIN, INT32_MAX), zeros
+
+
 def multiply(x: int, q: int, e: int, rounding: Rounding) -> int:
     """x * q * 2^(e - 31) clamped to int32."""
     exact = Fraction(x * q) * Fraction(2) ** (e - 31)

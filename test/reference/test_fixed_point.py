@@ -1,5 +1,7 @@
 """Vectorized fixed-point arithmetic equals exact integers, over the whole int32 and exponent range."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -13,6 +15,7 @@ from qdialect.arithmetic import (
     rounding_shift_right,
     saturating_shift_left,
 )
+from qdialect.arithmetic.machine import NUMPY, doubling_high, rounded_right, saturated_left
 
 FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
 INT32 = st.one_of(
@@ -96,3 +99,22 @@ def test_left_shift_saturates(bits: int, data: st.DataObject) -> None:
     limit = 2 ** (bits - 1)
     x, amount = data.draw(st.integers(-limit, limit - 1)), data.draw(st.integers(0, 60))
     assert saturating_shift_left(x, amount, bits) == plain.clamp(x << amount, -limit, limit - 1)
+
+
+@given(a=INT32, b=INT32.filter(lambda b: b > plain.INT32_MIN), count=st.integers(0, 31))
+def test_the_machine_of_ops_equals_exact_arithmetic(a: int, b: int, count: int) -> None:
+    lhs, rhs = np.array([a]), np.array([b])
+    assert doubling_high(NUMPY, lhs, rhs) == plain.doubling_high_multiply(a, b)
+    assert saturated_left(NUMPY, lhs, count) == saturating_shift_left(a, count)
+    assert rounded_right(NUMPY, lhs, np.array([count])) == plain.half_away(Fraction(a, 2**count))
+
+
+def test_the_machine_of_ops_has_the_widths_of_its_types() -> None:
+    m, word = NUMPY, np.array([-1, 2**31 - 1, 1], np.int32)
+    assert m.add(word, m.constant(1, "i32")).tolist() == [0, -(2**31), 2]
+    assert m.binary("arith.shrui", word, m.constant(31, "i32")).tolist() == [1, 0, 0]
+    assert m.binary("arith.divsi", np.array([-7, 7]), m.constant(2, "i64")).tolist() == [-3, 3]
+    assert m.unary("math.ctlz", word).tolist() == [0, 1, 31]
+    assert m.cast("arith.extui", word, "i64").tolist() == [2**32 - 1, 2**31 - 1, 1]
+    assert m.cast("arith.trunci", np.array([2**32 + 5]), "i32").tolist() == [5]
+    assert m.cast("arith.bitcast", m.constant(1.0, "f32"), "i32") == 0x3F800000

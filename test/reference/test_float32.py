@@ -23,9 +23,10 @@ from qdialect.arithmetic.float32.functions import (
     ROWS,
     SHIFT,
 )
-from qdialect.arithmetic.float32.machine import ENTRIES, F32Array, multiply_add, row_sum
-from qdialect.arithmetic.float32.machine import NumpyMachine as NumpyMachine32
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.float32.machine import ENTRIES, row_sum
+from qdialect.arithmetic.float32.machine import NUMPY as NUMPY32
+from qdialect.arithmetic.machine import F32Array, multiply_add
+from qdialect.arithmetic.transcendental import NUMPY
 from qdialect.dialect import F32MatmulOp, build
 from qdialect.ir._mlir import ir
 from qdialect.reference import interpreter
@@ -201,7 +202,7 @@ def test_errors_are_counted_at_the_ends() -> None:
 
 
 def gelu(x: Any) -> Any:
-    return x / 2 * (1 + transcendental.erf(NumpyMachine(), x * np.sqrt(0.5)))
+    return x / 2 * (1 + transcendental.erf(NUMPY, x * np.sqrt(0.5)))
 
 
 FORMULAS: list[tuple[Expression, Callable[[Any], Any]]] = [
@@ -323,5 +324,5 @@ def test_functions_of_what_is_not_positive_have_the_bits_of_the_whole_function()
     x = x[~(x > 0)]
     for name, algorithm in float32.BELOW_ZERO.items():
         with np.errstate(all="ignore"):
-            found = np.asarray(algorithm(NumpyMachine32(), x), F32)
+            found = np.asarray(algorithm(NUMPY32, x), F32)
         np.testing.assert_array_equal(found.view(np.uint32), float32.evaluate(name, x).view(np.uint32))

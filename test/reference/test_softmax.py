@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import plain_arithmetic as plain
 
 from qdialect.arithmetic.fixed_point_functions import exponential
 from qdialect.arithmetic.machine import NUMPY
@@ -17,6 +18,12 @@ from qdialect.reference.qnn_evaluators import softmax_fixed, softmax_float
 def test_exponential_is_close_to_the_real_one(x: int) -> None:
     got = int(exponential(np.array([x], dtype=np.int64), 5, 32)[0])
     assert abs(got / 2**31 - math.exp(x / 2**26)) < 3e-7
+
+
+@given(total=st.integers(1, 2**31 - 1))
+def test_reciprocal_equals_exact_integers(total: int) -> None:
+    word = np.array([total], np.int32)
+    assert (int(reciprocal(NUMPY, word)[0]), 35 - int(share_shift(NUMPY, word)[0])) == plain.reciprocal(total)
 
 
 @given(total=st.integers(2**19, 2**31 - 1))

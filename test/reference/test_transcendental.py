@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qdialect.arithmetic import transcendental
-from qdialect.arithmetic.transcendental import NumpyMachine
+from qdialect.arithmetic.transcendental import NUMPY
 
 LIBRARY: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
@@ -36,7 +36,7 @@ def values() -> Any:
 def test_within_a_few_units_of_the_last_place(name: str) -> None:
     x = values()
     with np.errstate(all="ignore"):
-        found, wanted = getattr(transcendental, name)(NumpyMachine(), x), LIBRARY[name](x)
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
     x, found, wanted = (array[np.isfinite(wanted)] for array in (x, found, wanted))
     assert np.all(np.abs(found - wanted) <= 8 * np.spacing(np.abs(wanted)))
 
@@ -45,7 +45,7 @@ def test_within_a_few_units_of_the_last_place(name: str) -> None:
 def test_the_same_float32(name: str) -> None:
     x = values().astype(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
-        found, wanted = getattr(transcendental, name)(NumpyMachine(), x), LIBRARY[name](x)
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
         np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
 
 
@@ -56,19 +56,19 @@ def test_powers() -> None:
         (np.repeat(special, len(special)), drawn[0]), (np.tile(special, len(special)), drawn[1]),
     ))  # fmt: skip
     with np.errstate(all="ignore"):
-        found, wanted = transcendental.power(NumpyMachine(), x, y), np.power(x, y)
+        found, wanted = transcendental.power(NUMPY, x, y), np.power(x, y)
         np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
 
 
 def test_zeros_keep_their_sign() -> None:
     for name in ("expm1", "tanh", "erf", "log1p"):
-        found = getattr(transcendental, name)(NumpyMachine(), np.array([0.0, -0.0]))
+        found = getattr(transcendental, name)(NUMPY, np.array([0.0, -0.0]))
         assert np.signbit(found).tolist() == [False, True]
 
 
 def test_ends_of_the_range() -> None:
     x = np.array([np.inf, -np.inf, np.nan])
-    machine = NumpyMachine()
+    machine = NUMPY
     with np.errstate(all="ignore"):
         found = [getattr(transcendental, name)(machine, x).astype(np.float32).tolist() for name in LIBRARY]
     assert found[0][:2] == [math.inf, 0.0]
@@ -84,6 +84,6 @@ def test_angles_of_every_size(name: str) -> None:
     bits = np.random.default_rng(3).integers(0, 2**32, 200_000, dtype=np.uint32)
     with np.errstate(all="ignore"):
         x = bits.view(np.float32).astype(np.float64)
-        found, wanted = getattr(transcendental, name)(NumpyMachine(), x), LIBRARY[name](x)
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
         np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
-    assert np.signbit(transcendental.sin(NumpyMachine(), np.array(-0.0)))
+    assert np.signbit(transcendental.sin(NUMPY, np.array(-0.0)))

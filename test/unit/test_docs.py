@@ -45,6 +45,8 @@ NAMED = re.compile(r"`([\w./]+(?:\.py|/))`")
 VARIABLE = re.compile(r"`(QDIALECT_\w+)`")
 SETTING = re.compile(r"\"(QDIALECT_[A-Z]\w+)\"")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]*)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 # What commands work on where a page brings no file of its own.
 MODEL = ROOT / "test" / "lit" / "passes" / "pipeline-fuse-qnn.mlir"
 
@@ -154,6 +156,9 @@ def test_an_addition_touches_few_files(name: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert not target or (page.parent / target).exists(), target
+    for target, anchor in ANCHOR.findall(page.read_text()):
+        headings = HEADING.findall((page.parent / target if target else page).read_text())
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
 
 
 def test_a_page_has_no_block_that_nothing_runs() -> None:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from vector_programs import HOST_TARGETS, reasons, run, x86_text
 
-from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.arithmetic.machine import multiply_add
 from qdialect.targets import GENERIC, TARGETS, Target
 
 F32Array = NDArray[np.float32]

@@ -46,7 +46,7 @@ def test_writing_removes_the_page_of_a_family_that_is_gone(
     checkout: Path, written: subprocess.CompletedProcess[str]
 ) -> None:
     assert written.returncode == 0, written.stderr
-    pages = {path.relative_to(checkout).as_posix() for path in (checkout / "docs").rglob("*.md")}
+    pages = {path.relative_to(checkout).as_posix() for path in (checkout / "docs").rglob("*.*")}
     assert GONE not in pages
     assert set(written.stdout.splitlines()) == {f"{page}: written" for page in (*pages, GONE)}
 

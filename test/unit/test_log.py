@@ -101,7 +101,7 @@ def test_a_cache_that_is_off(
 def test_the_environment_names_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
     program = """
 import os, sys
-from qdialect import log, options
+from qdialect.support import log, options
 sys.stderr = sys.stdout
 for level in ("info", "warning"):
     os.environ[log.VARIABLE] = level

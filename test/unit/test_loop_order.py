@@ -12,7 +12,7 @@ from qdialect.arithmetic.tables import Entries, NanPolicy
 from qdialect.dialect import Conv2DOp, DenseOp, MatMulOp, TanhOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import ir
-from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.passes.fuse_qnn import FuseQnnPass
@@ -57,7 +57,7 @@ def contractions() -> ir.Module:
     return module
 
 
-def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int) -> bool:
+def pixels_inside(_: Strategy, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
     assert weights.size > 0
     assert data.tiles > 0
     assert results > 0
@@ -65,13 +65,13 @@ def pixels_inside(_: Strategy, weights: Swept, data: Swept, results: int) -> boo
 
 
 def test_all_pixels_for_each_tile_of_channels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Strategy, "sweeps_pixels", pixels_inside)
+    monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
     check(contractions())
 
 
 @pytest.mark.parametrize("name", ["avx512vbmi", "avx512vnni", "avx2,portable", "sse4.1,portable"])
 def test_tables_behind_all_pixels_for_each_tile_of_channels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Strategy, "sweeps_pixels", pixels_inside)
+    monkeypatch.setattr(Strategy, "is_weight_stationary", pixels_inside)
     rng = np.random.default_rng(5)
 
     def body(data: ir.Value) -> list[ir.Value]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.arithmetic import IntArray, RequantizeParameters, Rounding, requantize, requantize_parameters
-from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.arithmetic.machine import multiply_add
 from qdialect.lowering.qnn_to_linalg.bodies.fixed_point_multiplier import channel_multipliers, shifted_thresholds
 from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     FactorProduct,

@@ -9,7 +9,7 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx_graphs import ModelBuilder, drawn, run
 from tolerances import assert_floats_within
 
-from qdialect.arithmetic.float32.machine import multiply_add
+from qdialect.arithmetic.machine import multiply_add
 from qdialect.frontends.onnx import import_onnx
 from qdialect.support.diagnostics import ImportModelError
 

@@ -170,9 +170,7 @@ def test_an_outlier_is_one_k_group_of_the_remainder() -> None:
     (k_group,) = pack_weights(weights, tiles, axes).remainder
     assert k_group.offset == 4
     assert k_group.taps.shape == (1, 1, 8, 4)
-    assert {tuple(index): int(k_group.taps[*index]) for index in np.argwhere(k_group.taps)} == {
-        (0, 0, 3, 1): 155 - 127
-    }
+    assert {tuple(index): int(k_group.taps[*index]) for index in np.argwhere(k_group.taps)} == {(0, 0, 3, 1): 155 - 127}
 
 
 def test_what_is_no_outlier_of_the_block_is_left_out() -> None:

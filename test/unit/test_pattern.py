@@ -256,6 +256,36 @@ def test_ops_that_are_equal_are_rewritten_each() -> None:
     assert op_names(module) == ["qnn.clip", "qnn.clip"]
 
 
+class Failing(MergeClips):
+    """Raises where it should match."""
+
+    name: ClassVar[str] = "failing"
+
+    def check(self, op: ClipOp) -> ClipOp:
+        raise KeyboardInterrupt(op.max)
+
+
+def test_what_a_pattern_raises_ends_the_rewriting() -> None:
+    module = chain(3)
+    with pytest.raises(KeyboardInterrupt, match="9"):
+        apply_patterns(module, [Failing()])
+    assert op_names(module) == ["qnn.clip"] * 3
+
+
+def test_nothing_is_folded_and_equal_constants_stay_apart() -> None:
+    """A graph keeps the ops that its importer wrote, where no pattern replaces them."""
+    module = parse("""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %one = arith.constant dense<1.0> : tensor<4xf32>
+      %same = arith.constant dense<1.0> : tensor<4xf32>
+      %0 = arith.mulf %one, %same : tensor<4xf32>
+      %1 = arith.mulf %x, %0 : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }""")
+    text = str(module)
+    assert apply_patterns(module, [MergeClips()]) == 0
+    assert str(module) == text
+
+
 class Misspelt(Pattern[int]):
     """Never matches, if it could be made: nobody calls `chekc`."""
 

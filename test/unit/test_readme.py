@@ -9,6 +9,7 @@ import pytest
 from onnx_graphs import ModelBuilder
 from tflite_graphs import small_network
 
+from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,20 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_python_of_the_tour_runs() -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     exec(block, {})
+
+
+def test_the_speed_is_that_of_the_report() -> None:
+    results = Results.from_json((ROOT / "benchmarks" / "results.json").read_text())
+    (engines,) = re.findall(r"^\| network \| (.*) \|$", TEXT, re.MULTILINE)
+    rows = re.findall(r"^\| [^|]*\(`([\w.]+)`\) \| (.*) \|$", TEXT, re.MULTILINE)
+    assert rows
+    for name, cells in rows:
+        found = results.find(name)
+        assert found, name
+        for engine, cell in zip(engines.split(" | "), cells.split(" | "), strict=True):
+            best = found.best(engine, exact=False)
+            star = "" if best is None or best.is_exact else " \\*"
+            assert cell.strip() == (f"{best.seconds * 1e3:.3g}{star}" if best else ""), (name, engine)
 
 
 def test_targets_are_in_the_makefile() -> None:

@@ -13,7 +13,7 @@ from qdialect.lowering.cost.register_tiles import Layout, explained
 from qdialect.lowering.cost.strategy import (
     ChannelBlock,
     Strategy,
-    Swept,
+    TiledOperand,
     depthwise_blocks,
     lane_blocks,
     lane_parts,
@@ -93,43 +93,49 @@ def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
     ("weights", "data", "expected"),
     [
         # Small weights stay near whatever the order, and larger ones are read in a row.
-        (Swept(1 << 16, 4), Swept(1 << 22, 100), False),
-        (Swept(1 << 21, 16), Swept(1 << 17, 4), False),
+        (TiledOperand(1 << 16, 4), TiledOperand(1 << 22, 100), False),
+        (TiledOperand(1 << 21, 16), TiledOperand(1 << 17, 4), False),
         # Weights beyond that are fetched once, not for each tile of pixels.
-        (Swept(1 << 22, 16), Swept(1 << 17, 4), True),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 4), True),
         # A single tile of pixels fetches them once either way.
-        (Swept(1 << 22, 16), Swept(1 << 17, 1), False),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 17, 1), False),
         # Neither stays near: the order decides which one is fetched again.
-        (Swept(1 << 22, 16), Swept(1 << 21, 100), True),
-        (Swept(1 << 22, 16), Swept(1 << 23, 10), False),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 21, 100), True),
+        (TiledOperand(1 << 22, 16), TiledOperand(1 << 23, 10), False),
     ],
 )
-def test_the_order_of_the_loops_is_the_one_that_fetches_least(weights: Swept, data: Swept, *, expected: bool) -> None:
-    assert AVX512.sweeps_pixels(weights, data, 1 << 10) is expected
+def test_the_order_of_the_loops_is_the_one_that_fetches_least(
+    weights: TiledOperand, data: TiledOperand, *, expected: bool
+) -> None:
+    assert AVX512.is_weight_stationary(weights, data, 1 << 10) is expected
 
 
 @pytest.mark.parametrize(
     ("weights", "data", "results", "expected"),
     [
-        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9, True),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9, True),
         # Weights stay in the first level whatever the order.
-        (Swept(1 << 14, 8), Swept(1 << 10, 100), 1 << 5, False),
+        (TiledOperand(1 << 14, 8), TiledOperand(1 << 10, 100), 1 << 5, False),
         # The lines of the results cost more than the weights.
-        (Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 12, False),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 12, False),
         # What does not stay near is read from afar for each tile of channels.
-        (Swept(1 << 17, 8), Swept(1 << 20, 200), 1 << 9, False),
-        (Swept(1 << 20, 8), Swept(1 << 20, 200), 1 << 9, True),
+        (TiledOperand(1 << 17, 8), TiledOperand(1 << 20, 200), 1 << 9, False),
+        (TiledOperand(1 << 20, 8), TiledOperand(1 << 20, 200), 1 << 9, True),
         # Few tiles of pixels.
-        (Swept(1 << 20, 8), Swept(1 << 14, 3), 1 << 5, False),
+        (TiledOperand(1 << 20, 8), TiledOperand(1 << 14, 3), 1 << 5, False),
     ],
 )
-def test_weights_of_256_bits_are_kept(weights: Swept, data: Swept, results: int, *, expected: bool) -> None:
-    assert strategy_of(resolve("alderlake")).sweeps_pixels(weights, data, results) is expected
+def test_weights_of_256_bits_are_kept(
+    weights: TiledOperand, data: TiledOperand, results: int, *, expected: bool
+) -> None:
+    assert strategy_of(resolve("alderlake")).is_weight_stationary(weights, data, results) is expected
 
 
 @pytest.mark.parametrize("name", ["icelake-server", "haswell"])
 def test_weights_of_other_products_are_not_kept(name: str) -> None:
-    assert not strategy_of(resolve(name)).sweeps_pixels(Swept(1 << 17, 8), Swept(1 << 16, 100), 1 << 9)
+    assert not strategy_of(resolve(name)).is_weight_stationary(
+        TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9
+    )
 
 
 def test_a_double_pumped_core_starts_twice_as_many_narrow_instructions() -> None:

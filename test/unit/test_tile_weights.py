@@ -8,14 +8,14 @@ from tile_networks import AMX, assert_same_bits, network
 from qdialect.aot.object_file import object_code
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.matrix_tiles import meets_pixels_first
-from qdialect.lowering.cost.strategy import Swept
+from qdialect.lowering.cost.strategy import TiledOperand
 from qdialect.lowering.ir.lowered import Phase
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.qnn_to_linalg.contractions import tile_contraction
 from tools.hot_loop import disassembled, hot_loop
 
 
-def always(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
+def always(near: tuple[int, int], weights: TiledOperand, data: TiledOperand, results: int) -> bool:
     del near, weights, data, results
     return True
 
@@ -29,23 +29,23 @@ def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference
 
 
 def test_large_weights_are_fetched_once() -> None:
-    near, small, large = (1 << 20, 1 << 20), Swept(1 << 16, 4), Swept(1 << 21, 32)
+    near, small, large = (1 << 20, 1 << 20), TiledOperand(1 << 16, 4), TiledOperand(1 << 21, 32)
     assert meets_pixels_first(near, large, small, 0)
     assert not meets_pixels_first(near, small, large, 0)
     assert not meets_pixels_first(near, small, small, 0)
     # One block of pixels fetches all weights once in either order.
-    assert not meets_pixels_first(near, large, Swept(1 << 16, 1), 0)
+    assert not meets_pixels_first(near, large, TiledOperand(1 << 16, 1), 0)
 
 
 def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
-    near, data = (1 << 20, 48 << 10), Swept(115 << 10, 28)
+    near, data = (1 << 20, 48 << 10), TiledOperand(115 << 10, 28)
     # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
-    assert meets_pixels_first(near, Swept(147 << 10, 4), data, 100 << 10)
-    assert not meets_pixels_first(near, Swept(147 << 10, 4), data, 1000 << 10)
+    assert meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 100 << 10)
+    assert not meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 1000 << 10)
     # Weights that stay in the first level are fetched once in either order.
-    assert not meets_pixels_first(near, Swept(36 << 10, 4), data, 100 << 10)
+    assert not meets_pixels_first(near, TiledOperand(36 << 10, 4), data, 100 << 10)
     # Many columns read the data as often as many blocks the weights.
-    assert not meets_pixels_first(near, Swept(147 << 10, 28), data, 100 << 10)
+    assert not meets_pixels_first(near, TiledOperand(147 << 10, 28), data, 100 << 10)
 
 
 @pytest.mark.parametrize(

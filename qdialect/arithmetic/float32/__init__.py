@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic.float32.functions import erf, exp, exp2, expm1, expm1_below_zero, log, log1p, tanh
-from qdialect.arithmetic.float32.machine import F32Array, Machine, NumpyMachine
+from qdialect.arithmetic.float32.machine import NUMPY, Machine
+from qdialect.arithmetic.machine import F32Array
 
 Algorithm = Callable[[Machine[Any], Any], Any]
 
@@ -30,10 +31,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 BELOW_ZERO: Mapping[str, Algorithm] = {"math.expm1": expm1_below_zero}
 """The same with less work, for where only the results of x <= 0 and of NaN count."""
 
-_MACHINE = NumpyMachine()
-
 
 def evaluate(op: str, x: F32Array) -> F32Array:
     """The function of the op of a float32 array, with the bits that a kernel computes."""
     with np.errstate(all="ignore"):
-        return np.asarray(ALGORITHMS[op](_MACHINE, np.asarray(x, dtype=np.float32)), dtype=np.float32)
+        return np.asarray(ALGORITHMS[op](NUMPY, np.asarray(x, dtype=np.float32)), dtype=np.float32)

@@ -19,14 +19,14 @@ the next.  What a kernel is predicted to take is therefore the sum of the bounds
 
   predicted(body) = trips * (bound of what is in no inner loop + sum of predicted(inner loops)),
 
-and at least what its bytes take to come: those that exceed the first level at half of the second one's bandwidth, as
-data and results share it, and those that exceed the second level at a quarter.  Where the bandwidth of the third level
-was measured, what is waited for is added instead, as `KernelCycles.awaited` says.
+and at least the transfer time of its bytes: those that exceed L1 at half of L2's bandwidth, as
+data and results share it, and those that exceed L2 at a quarter.  If the bandwidth of L3
+was measured, the waiting time is added instead, see `KernelCycles.awaited`.
 
 Where the pipes were measured, a loop takes no less than the chain of what its iterations hand on (`latency`), and
 instructions that alternate are distributed less evenly among the pipes than they could be.  Where memory was measured,
-too, a call waits for its bytes as `qdialect/targets/machine.py` says, from where the calls before it have left them
-(`reuse`).
+too, a call waits for its bytes as `qdialect/targets/machine.py` describes, from where the calls before it have left
+them (`memory_traffic.py`).
 
 Kernels of matrix tiles are predicted otherwise.  Loads of tiles are hidden behind products and stores of tiles, or
 these behind them, but vector code is not:
@@ -34,14 +34,14 @@ these behind them, but vector code is not:
   predicted = max(products + stores, loads of tiles) + vector code + 200 for each configuration
   products    16 cycles each, a cycle less for each row less than 16, down to 9
   stores      a cycle for each row
-  loads       rows / (loads a cycle), and 64 / (bandwidth of the second level) for each that is not in the first one
+  loads       rows / (loads a cycle), and 64 / (bandwidth of L2) for each that is not in L1
   vector code max(multiplications, instructions / (instructions a cycle))
 
 In the 256 cycles after an instruction on tiles, a Xeon of the fourth generation starts one 512-bit multiplication,
 conversion, shift or minimum of integers a cycle, not two: 512 independent fused multiply-adds behind one `tilezero`
 took 387 cycles, 256 + 256 / 2, and 256 or fewer as many cycles as they are.  A `tdpbusd` with 32 additions took 16.5
 cycles, one with 32 fused multiply-adds 32.  A bare loop of four loads and four products took 64 cycles with all in the
-first level, 80 with two of the loads from the second one and 104 with all four: 64 lines at 40 bytes a cycle are 102.
+L1, 80 with two of the loads from L2 and 104 with all four: 64 lines at 40 bytes a cycle are 102.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _PRODUCT = re.compile(r"vpdp|pmadd")
 _TILE_PRODUCT = re.compile(r"tdpb")
 _LOOP = "scf.for"
 _LINE = 64
-# What one unit of two computes beside matrix tiles.
+# The work of one of two units while matrix tiles are multiplied.
 _MULTIPLICATIONS = (
     *("arith.mulf", "math.fma", "arith.muli", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui"),
     *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
@@ -96,7 +96,7 @@ class KernelCycles:
     bound: float
     """At least."""
     predicted: float
-    """Loop by loop, with all data in the first level; in a kernel of tiles those that it loads are where they are."""
+    """Loop by loop, with all data in L1; a kernel of tiles loads them from where they are."""
     constants: int = 0
     """Bytes of constants that it reads."""
     loaded: int = 0
@@ -164,7 +164,7 @@ def predicted(op: ir.Operation, machine: Machine) -> float:
 
 
 def _predicted_tiles(counts: Mapping[str, float], missed: float, machine: Machine) -> float:
-    """Cycles of a kernel of tiles, whose loads find `missed` lines in the second level."""
+    """Cycles of a kernel of tiles, whose loads find `missed` lines in L2."""
     rows, instructions = counts.get("tile loads", 0), counts.get("instructions", 0) / machine.vector_instructions
     loads = max(rows - missed, 0) / machine.loads + missed * _LINE / machine.l2_bandwidth
     products = counts.get("tiles", 0) + counts.get("tile stores", 0)

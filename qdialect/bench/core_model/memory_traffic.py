@@ -17,7 +17,7 @@ from qdialect.lowering.ir.loops import bounds, constant, loop_of
 from qdialect.lowering.ir.views import behind, is_view
 from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 
-# How many lines loads of matrix tiles fetch from behind the first-level cache, from code at the phase `x86`.
+# How many lines loads of matrix tiles fetch from beyond L1, from code at the phase `x86`.
 #
 # A load of a tile is a line for each of its rows, at addresses that the loops around it move by a fixed distance.  Of a
 # load inside of the loops L_1, ..., L_n, the outermost first, n_k trips each, u_k are the distinct lines of one

@@ -1,4 +1,4 @@
-"""What an op of phase `x86` asks of a core whose pipes are known, and kernels without what LLVM computes once."""
+"""The pipes that an op of phase `x86` occupies on a core model, and kernels after CSE and hoisting."""
 
 from __future__ import annotations
 
@@ -257,10 +257,10 @@ def _widened(op: ir.Operation, pipes: Pipes) -> Counter[str]:
     return Counter({Kind.PERMUTE: _pieces(op.results[0].type, pipes)})
 
 
-# Kernels at the phase `x86` without what LLVM computes once and this phase still says twice.
+# Kernels at the phase `x86` after CSE, as LLVM will do it later.
 #
-# Upstream's passes find equal ops and what does not change in a loop.  Beside them, reads of the same bytes are one:
-# rows of a window overlap, and their addresses are equal as sums of multiples of the same indices.
+# Upstream's passes find equal ops and loop invariants.  In addition, reads of the same bytes are one: rows of a window
+# overlap, and their addresses are equal as sums of multiples of the same indices.
 
 _PASSES = "builtin.module(func.func(lower-affine,canonicalize,cse,loop-invariant-code-motion,canonicalize,cse))"
 _ONCE_MORE = "builtin.module(func.func(cse))"
@@ -271,7 +271,7 @@ Sum = Counter[ir.Value | None]
 
 
 def simplified(module: ir.Module) -> ir.Module:
-    """A copy of `module` that says everything once."""
+    """A copy of `module` after CSE and hoisting of loop invariants."""
     copy = context.copy(module)
     load_kernel_dialects(copy)
     run_passes(copy, _PASSES, _NAME)
@@ -341,7 +341,7 @@ def _owner(value: ir.Value) -> ir.Operation | None:
 
 
 def _position(op: ir.Operation) -> Sum | None:
-    """The byte that a read begins with, counted from the start of its buffer; None where its view does not say."""
+    """The byte that a read begins with, counted from the start of its buffer; None if its view does not tell."""
     type_ = ir.MemRefType(op.operands[0].type)
     strides = static_strides(type_)
     _, offset = type_.get_strides_and_offset() if strides is not None else ((), _DYNAMIC)

@@ -1,4 +1,4 @@
-"""Where the time goes: each kernel call of a network measured in place, beside the bare dot-product instruction."""
+"""Where the time goes: each kernel call of a network measured in place, and the bare dot-product instruction."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Profile:
 def profile_ops(
     module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", seconds: float = 1.0
 ) -> Profile:
-    """Compile `module` with a clock and call it on `inputs` for so many `seconds`, in turns with the bare instruction.
+    """Compile `module` with a clock and call it on `inputs` for `seconds` seconds, in turns with the bare instruction.
 
     The clock costs some 10 ns a kernel call, which it measures too. Raises what `compile_module` and `Executable.bind`
     raise.

@@ -1,1 +1,1 @@
-"""What the compiler does, shown on real layers and on a real network: ``python -m qdialect.cli.demo``."""
+"""A demonstration of the compiler on real layers and on a real network: ``python -m qdialect.cli.demo``."""

@@ -25,7 +25,7 @@ from qdialect.runtime import compile_module
 from qdialect.runtime.comparison import differing, random_inputs
 
 _BATCH = 128
-# So many images at a time go through the reference.
+# The reference computes this number of images at a time.
 _REFERENCE_BATCH = 8
 _HEIGHT, _WIDTH, _CHANNELS, _FILTERS = 640, 64, 4, 128
 _INPUT = {"input_scale": 0.02, "input_zero_point": 121}

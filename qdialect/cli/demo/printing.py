@@ -32,7 +32,7 @@ def show_ir(title: str, module: ir.Module) -> None:
     print(f"\n{title}")
     text = module.operation.get_asm(large_elements_limit=_LARGEST_PRINTED)
     for line in text.splitlines():
-        # The module around the function says nothing.
+        # The module around the function is of no interest.
         if line.startswith("  ") and line.strip() != "}":
             indent = " " * (len(line) - len(line.lstrip()) + 2)
             print(textwrap.fill(line[2:], _WIDTH, initial_indent="  ", subsequent_indent=indent))

@@ -1,4 +1,4 @@
-"""The stages of a fused op's epilogue: what is done to accumulators before they are stored, one stage a file.
+"""The stages of a fused op's epilogue, which compute on accumulators before they are stored.
 
 A new file of this package is a new stage: all of them are imported here.
 """

@@ -1,4 +1,4 @@
-"""What every stage of an epilogue is: a name and attributes, with constraints, between two kinds of values.
+"""The base of the stages of an epilogue: a name and attributes, with constraints, between two kinds of values.
 
 A stage is a frozen dataclass, registered under its name::
 
@@ -62,11 +62,11 @@ class Stage:
         """Check the labelled constraints of the docstring; raise `ConstraintError` at the first that fails."""
 
     def resolved(self, output: QuantizedType) -> Self:
-        """The stage with everything said that was left out because the op's `output` says it."""
+        """The stage with the fields filled in that the op's `output` implies."""
         return self
 
     def shortened(self, output: QuantizedType) -> Self:
-        """The stage with everything left out that the op's `output` says."""
+        """The stage without the fields that the op's `output` implies."""
         return self
 
     def meaning(self, before: QuantizedType | None) -> QuantizedType | None:

@@ -54,7 +54,7 @@ class BatchCompiler:
         alike: set[int] = set()
 
         def of_size(extents: Mapping[str, int]) -> Executable:
-            # Where inputs have batches of several sizes, the network says so.
+            # If inputs have batches of different sizes, the network reports it.
             new = set(extents.values()) - alike - {0}
             if len(new) == 1 and not is_of_size(network, self.path, replace(options, batch=min(new))):
                 return self._of(options, extents)

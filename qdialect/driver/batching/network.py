@@ -39,7 +39,7 @@ _PHASES = (Phase.QNN, Phase.FUSED)
 class BatchNetwork:
     """A network whose inputs have a batch of `batch` entries in their first dimension.
 
-    `inputs` say which of the inputs have it; the others are the same for all entries.
+    `inputs` are the inputs that have it; the others are the same for all entries.
     """
 
     module: ir.Module
@@ -111,7 +111,7 @@ class _Change:
         """The dimension of each value that has the batch."""
 
     def apply(self, inputs: Sequence[bool]) -> None:
-        """Change all of it, where `inputs` say which arguments have the batch."""
+        """Change the whole network; `inputs` are the arguments that have the batch."""
         arguments = list(self._block.arguments)
         self._axes = {argument: 0 for argument, has in zip(arguments, inputs, strict=True) if has}
         *body, end = [op.operation for op in self._block.operations]
@@ -272,7 +272,7 @@ def _one_entry(network: BatchNetwork, targets: Sequence[Target], threads: int) -
 
 # Models with a batch of any size: which inputs have it, and that every size computes the same.
 
-# A batch of one is not told apart from an extent of 1 beside it.
+# A batch of one cannot be distinguished from an adjacent extent of 1.
 _SIZES = (2, 3)
 
 _READ_EXTENTS = {
@@ -316,7 +316,7 @@ def reads_extents(path: Path, options: ImportOptions) -> bool:
 
 
 def is_of_size(network: BatchNetwork, path: Path, options: ImportOptions) -> bool:
-    """Whether the model at `path` for the batch that `options` say is `network` for that batch."""
+    """Whether the model at `path`, for the batch of `options`, is `network` for that batch."""
     try:
         other = BatchNetwork(format_of(path).read(path, options), options.batch, network.inputs)
         check_alike(other, network)

@@ -1,4 +1,4 @@
-"""Where the batch of a result is: a rule for each op, one family a file. An op without one is refused."""
+"""The position of the batch in a result: a rule for each op, one family a file. An op without one is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from qdialect.support.registry import Registry
 
 # An op of a network, and in which dimension of its operands the batch is.
 #
-# A value has the batch in one dimension, or not at all. The dimension has a multiple of as many elements as the batch
+# A value has the batch in one dimension, or not at all. The extent of the dimension is a multiple of the batch
 # has entries: those of the first entry come first, then those of the second.
 
 Rule = Callable[["Site"], int]
@@ -257,7 +257,7 @@ def _with_residual(site: Site, axis: int) -> int:
 
 @RULES.register("qnn.reshape")
 def reshape(site: Site) -> int:
-    """Elements keep their order: the batch stays outermost behind as many elements as before."""
+    """Elements keep their order: the batch stays outermost, after the same number of elements."""
     axis, shape = site.first(), site.shapes[0]
     before = math.prod(shape[:axis])
     for index, extent in enumerate(site.result):

@@ -25,12 +25,12 @@ Shape = tuple[int, ...]
 
 
 class UnsupportedError(Exception):
-    """A node uses an operator, option or type that the front end lacks; the text says which."""
+    """A node uses an operator, option or type that the front end lacks; the text tells which."""
 
 
 @contextmanager
 def converting() -> Generator[None]:
-    """The last net around the conversion of a node: what is raised beside our own errors becomes `UnsupportedError`.
+    """The last net around the conversion of a node: exceptions other than our own errors become `UnsupportedError`.
 
     A conversion checks what it reads; what is caught here is a check that it lacks.
     """
@@ -51,6 +51,18 @@ def require(condition: bool, reason: str) -> None:
     """Raise `UnsupportedError` with `reason` unless `condition` holds."""
     if not condition:
         raise UnsupportedError(reason)
+
+
+def axis_in(axis: int, rank: int, what: str = "axis") -> int:
+    """The dimension of `rank` that `axis` names, from the end where it is negative; raises `UnsupportedError`."""
+    require(-rank <= axis < rank, f"{what} must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+def axes_in(axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
+    """As `axis_in`, of several."""
+    require(all(-rank <= axis < rank for axis in axes), f"{what} must be in [-{rank}, {rank}), but got {list(axes)}")
+    return [axis % rank for axis in axes]
 
 
 def check_scale(scale: float, what: str) -> None:
@@ -162,7 +174,7 @@ def unsupported_interfaces(
     return unsupported
 
 
-# How much an import may compute beside what the file holds.
+# How much an import may compute in addition to the content of the file.
 
 _MIN_BYTES = 2**28
 _BYTES_FOR_EACH = 16

@@ -1,4 +1,4 @@
-"""What a user says about extents that a model leaves open."""
+"""The user's values for extents that a model leaves open."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Extents:
     """Inputs whose first extent is `batch`."""
     _used: set[str] = field(default_factory=set[str])
     _open: dict[str, str] = field(default_factory=dict[str, str])
-    """Extents that nothing says, where they are, and what to call them."""
+    """Extents that nothing sets, where they are, and their names."""
     _shared: dict[str, int] = field(default_factory=dict[str, int])
     _batches: set[str] = field(default_factory=set[str])
-    """Names of first extents that nothing says: they are the batch wherever they stand."""
+    """Names of first extents that nothing sets: they are the batch wherever they occur."""
     _known: set[int] = field(default_factory=set[int])
-    """First extents that the model or `dims` say."""
+    """First extents that the model or `dims` set."""
 
     def __post_init__(self) -> None:
         ImportOptions(self.batch, self.dims)

@@ -10,7 +10,22 @@ import numpy as np
 
 from qdialect.arithmetic.expressions import Expression, fold
 from qdialect.arithmetic.float32 import ALGORITHMS
-from qdialect.dialect import BroadcastOp, F32ReduceOp, F32SumOp, QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import (
+    BroadcastOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    QnnOp,
+    ReshapeOp,
+    TransposeOp,
+    build,
+)
 from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.f32_ops import IN_FLOAT64
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
@@ -51,7 +66,7 @@ class OpBuilder:
         return function.add_entry_block([self.location_of(tensor.name) for tensor in inputs])
 
     def constant(self, array: Array, location: ir.Location | None = None) -> ir.Value:
-        """A constant of what is being emitted, unless `location` says of what.
+        """A constant at the location of the op being emitted, unless `location` is given.
 
         Raises `UnsupportedError` where the budget does not hold it.
         """
@@ -77,7 +92,7 @@ class OpBuilder:
         return created.results[0]
 
     def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """i1 where two tensors compare as the number of a `predicate` says: of arith.cmpf for floats, else of cmpi."""
+        """The i1 comparison of two tensors by the number of a `predicate`: of arith.cmpf for floats, else of cmpi."""
         bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
         attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
         name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
@@ -158,9 +173,9 @@ _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 class Arithmetic:
-    """Upstream ops of an emitter on tensors of one shape; a number beside them stands for a tensor of it.
+    """Upstream ops of an emitter on tensors of one shape; a number among the operands stands for such a tensor.
 
-    `is_unsigned` says how integers are compared, divided and widened.
+    `is_unsigned` sets how integers are compared, divided and widened.
     """
 
     def __init__(self, emitter: OpBuilder, is_unsigned: bool = False) -> None:
@@ -257,6 +272,22 @@ def reduced(
 ) -> ir.Value:
     """A reduction of an f32 value over `axes`."""
     return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
+
+
+def ordered_sum(emitter: OpBuilder, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
+    """The sum of an f32 value over `axes`, one term after another."""
+    return emitter.build(F32SumOp, value, element="f32", axes=axes, keep_dims=keep_dims, in_order=True)
+
+
+_F32_REDUCTIONS = {"max": F32MaxOp, "min": F32MinOp, "prod": F32ProdOp, "sum": F32SumOp}
+_INTEGER_REDUCTIONS = {"max": IntMaxOp, "min": IntMinOp, "prod": IntProdOp, "sum": IntSumOp}
+
+
+def reduced_numbers(emitter: OpBuilder, kind: str, value: ir.Value, axes: Shape, keep_dims: bool = True) -> ir.Value:
+    """The largest, smallest, product or sum (``"max"``) of f32 numbers or integers over `axes`."""
+    element = element_of(value.type)
+    op_class = (_F32_REDUCTIONS if element == "f32" else _INTEGER_REDUCTIONS)[kind]
+    return emitter.build(op_class, value, element=element, axes=axes, keep_dims=keep_dims)
 
 
 # Sums of f32 values in blocks: a row becomes partial sums side by side, and these are added last.

@@ -57,7 +57,7 @@ def gather(builder: OpBuilder, value: ir.Value, axis: int, indices: Sequence[int
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 
 
-def framed(builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequence[int], fill: int = 0) -> ir.Value:
+def framed(builder: OpBuilder, value: ir.Value, low: Sequence[int], high: Sequence[int], *, fill: int = 0) -> ir.Value:
     """`value` with cells of `fill` before and after each dimension; fewer than none cut elements off."""
     shape = shape_of(value.type)
     kept = [Slice(max(-b, 0), 1, n + min(b, 0) + min(a, 0)) for n, b, a in zip(shape, low, high, strict=True)]
@@ -74,7 +74,7 @@ def spaced(builder: OpBuilder, value: ir.Value, steps: Sequence[int], fill: int 
     pairs = list(zip(shape, steps, strict=True))
     cells = [extent for n, step in pairs for extent in ((n, 1) if step > 1 else (n,))]
     high = [extent for step in steps for extent in ((0, step - 1) if step > 1 else (0,))]
-    apart = framed(builder, builder.reshape(value, tuple(cells)), (0,) * len(high), high, fill)
+    apart = framed(builder, builder.reshape(value, tuple(cells)), (0,) * len(high), high, fill=fill)
     return builder.reshape(apart, tuple(n * step for n, step in pairs))
 
 

@@ -39,11 +39,11 @@ class Window:
 
     def counts(self, size: Shape, counted: Shape = ()) -> NDArray[np.int64]:
         """How many taps of each window lie in data of extents `size`, or among the `counted` cells at their ends."""
-        along = zip(size, counted or (0,) * len(size), self.kernel, self.strides, self.before, self.output, strict=True)
+        around = counted or (0,) * len(size)
         inside: list[NDArray[np.int64]] = []
-        for extent, more, kernel, stride, before, windows in along:
-            begins = np.arange(windows, dtype=np.int64) * stride - before
-            inside.append(np.minimum(begins + kernel, extent + more) - np.maximum(begins, -more))
+        for i, extent in enumerate(size):
+            begins = np.arange(self.output[i], dtype=np.int64) * self.strides[i] - self.before[i]
+            inside.append(np.minimum(begins + self.kernel[i], extent + around[i]) - np.maximum(begins, -around[i]))
         return reduce(np.multiply.outer, inside)
 
     @property

@@ -14,17 +14,13 @@ from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
 from qdialect.frontends.onnx.inlining import captured, graphs_of
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
-from qdialect.frontends.planning.emitter import Value, module_of
 from qdialect.frontends.planning.partition import (
-    Division,
     OpenInterface,
     Part,
     PartitionNode,
-    PartRefusedError,
     Runner,
-    refused_nodes,
 )
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.planner import PlannedDivision
 from qdialect.ir._mlir import ir
 from qdialect.support.diagnostics import ImportModelError
 
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 _NUMBERS = {element: number for number, element in ELEMENTS.items()}
 
 
-class OnnxDivision(Division):
+class OnnxDivision(PlannedDivision):
     """A model, judged node by node with the types that ONNX Runtime infers."""
 
     framework = frameworks.ONNX_RUNTIME.name
@@ -48,33 +44,30 @@ class OnnxDivision(Division):
         self.name, self._size = read.name, read.size
         self._models = SubModels(read.proto, read.graph.inputs)
         self._graph = self._with_types(read.graph)
-        self._planner = self._judged(self._graph)
-        for name in self._planner.results:
-            tensor = self._interface(name)
+        self.judged = self._judged(self._graph)
+        for name in self.judged.results:
+            tensor = self.interface(name)
             if tensor is not None:
                 self._models.declare_tensor(tensor, _NUMBERS[tensor.element])
-        self._known = {name: array for name in self._planner.results if (array := self._array(name)) is not None}
+        self.known = {name: array for name in self.judged.results if (array := self.array_of(name)) is not None}
         self._nodes = [node for node in self._graph.nodes if not self._is_known(node)]
         self.nodes = self._partition_nodes()
         self.inputs = [self._open(tensor.name, tensor) for tensor in self._graph.inputs]
-        self.outputs = [self._open(name, self._interface(name)) for name in self._graph.outputs]
-        self.constants = {name: self._known[name] for name in self._graph.outputs if name in self._known}
+        self.outputs = [self._open(name, self.interface(name)) for name in self._graph.outputs]
+        self.constants = {name: self.known[name] for name in self._graph.outputs if name in self.known}
 
     def module(self, part: Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
         read = {name for node in nodes for name in node.inputs}
-        constants = {name: self._known[name] for name in read if name in self._known}
-        inputs = tuple(tensor for name in part.inputs if (tensor := self._interface(name)) is not None)
+        constants = {name: self.known[name] for name in read if name in self.known}
+        inputs = tuple(tensor for name in part.inputs if (tensor := self.interface(name)) is not None)
         planner = OnnxPlanner(Graph(nodes, inputs, part.outputs, constants, {}), self.name, self._size)
         planned = planner.judge()
-        if planner.unsupported:
-            reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
-            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.unsupported[0]))
-        return module_of(planned, self.name, None)
+        return self.module_of(part, planner, planned)
 
     def runner(self, part: Part, threads: int) -> Runner:
         gives = [name for index in part.nodes for name in self._nodes[index].outputs if name]
-        content = self._models.extract(gives, part.inputs, part.outputs, self._known)
+        content = self._models.extract(gives, part.inputs, part.outputs, self.known)
         return frameworks.load_onnx_runtime(content, part.inputs, part.outputs, threads)
 
     def _judged(self, graph: Graph) -> OnnxPlanner:
@@ -83,34 +76,15 @@ class OnnxDivision(Division):
         return planner
 
     def _with_types(self, graph: Graph) -> Graph:
-        """`graph` with what ONNX Runtime says of values whose types are not known otherwise."""
+        """`graph` with ONNX Runtime's types of values whose types are not known otherwise."""
         results = self._judged(graph).results
         unknown = [name for node in graph.nodes for name in node.outputs if name and results[name] is None]
         infos = frameworks.onnx_runtime_types(lambda: self._models.whole(unknown, graph.constants)) if unknown else []
         self._models.declare(infos)
         return graph.declaring(infos)
 
-    def _interface(self, name: str) -> Interface | None:
-        """What crosses as `name`, as far as the plan knows it."""
-        result = self._planner.results.get(name)
-        if result is None or isinstance(result, tuple | Constant):
-            return None
-        return Interface(name, result.shape, result.element if isinstance(result, Value) else "f32")
-
-    def _array(self, name: str) -> Array | None:
-        result = self._planner.results[name]
-        if isinstance(result, Constant):
-            return result.array
-        return result.data if isinstance(result, Value) else None
-
     def _is_known(self, node: Node) -> bool:
-        return all(name in self._known for name in node.outputs if name)
-
-    def _shape(self, name: str) -> Shape | None:
-        known = self._interface(name)
-        if known is not None:
-            return known.shape
-        return self._known[name].shape if name in self._known else None
+        return all(name in self.known for name in node.outputs if name)
 
     def _partition_nodes(self) -> list[PartitionNode]:
         computed = {tensor.name for tensor in self._graph.inputs} | {n for node in self._nodes for n in node.outputs}
@@ -118,8 +92,8 @@ class OnnxDivision(Division):
         found: list[PartitionNode] = []
         for node in self._nodes:
             gives = tuple(filter(None, node.outputs))
-            reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self._known)
-            reason = self._planner.reasons.get(node.title, "")
+            reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self.known)
+            reason = self.judged.reasons.get(node.title, "")
             # What reads constants alone is one: frameworks fold it.
             is_copied = not reason and (node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads))
             if is_copied and all(name in copied for name in reads):
@@ -130,7 +104,7 @@ class OnnxDivision(Division):
     def _partition_node(
         self, node: Node, gives: Sequence[str], reads: Sequence[str], reason: str, *, is_copied: bool
     ) -> PartitionNode:
-        shapes = {name: self._shape(name) for name in (*node.inputs, *gives) if name}
+        shapes = {name: self.shape_of(name) for name in (*node.inputs, *gives) if name}
         given = [(name, shapes[name]) for name in gives]
         return PartitionNode(
             node.title,
@@ -141,14 +115,14 @@ class OnnxDivision(Division):
             reason,
             is_copied=is_copied,
             ends_group=node.kind.endswith("QuantizeLinear") and not node.kind.endswith("DequantizeLinear"),
-            is_narrow=all((tensor := self._interface(name)) is not None and tensor.element != "f32" for name in gives),
+            is_narrow=all((tensor := self.interface(name)) is not None and tensor.element != "f32" for name in gives),
         )
 
     def _open(self, name: str, tensor: Interface | None) -> OpenInterface:
         if tensor is not None and tensor.element in NUMPY_DTYPES:
             return OpenInterface(name, tensor.shape, NUMPY_DTYPES[tensor.element].name)
-        if name in self._known:
-            return OpenInterface(name, self._known[name].shape, self._known[name].dtype.name)
+        if name in self.known:
+            return OpenInterface(name, self.known[name].shape, self.known[name].dtype.name)
         return self._models.open_interface(name)
 
 
@@ -201,7 +175,7 @@ class SubModels:
     def extract(
         self, gives: Sequence[str], inputs: Sequence[str], outputs: Sequence[str], constants: Mapping[str, Array]
     ) -> bytes:
-        """The model of the nodes that give these names, in their order; `constants` are known beside the file's.
+        """The model of the nodes that give these names, in their order; `constants` are added to the file's.
 
         Raises `ImportModelError` where the type of an input is not known, and for more than 2 GB.
         """

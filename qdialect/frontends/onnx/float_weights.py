@@ -80,7 +80,7 @@ class ContractionConstants:
         return reader is not None and is_operator(reader, "QuantizeLinear")
 
     def _has_integer_kernel(self, node: Node) -> bool:
-        """Whether the node becomes a QLinearConv or QGemm, as far as the types of its tensors and its readers say.
+        """Whether the node becomes a QLinearConv or QGemm, as far as the types of its tensors and its readers tell.
 
         The first takes ui8 data alone, the second needs zero points, and weights of the data's type where that is i8.
         """

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Budget, Interface, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import (
+    Array,
+    Budget,
+    Interface,
+    Shape,
+    UnsupportedError,
+    axes_in,
+    axis_in,
+    require,
+)
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
 
@@ -42,7 +51,7 @@ def _over_axes(node: Node, operands: Operands) -> Sequence[int]:
     data, *given = operands
     axes = _listed(node, given) if given else node.attributes.get("axes", [])
     rank = data.ndim + (len(axes) if node.kind == "Unsqueeze" else 0)
-    require(all(-rank <= axis < rank for axis in axes), f"axes must be in [-{rank}, {rank}), but got {list(axes)}")
+    axes_in(axes, rank)
     return data.shape
 
 
@@ -57,9 +66,8 @@ def _listed(_: Node, operands: Operands) -> Sequence[int]:
 
 def _gathered(node: Node, operands: Operands) -> Sequence[int]:
     data, indices = operands
-    axis, rank = integer_attribute(node, "axis", 0), data.ndim
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return (*data.shape[: axis % rank], indices.size, *data.shape[axis % rank + 1 :])
+    axis = axis_in(integer_attribute(node, "axis", 0), data.ndim)
+    return (*data.shape[:axis], indices.size, *data.shape[axis + 1 :])
 
 
 def _ranged(_: Node, operands: Operands) -> Sequence[int]:
@@ -71,7 +79,7 @@ def _ranged(_: Node, operands: Operands) -> Sequence[int]:
 
 
 def _counted(_: Node, operands: Operands) -> Sequence[int]:
-    """Of a function of a window: as many elements as the operand says."""
+    """The elements of a window function: their number is the operand."""
     require(operands[0].size == 1, f"size must have 1 entry, but got {operands[0].size}")
     return (max(int(operands[0].ravel()[0]), 0),)
 
@@ -202,13 +210,13 @@ def _count(arity: range) -> str:
 def _elements(node: Node, operands: Operands) -> Array:
     """GatherElements, of which the package's implementation is wrong for more than 32 elements along the axis."""
     data, indices = operands
-    axis, rank = integer_attribute(node, "axis", 0), data.ndim
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    rank = data.ndim
+    axis = axis_in(integer_attribute(node, "axis", 0), rank)
     require(indices.dtype.kind in "iu", f"indices must be integers, but got {indices.dtype}")
     pairs = enumerate(zip(indices.shape, data.shape, strict=False))
-    fits = indices.ndim == rank and all(i == axis % rank or own <= extent for i, (own, extent) in pairs)
+    fits = indices.ndim == rank and all(i == axis or own <= extent for i, (own, extent) in pairs)
     require(fits, f"constant indices must lie in a tensor of shape {list(data.shape)}, but are {list(indices.shape)}")
-    kept = tuple(slice(None) if i == axis % rank else slice(extent) for i, extent in enumerate(indices.shape))
+    kept = tuple(slice(None) if i == axis else slice(extent) for i, extent in enumerate(indices.shape))
     extent = data.shape[axis]
     holds = bool((indices >= -extent).all() and (indices < extent).all())
     require(holds, f"constant indices must be in [-{extent}, {extent})")
@@ -219,10 +227,9 @@ def _hot(node: Node, operands: Operands) -> Array:
     """OneHot, whose values the package's implementation multiplies: infinite ones become NaN."""
     indices, depth, values = operands
     extent, rank = int(depth.ravel()[0]), indices.ndim + 1
-    axis = integer_attribute(node, "axis", -1)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    axis = axis_in(integer_attribute(node, "axis", -1), rank)
     require(values.shape == (2,), f"values must have the shape [2], but got {list(values.shape)}")
-    along = np.arange(extent).reshape(-1, *[1] * (rank - axis % rank - 1))
+    along = np.arange(extent).reshape(-1, *[1] * (rank - axis - 1))
     from_start: Array = indices + extent * (indices < 0)
     is_hot = np.expand_dims(from_start, axis) == along
     return values.take(is_hot.astype(np.int64))

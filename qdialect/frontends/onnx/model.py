@@ -1,4 +1,4 @@
-"""What the importer needs of an .onnx file, as checked Python values."""
+"""The parts of an .onnx file that the importer needs, as checked Python values."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def callees_first(calls: Mapping[T, Sequence[T]]) -> list[T] | None:
-    """The functions of `calls`, which says what each of them calls, after those that they call; None for a cycle."""
+    """The functions of `calls`, which maps each to its callees, in order, callees first; None for a cycle."""
     sorter = TopologicalSorter(calls)
     try:
         return list(sorter.static_order())

@@ -52,7 +52,7 @@ class Groups:
         self._inputs = {tensor.name: tensor.element for tensor in graph.inputs}
 
     def kernel(self, node: Node) -> GroupKernel:
-        """What a node's group is computed with, as far as its end and i8 tensors say."""
+        """The arithmetic of a node's group, as far as its end and i8 tensors determine it."""
         ends = [self.end(node), *(self.start(node, index) for index, name in enumerate(node.inputs) if name)]
         sides = [side for side in ends if side is not None]
         if len(sides) < len(ends):

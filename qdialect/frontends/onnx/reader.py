@@ -59,7 +59,7 @@ def read_proto(content: bytes) -> onnx.ModelProto:
 
 
 def read_graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
-    """The graph of a model; `folder` is where its external data lies, `extents` says what inputs leave open.
+    """The graph of a model; `folder` has its external data, `extents` sets the extents that inputs leave open.
 
     Raises `ImportModelError` for a damaged model, missing external data and an extent that stays open.
     """

@@ -37,7 +37,7 @@ def check_attributes(node: Node) -> None:
 
 
 def check_read(node: Node, attributes: Attributes) -> None:
-    """Raise `UnsupportedError` for an attribute that nothing has read, unless it says what its absence says."""
+    """Raise `UnsupportedError` for an attribute that nothing has read, unless it equals its default."""
     for name, value in attributes.unread().items():
         declared = _declared(node.kind, node.version).get(name)
         is_default = declared is not None and declared.default is not None and value == declared.default
@@ -54,7 +54,7 @@ def check_type(name: str, value: Any, wanted: str) -> None:
 def attributes_of(node: Node) -> Sequence[onnx.AttributeProto]:
     """The attributes that the operator's schema declares, in the form of the package `onnx`; defaults are written out.
 
-    The package's inference of the shape of STFT takes another default than its schema says.
+    The package's inference of the shape of STFT takes another default than its schema states.
     """
     import onnx
     from onnx import helper, numpy_helper
@@ -78,7 +78,7 @@ def integer_attribute(node: Node, name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What a schema says of an attribute; `default` is None where it has none."""
+    """A schema's entry for an attribute; `default` is None if it has none."""
 
     type: str
     default: Any

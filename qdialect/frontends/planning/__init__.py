@@ -1,1 +1,1 @@
-"""What front ends share that plan a whole graph before they build any op: values, constants, the module of a plan."""
+"""Planning of a whole graph before any op is built, shared by front ends: values, constants, the module of a plan."""

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.op_builder import F32Builder, OpBuilder, blocked_sum, ordered_sum, reduced
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.ir._mlir import ir
 
@@ -42,8 +42,8 @@ class Attention:
     ) -> ir.Value:
         """[B, N, S, D] of queries [B, N, S, K], keys [B, N, L, K] and values [B, N, L, D].
 
-        Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that say which scores count.  The
-        result of a query of which no score counts is 0.
+        Biases broadcast to the scores [B, N, S, L], and so does `counted`, booleans that select the scores that count.
+        The result of a query of which no score counts is 0.
         """
         transposed = emitter.transpose(key, (0, 1, 3, 2))
         product = emitter.build(F32MatmulOp, query, transposed, element="f32")
@@ -73,11 +73,27 @@ class Attention:
         return emitter.float_op("arith.andi", holds, emitter.broadcast(emitter.constant(reached), shape))
 
 
-def softmax(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> ir.Value:
-    """``e^d / sum(e^d)`` over `axes`, with the distance d from the largest number."""
+def softmax(
+    emitter: OpBuilder,
+    value: ir.Value,
+    axes: tuple[int, ...],
+    *,
+    is_logarithm: bool = False,
+    beta: float = 1.0,
+    in_order: bool = False,
+) -> ir.Value:
+    """``e^(beta * d) / sum`` over `axes`, with the distance d from the largest number, or the logarithm of that.
+
+    With `in_order` terms are added one after another, and functions are rounded from float64.
+    """
     s = F32Builder(emitter, shape_of(value.type))
-    raised = s("exp", s("subf", value, reduced(emitter, F32MaxOp, value, axes)))
-    return s("divf", raised, blocked_sum(emitter, raised, axes))
+    distance = s("subf", value, reduced(emitter, F32MaxOp, value, axes))
+    distance = distance if beta == 1 else s("mulf", distance, beta)
+    raised = emitter.float_op("math.exp", distance, in_float64=in_order)
+    total = ordered_sum(emitter, raised, axes) if in_order else blocked_sum(emitter, raised, axes)
+    if not is_logarithm:
+        return s("divf", raised, total)
+    return s("subf", distance, emitter.float_op("math.log", total, in_float64=in_order))
 
 
 def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:
@@ -93,7 +109,7 @@ def joined_heads(emitter: Emitter, value: ir.Value) -> ir.Value:
 
 
 def repeated_heads(emitter: Emitter, value: ir.Value, times: int) -> ir.Value:
-    """[B, N, L, D] with each head `times` times, one beside the other."""
+    """[B, N, L, D] with each head repeated `times` times."""
     if times == 1:
         return value
     batch, heads, length, width = shape_of(value.type)

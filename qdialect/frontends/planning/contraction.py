@@ -44,7 +44,7 @@ class Weight:
         return self.values.shape
 
     def emit(self, emitter: Emitter, shape: Shape) -> ir.Value:
-        """The weights with other extents of as many elements."""
+        """The weights with another shape of the same number of elements."""
         return emitter.constant(self.values.reshape(shape))
 
 

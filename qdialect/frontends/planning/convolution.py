@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import Array, Budget, Shape, UnsupportedError, require
 from qdialect.frontends.building.op_builder import OpBuilder
@@ -87,7 +88,7 @@ def _padded_along(
     low, high = ([0] * RANK for _ in range(2))
     for i in dimensions:
         low[1 + i], high[1 + i] = window.before[i], window.after[i]
-    return framed(emitter, value, low, high, 0 if to is None else to.quantize_scalar(0.0))
+    return framed(emitter, value, low, high, fill=0 if to is None else to.quantize_scalar(0.0))
 
 
 def _taps_along(emitter: OpBuilder, value: ir.Value, window: Window, dimension: int) -> ir.Value:
@@ -152,7 +153,7 @@ class Layer:
 
 
 def check_groups(channels: int, weight: Shape, groups: int) -> None:
-    """Raise `UnsupportedError` where weights [O, ..., C / groups] cannot read as many `channels`."""
+    """Raise `UnsupportedError` where weights [O, ..., C / groups] do not fit the `channels`."""
     holds = groups >= 1 and channels == groups * weight[-1]
     require(holds, f"input must have {groups} * {weight[-1]} channels, but got {channels}")
     require(weight[0] % groups == 0, f"output channels must be a multiple of {groups}, but got {weight[0]}")
@@ -181,6 +182,25 @@ def kernel_shape(weight: Shape) -> Shape:
     return weight[0], *(1, *weight[1:-1])[-2:], weight[-1]
 
 
+def f32_convolution(
+    budget: Budget, before: Shape, weight: Array, window: Window, groups: int
+) -> Callable[[Emitter, Value], ir.Value]:
+    """What builds the sums over f32 data of shape `before`, as images NHWC; weights are [O, ..., C / groups].
+
+    Raises `UnsupportedError` where there are too many taps to be listed.
+    """
+    depth = DepthTaps.of(before, window, groups, budget) if len(before) == RANK else None
+    flat, taps = window.two_dimensional(), taps_of_depth(weight) if depth else kernels(weight)
+    steps: dict[str, Any] = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
+
+    def build(emitter: Emitter, value: Value) -> ir.Value:
+        images = depth.emit(emitter, emitter.last(value), None) if depth else image(emitter, value)
+        padded = framed(emitter, images, *flat.border)
+        return emitter.build(F32Conv2DOp, padded, emitter.constant(taps), element="f32", **steps)
+
+    return build
+
+
 def from_image(shape: Shape) -> Finish:
     """Brings images NHWC to the model's `shape`."""
     last = (shape[0], *shape[2:], shape[1])
@@ -192,7 +212,7 @@ def from_image(shape: Shape) -> Finish:
 # Slice ``s * q + r`` of the full extent along the depth, with a stride of s, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: the taps j are those of windows without a stride, which become
 # channels of an image, and each remainder r has output channels of its own.  Its transposed convolution over images
-# gives all remainders beside each other, and they are interleaved.
+# gives all remainders next to each other, and they are interleaved.
 
 _Entry = TypeVar("_Entry")
 

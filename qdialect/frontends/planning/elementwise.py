@@ -13,11 +13,10 @@ import numpy as np
 from qdialect.arithmetic import FloatArray
 from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.expressions import Expression
-from qdialect.dialect import BroadcastOp
 from qdialect.dialect.fields import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NARROW_ELEMENTS, NUMPY_DTYPES, element_of, shape_of
 from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.op_builder import Arithmetic, OpBuilder
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
@@ -49,7 +48,7 @@ def operands_of_shape(emitter: Emitter, values: Sequence[Value], shape: Shape) -
     operands, is_channels_last = emitter.alike([_grown(value, shape) for value in values])
     order = channels_last(len(shape)) if is_channels_last else range(len(shape))
     stored = tuple(shape[axis] for axis in order)
-    return [_spread(emitter, value, stored) for value in operands], is_channels_last
+    return [emitter.broadcast(value, stored) for value in operands], is_channels_last
 
 
 _MAX_GROWN = 2**16
@@ -61,12 +60,6 @@ def _grown(value: Value, shape: Shape) -> Value:
     if value.data is None or (value.data.size > 1 and math.prod(shape) > _MAX_GROWN):
         return value
     return Value(value.name, shape, value.element, data=np.broadcast_to(value.data, shape))
-
-
-def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    if shape_of(value.type) == shape:
-        return value
-    return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
 
 
 # Plain values: integers, booleans and floats that stand for themselves, computed by upstream ops.
@@ -134,13 +127,14 @@ def elementwise(site: Site, values: Sequence[Value], element: str, build: Build)
 
     def emit(emitter: Emitter) -> Emitted:
         operands, is_channels_last = operands_of_shape(emitter, values, shape)
-        result = build(Arithmetic(emitter, is_unsigned), [_without_sign(emitter, operand) for operand in operands])
+        result = build(Arithmetic(emitter, is_unsigned), [without_sign(emitter, operand) for operand in operands])
         return (emitter.convert("tensor.bitcast", result, element) if element[0] == "u" else result), is_channels_last
 
     return site.plan.compute(site.name, shape, element, emit)
 
 
-def _without_sign(emitter: Emitter, operand: ir.Value) -> ir.Value:
+def without_sign(emitter: OpBuilder, operand: ir.Value) -> ir.Value:
+    """Integers as their bits, which is what upstream ops take."""
     element = element_of(operand.type)
     return emitter.convert("tensor.bitcast", operand, element[1:]) if element.startswith("u") else operand
 
@@ -166,10 +160,54 @@ def constant_of(site: Site, array: Array) -> Value:
     return known(site.name, np.ascontiguousarray(array))
 
 
+# Functions of integers by their names: they wrap around, and a quotient by zero is 0.
+
+
+def floor_quotient(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """``lhs / rhs``, rounded down."""
+    rest, quotient = s.op("arith.rem{s}i", lhs, rhs), s.op("arith.div{s}i", lhs, rhs)
+    return s.select(_is_between(s, rest, rhs), s.op("arith.addi", quotient, -1), quotient)
+
+
+def _floor_remainder(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """With the sign of the divisor."""
+    rest = s.op("arith.rem{s}i", lhs, rhs)
+    return rest if s.is_unsigned else s.select(_is_between(s, rest, rhs), s.op("arith.addi", rest, rhs), rest)
+
+
+def _is_between(s: Arithmetic, rest: ir.Value, rhs: ir.Value) -> ir.Value:
+    """Whether the quotient is negative and no integer."""
+    differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
+    return s.op("arith.andi", s.compare("ne", rest, 0), differs)
+
+
+def _sign(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("arith.minui", x, 1) if s.is_unsigned else s.op("arith.minsi", s.op("arith.maxsi", x, -1), 1)
+
+
+PAIRS_OF_INTEGERS: dict[str, OfTwo] = {
+    "add": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
+    "floor_divide": floor_quotient,
+    "fmod": lambda s, lhs, rhs: s.op("arith.rem{s}i", lhs, rhs),
+    "maximum": lambda s, lhs, rhs: s.op("arith.max{s}i", lhs, rhs),
+    "minimum": lambda s, lhs, rhs: s.op("arith.min{s}i", lhs, rhs),
+    "mul": lambda s, lhs, rhs: s.op("arith.muli", lhs, rhs),
+    "remainder": _floor_remainder,
+    "rsub": lambda s, lhs, rhs: s.op("arith.subi", rhs, lhs),
+    "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
+    "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
+}
+OF_ONE_INTEGER: dict[str, OfOne] = {
+    "abs": lambda s, x: s.op("math.absi", x),
+    "neg": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
+    "sign": _sign,
+}
+
+
 # Conversions between integers, booleans and float32, as x86-64 CPUs convert.
 #
 # A float goes to the integer below its magnitude; what 32 bits cannot hold, or 64 for i64, becomes the smallest integer
-# of that width, as the CPU's conversions say, and narrower integers are its low bits.
+# of that width, as the CPU's conversions define, and narrower integers are its low bits.
 
 
 def converted(s: Arithmetic, x: ir.Value, found: str, target: str) -> ir.Value:

@@ -253,7 +253,7 @@ def result_of(
 def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
     """A verified module with one public function ``@main``; `name` is what messages call the model.
 
-    Raises `ValueRefusedError` where ops do not hold what the model says.
+    Raises `ValueRefusedError` where ops cannot represent the model's values.
     """
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:

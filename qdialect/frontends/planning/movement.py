@@ -58,14 +58,14 @@ class Movement(ABC):
 
     @abstractmethod
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        """Quantized values moved by ops; `to` says what they mean, where that is known."""
+        """Quantized values moved by ops; `to` is their quantization, if that is known."""
 
     def ordered(self, order: Sequence[int]) -> Movement | None:
         """The same movement of a tensor with its dimensions in this order; None where that is impossible."""
         return None
 
     def in_quantized(self, to: QuantizedTensorType | None) -> Movement:
-        """The same movement of integers; `to` says what quantized values mean."""
+        """The same movement of integers; `to` is the quantization of quantized values."""
         del to
         return self
 
@@ -97,7 +97,7 @@ class Transposition(Movement):
 
 @dataclass(frozen=True)
 class Reshaping(Movement):
-    """Another shape of as many elements."""
+    """Another shape of the same number of elements."""
 
     def array(self, array: Array) -> Array:
         return array.reshape(self.shape)
@@ -299,7 +299,7 @@ def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
 
 
 def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantizedTensorType | None) -> Value:
-    """Integers or floats, moved; `to` says what quantized values mean, where that is known."""
+    """Integers or floats, moved; `to` is the quantization of quantized values, if that is known."""
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
         require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
@@ -365,13 +365,13 @@ class Joined(F32Tensor):
 
 
 def joined(parts: Sequence[F32Tensor], axis: int, name: str | None = None) -> Joined:
-    """`parts` side by side along dimension `axis`; raises `UnsupportedError` where they differ beside it."""
+    """`parts` side by side along dimension `axis`; raises `UnsupportedError` where they differ in another dimension."""
     require(len(parts) >= 1, "must have at least 1 part, but got 0")
     return Joined(joined_shape([part.shape for part in parts], axis), tuple(parts), axis, name=name)
 
 
 def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
-    """The shape of tensors of `shapes` side by side; raises `UnsupportedError` where they differ beside `axis`."""
+    """The shape of tensors of `shapes` side by side; raises `UnsupportedError` if they differ in another dimension."""
     others = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
     ranks = {len(shape) for shape in shapes}
     require(len(others) == len(ranks) == 1, f"parts must agree but for axis {axis}, but got {sorted(others)}")

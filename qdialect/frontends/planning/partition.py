@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Partition:
-    """Regions in the order of execution; `reasons` says, by the index of a node, why the framework runs it."""
+    """Regions in the order of execution; `reasons` gives, by the index of a node, why the framework runs it."""
 
     parts: tuple[Part, ...]
     reasons: Mapping[int, str]
@@ -300,7 +300,7 @@ def refused_nodes(
     reasons: Mapping[str, str],
     interface_reasons: Mapping[str, str],
 ) -> dict[int, str]:
-    """Why nodes of a part cannot be compiled, by what a planner says of titles, and of inputs and outputs by name."""
+    """Why nodes of a part cannot be compiled, by a planner's reasons for titles, and for inputs and outputs by name."""
     found = {index: reasons[nodes[index].title] for index in part.nodes if nodes[index].title in reasons}
     for index in part.nodes:
         near = [name for name in (*nodes[index].reads, *nodes[index].gives) if name in interface_reasons]

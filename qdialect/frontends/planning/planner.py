@@ -1,11 +1,11 @@
-"""Plans a whole graph: what every name of it stands for, and every unsupported op in one error."""
+"""Plans a whole graph: the meaning of every name, and every unsupported op in one error."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,14 +13,17 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import (
     Array,
     Interface,
+    Shape,
     UnsupportedError,
     converting,
     is_shape,
     refuse,
     unsupported_interfaces,
 )
-from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, result_of
+from qdialect.frontends.planning.emitter import Planned, Value, arguments_of, module_of, result_of
+from qdialect.frontends.planning.partition import Division, Part, PartRefusedError, refused_nodes
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
+from qdialect.ir._mlir import ir
 
 Result = Tensor | tuple[Tensor, ...]
 """What a name stands for; several tensors where a node gives them under one name."""
@@ -105,7 +108,7 @@ class Planner(ABC, Generic[N]):
         """What the names that a node defines stand for; all that it reads is known.  Raises `UnsupportedError`."""
 
     def types_of(self, node: N) -> Sequence[Interface]:
-        """What is known of the results of a node that is not planned; nothing, unless a format says more."""
+        """The known meanings of the results of a node that is not planned; none, unless a format overrides this."""
         del node
         return ()
 
@@ -186,3 +189,39 @@ def _argument(value: Value) -> Tensor | None:
     if value.element != "f32":
         return value
     return Computed(value.shape, value) if is_shape(value.shape) else None
+
+
+class PlannedDivision(Division):
+    """A division whose nodes a planner has judged, and what it knows of names."""
+
+    judged: Planner[Any]
+    known: Mapping[str, Array]
+    """What is known when the model is read, by name."""
+
+    def array_of(self, name: str) -> Array | None:
+        """What `name` is known to hold."""
+        result = self.judged.results[name]
+        if isinstance(result, Constant):
+            return result.array
+        return result.data if isinstance(result, Value) else None
+
+    def interface(self, name: str) -> Interface | None:
+        """What crosses as `name`, as far as the plan knows it."""
+        result = self.judged.results.get(name)
+        if result is None or isinstance(result, tuple | Constant):
+            return None
+        return Interface(name, result.shape, result.element if isinstance(result, Value) else "f32")
+
+    def shape_of(self, name: str) -> Shape | None:
+        """That of `name`, None where it is not known."""
+        known = self.interface(name)
+        if known is not None:
+            return known.shape
+        return self.known[name].shape if name in self.known else None
+
+    def module_of(self, part: Part, planner: Planner[Any], planned: Planned) -> ir.Module:
+        """The module of a part that `planner` has planned; raises as `Division.module`."""
+        if planner.unsupported:
+            reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
+            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.unsupported[0]))
+        return module_of(planned, self.name, None)

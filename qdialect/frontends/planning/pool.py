@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.dialect import Conv2DOp, F32Conv2DOp, GatherOp, MaxPool2DOp
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import OpBuilder
 from qdialect.frontends.building.slices import framed
 from qdialect.frontends.building.windows import Window
-from qdialect.frontends.planning.convolution import RANK, image, rows_of_windows
+from qdialect.frontends.planning.convolution import image, rows_of_windows
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, QuantizedTensorType
 from qdialect.ir._mlir import ir
@@ -68,7 +69,7 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
     if set(window.dilation) == {1}:
         return data, window
     element, zeros = element_of(data.type), (0, 0)
-    data = framed(emitter, data, *window.border, lowest)
+    data = framed(emitter, data, *window.border, fill=lowest)
     for i in range(2):
         starts = range(0, window.output[i] * window.strides[i], window.strides[i])
         indices = tuple(start + k * window.dilation[i] for start in starts for k in range(window.kernel[i]))
@@ -108,19 +109,16 @@ def image_of(emitter: Emitter, values: Value, rank: int) -> ir.Value:
 # Sums of windows over f32 images and volumes whose terms are added one after the other, in row-major order.
 
 
-def f32_window_sums(emitter: Emitter, values: Value, window: Window) -> ir.Value:
-    """The sums [N, ..., C] of the windows over f32 values [N, C, ...]; what lies outside counts as 0."""
-    channels = values.shape[1]
-    data, flat = _padded_images(emitter, values, window)
+def sums_of_windows(emitter: OpBuilder, data: ir.Value, window: Window) -> ir.Value:
+    """The sums [N, ..., C] of the windows over f32 data [N, ..., C]; what lies outside counts as 0."""
+    batch, *size, channels = shape_of(data.type)
+    if len(window.kernel) == 3:
+        images, flat = rows_of_windows(emitter, data, window)
+    else:
+        flat = window.two_dimensional()
+        height, width = (1, *size)[-2:]
+        images = framed(emitter, emitter.reshape(data, (batch, height, width, channels)), *flat.border)
     ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))
     steps = {"strides": flat.strides, "dilation": flat.dilation}
-    sums = emitter.build(F32Conv2DOp, data, ones, element="f32", groups=channels, **steps)
-    return emitter.reshape(sums, (values.shape[0], *window.output, channels))
-
-
-def _padded_images(emitter: Emitter, values: Value, window: Window) -> tuple[ir.Value, Window]:
-    """Padded images, and the windows over them."""
-    if len(values.shape) == RANK:
-        return rows_of_windows(emitter, emitter.last(values), window)
-    flat, data = window.two_dimensional(), image(emitter, values)
-    return framed(emitter, data, *flat.border), flat
+    sums = emitter.build(F32Conv2DOp, images, ones, element="f32", groups=channels, **steps)
+    return emitter.reshape(sums, (batch, *window.output, channels))

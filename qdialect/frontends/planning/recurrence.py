@@ -293,7 +293,7 @@ class UnrolledCell(Cell):
     """A cell with any functions; an LSTM perhaps with peepholes and with a forget gate that the input gate decides."""
 
     functions: tuple[Expression, ...] = ()
-    """f, g and h of ONNX's formulas, as many as the operator has."""
+    """f, g and h of ONNX's formulas, or those of them that the operator has."""
     peepholes: Array | None = None
     """[3 * H]: what the gates i, f and o see of the cell state."""
     is_coupled: bool = False

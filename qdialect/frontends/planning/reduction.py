@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic.expressions import Input
-from qdialect.dialect import IntMaxOp, IntMinOp, MeanOp, SumOp, TopKOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect import CumSumOp, MeanOp, SumOp, TopKOp
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.building.checks import Shape
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum
+from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced_numbers
 from qdialect.frontends.planning.elementwise import Arithmetic, Site, constant_of, ternary, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.tensors import (
@@ -33,7 +33,7 @@ from qdialect.ir._mlir import ir
 
 @dataclass(frozen=True, eq=False)
 class Reduced(F32Tensor):
-    """A sum or mean: of 8-bit values the exact one, scaled and rounded once as `rounding` says, else in float32.
+    """A sum or mean: of 8-bit values the exact one, scaled and rounded once by `rounding`, else in float32.
 
     Frameworks add float32 numbers, in an order of their own; a quantized value differs where that order's rounding
     takes the quotient over a tie.
@@ -88,6 +88,26 @@ def over_axes(
     if keep_dims or rest == sorted(rest):
         return held, own, keep_dims
     return emitter.to_channels_first(value), tuple(axes), False
+
+
+def reduced_value(site: Site, value: Value, kind: str, axes: Shape, keep_dims: bool) -> Value:
+    """The largest, smallest, product or sum (``"max"``) of integers or f32 values over `axes` of the model."""
+    shape = reduced_shape(value.shape, axes, keep_dims)
+
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        return reduced_numbers(emitter, kind, held[0], axes, keep_dims)
+
+    return site.plan.ordered(site.name, shape, value.element, [value], build)
+
+
+def running_sum(site: Site, value: Value, axis: int, *, exclusive: bool = False, reverse: bool = False) -> Value:
+    """The sums of what stands before each element along `axis`, and of it unless they are exclusive."""
+    how = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        return emitter.build(CumSumOp, held[0], element=value.element, **how)
+
+    return site.plan.ordered(site.name, value.shape, value.element, [value], build)
 
 
 # Normalizations in float32, as ops: sums over dimensions, and what is element-wise around them.
@@ -155,7 +175,7 @@ def keys_of(site: Site, source: Tensor, is_largest: bool) -> Value:
     element = "i64" if value.element == "i64" else "i32"
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        key = _float_key(s, x) if value.element == "f32" else s.resize(x, element)
+        key = order_key(s, x, element)
         return key if is_largest else s.op("arith.xori", key, -1)
 
     return unary(site, value, element, build)
@@ -168,8 +188,13 @@ def _ordered_value(site: Site, source: Tensor) -> Value:
     return value_of_tensor(site, source)
 
 
-def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
-    """The bits of a float, those of negative ones inverted; plus zero makes minus zero plus zero."""
+def order_key(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
+    """Integers of type `element` in the order of `x`; plus zero makes minus zero plus zero.
+
+    Of floats the bits, those of negative ones inverted.
+    """
+    if element_of(x.type) != "f32":
+        return s.resize(x, element)
     bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
     return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
 
@@ -179,23 +204,17 @@ def top_indices(site: Site, source: Tensor, axis: int, count: int, *, is_largest
     keys = keys_of(site, source, is_largest)
     shape = (*keys.shape[:axis], count, *keys.shape[axis + 1 :])
 
-    def top_k(emitter: Emitter) -> Emitted:
-        return emitter.build(TopKOp, emitter.to_channels_first(keys), element="i64", axis=axis, count=count), False
+    def top_k(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        return emitter.build(TopKOp, held[0], element="i64", axis=axis, count=count)
 
-    return site.plan.compute(site.name, shape, "i64", top_k)
+    return site.plan.ordered(site.name, shape, "i64", [keys], top_k)
 
 
 def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, last: bool, is_largest: bool) -> Value:
     """The index along `axis` of the extreme number of `source`, the first or the last of equal ones."""
     keys = keys_of(site, source, is_largest)
-    shape, plan, name = keys.shape, site.plan, site.name
-    after = tuple(1 if i == axis else extent for i, extent in enumerate(shape))
-
-    def largest(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(keys)
-        return emitter.build(IntMaxOp, data, element=keys.element, axes=(axis,), keep_dims=True), False
-
-    extreme = plan.compute(name, after, keys.element, largest)
+    shape = keys.shape
+    extreme = reduced_value(site, keys, "max", (axis,), keep_dims=True)
     along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
     outside = -1 if last else shape[axis]
     positions = ternary(
@@ -204,10 +223,4 @@ def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, las
         "i64",
         lambda s, key, best, position: s.select(s.compare("eq", key, best), position, outside),
     )
-
-    def index(emitter: Emitter) -> Emitted:
-        op_class, data = IntMaxOp if last else IntMinOp, emitter.to_channels_first(positions)
-        return emitter.build(op_class, data, element="i64", axes=(axis,), keep_dims=keep_dims), False
-
-    kept = after if keep_dims else (*shape[:axis], *shape[axis + 1 :])
-    return plan.compute(name, kept, "i64", index)
+    return reduced_value(site, positions, "max" if last else "min", (axis,), keep_dims)

@@ -1,4 +1,4 @@
-"""What a name of a graph stands for while the import is planned; nothing is built yet.
+"""The meanings of a graph's names while the import is planned; nothing is built yet.
 
 A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed:
 it waits for the quantization that asks for its quantized values, and then the QDQ group becomes one integer op.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -37,6 +37,9 @@ Integers = tuple[int, ...]
 EIGHT_BIT = ("i8", "ui8")
 
 
+BuildOrdered = Callable[[Emitter, list[ir.Value]], ir.Value]
+
+
 @dataclass
 class Plan:
     """The values to emit, in order."""
@@ -61,7 +64,7 @@ class Plan:
         self._demands = Demands(self.values)
 
     def allow(self, count: int) -> None:
-        """So many values and evaluations more."""
+        """Count more values and evaluations."""
         self.limit = None if self.limit is None else self.limit + count
 
     def count(self) -> None:
@@ -73,6 +76,12 @@ class Plan:
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
         """A value that `emission` builds; raises `UnsupportedError` for a shape that no tensor can have."""
         return self.add(Value(name, shape, element, emission=emission))
+
+    def ordered(self, name: str, shape: Shape, element: str, values: Sequence[Value], build: BuildOrdered) -> Value:
+        """What `build` makes of values that have the model's order of dimensions."""
+        return self.compute(
+            name, shape, element, lambda emitter: (build(emitter, [*map(emitter.to_channels_first, values)]), False)
+        )
 
     def add(self, value: ComputedValue) -> ComputedValue:
         """`value`, which its emission builds; raises as `compute`."""
@@ -337,7 +346,15 @@ def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, f
     return plan.compute(name, source.shape, to.element, emit)
 
 
-def mapping(before: QuantizedTensorType, to: QuantizedTensorType) -> Mapping[str, Any]:
+class _Quantization(Protocol):
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def zero_point(self) -> int: ...
+
+
+def mapping(before: _Quantization, to: _Quantization) -> Mapping[str, Any]:
     """The attributes that name both quantizations of an 8-bit function."""
     return {
         "input_scale": before.scale,

@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tflite
 from numpy.typing import NDArray
 
 from qdialect.frontends.building.checks import UnsupportedError, converting
-from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, OptionsTable, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import LOOP, read_options
 from qdialect.frontends.tflite.operators import plan
-from qdialect.frontends.tflite.operators.checks import EIGHT_BIT
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, check_plain
 from qdialect.frontends.tflite.operators.slicing import select
 from qdialect.frontends.tflite.row_slices import RowSlices
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
@@ -159,7 +159,7 @@ def _pack(operator: Operator, arrays: Sequence[Array]) -> Array:
 
 
 def _concatenation(operator: Operator, arrays: Sequence[Array]) -> Array:
-    _check_activation(operator, tflite.ConcatenationOptions)
+    check_plain(operator)
     axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
     return np.concatenate(arrays, axis=axis)
 
@@ -212,21 +212,9 @@ def _reshape(operator: Operator, arrays: Sequence[Array]) -> Array:
     return arrays[0].reshape(operator.outputs[0].shape)
 
 
-class _Activated(OptionsTable, Protocol):
-    def FusedActivationFunction(self) -> int: ...  # noqa: N802
-
-
-def _check_activation(operator: Operator, options_class: type[_Activated]) -> None:
-    if read_options(operator, options_class, lambda options: options.FusedActivationFunction()):
-        raise ValueError
-
-
-def _pointwise(function: Callable[[Array, Array], Array], options: type[_Activated] | None = None) -> Folder:
-    """`options` is the class of the operator's options where these may ask for an activation, which is not folded."""
-
+def _pointwise(function: Callable[[Array, Array], Array]) -> Folder:
     def fold(operator: Operator, arrays: Sequence[Array]) -> Array:
-        if options is not None:
-            _check_activation(operator, options)
+        check_plain(operator)
         lhs, rhs = (array.astype(np.int64) for array in arrays)
         return function(lhs, rhs)
 
@@ -264,11 +252,11 @@ _FOLDERS: dict[str, Folder] = {
     "LOGICAL_NOT": lambda _, arrays: np.logical_not(arrays[0]),
     "LOGICAL_OR": _pointwise(np.logical_or),
     "NOT_EQUAL": _pointwise(np.not_equal),
-    "ADD": _pointwise(np.add, tflite.AddOptions),
+    "ADD": _pointwise(np.add),
     "BROADCAST_ARGS": lambda _, arrays: np.array(np.broadcast_shapes(*(tuple(map(int, array)) for array in arrays))),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,
-    "DIV": _pointwise(_divide, tflite.DivOptions),
+    "DIV": _pointwise(_divide),
     "EXPAND_DIMS": _reshape,
     "FLOOR_DIV": _pointwise(_floor_divide),
     "FLOOR_MOD": _pointwise(_floor_modulo),
@@ -276,7 +264,7 @@ _FOLDERS: dict[str, Folder] = {
     "MAXIMUM": _pointwise(np.maximum),
     "MINIMUM": _pointwise(np.minimum),
     "NEG": _of_integers(np.negative),
-    "MUL": _pointwise(np.multiply, tflite.MulOptions),
+    "MUL": _pointwise(np.multiply),
     "PACK": _pack,
     "RANGE": lambda _, arrays: np.arange(*(int(array.reshape(())) for array in arrays)),
     "RANK": lambda _, arrays: np.array(arrays[0].size),
@@ -292,7 +280,7 @@ _FOLDERS: dict[str, Folder] = {
     "SHAPE": _shape,
     "SQUEEZE": _reshape,
     "STRIDED_SLICE": _strided_slice,
-    "SUB": _pointwise(np.subtract, tflite.SubOptions),
+    "SUB": _pointwise(np.subtract),
 }
 
 

@@ -17,10 +17,8 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Interface, Shape
 from qdialect.frontends.building.extents import Extents
 from qdialect.frontends.frameworks import PYTORCH
-from qdialect.frontends.planning.emitter import Value, module_of
 from qdialect.frontends.planning.partition import (
     TOO_SMALL,
-    Division,
     OpenInterface,
     Part,
     PartitionNode,
@@ -29,7 +27,7 @@ from qdialect.frontends.planning.partition import (
     least_work,
     refused_nodes,
 )
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.planner import PlannedDivision
 from qdialect.frontends.torch import eager
 from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
 from qdialect.frontends.torch.operators.tensors import RunTimeScale
@@ -52,7 +50,7 @@ _QUANTIZE = "quantized_decomposed.quantize_"
 _CHANGES = "the program changes memory that it reads again"
 
 
-class TorchDivision(Division):
+class TorchDivision(PlannedDivision):
     """A program, judged node by node with the types that its tracer noted."""
 
     framework = PYTORCH.name
@@ -71,37 +69,34 @@ class TorchDivision(Division):
         else:
             graph, self.name = read_graph(source, Extents(batch, dims), trust=trust)
         self._graph = graph
-        self._planner = TorchPlanner(graph, self.name)
-        self._planner.judge()
+        self.judged = TorchPlanner(graph, self.name)
+        self.judged.judge()
         nodes = live_nodes(graph)
         self._changes = bool(graph.written) or any(
-            is_in_place(node.kind) and node.title in self._planner.reasons for node in nodes
+            is_in_place(node.kind) and node.title in self.judged.reasons for node in nodes
         )
         """Whether the program changes memory that it reads again: then PyTorch runs it as a whole."""
-        names = graph.constants if self._changes else self._planner.results
-        self._known = {name: array for name in names if (array := self._array(name)) is not None}
-        self._nodes = [node for node in nodes if node.name not in self._known]
+        names = graph.constants if self._changes else self.judged.results
+        self.known = {name: array for name in names if (array := self.array_of(name)) is not None}
+        self._nodes = [node for node in nodes if node.name not in self.known]
         self._noted = {node.name: node.outputs for node in self._nodes}
         self.nodes = self._partition_nodes()
         self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
         self.outputs = [self._output(name) for name in graph.outputs]
-        self.constants = {name: widened(self._known[name]) for name in graph.outputs if name in self._known}
+        self.constants = {name: widened(self.known[name]) for name in graph.outputs if name in self.known}
 
     def module(self, part: Part) -> ir.Module:
         nodes = tuple(self._nodes[index] for index in part.nodes)
         read = {name for node in nodes for name in node.refs()}
-        constants = {name: self._known[name] for name in read if name in self._known}
-        inputs = {name: self._interface(name) for name in part.inputs}
+        constants = {name: self.known[name] for name in read if name in self.known}
+        inputs = {name: self.interface(name) for name in part.inputs}
         unknown = {name: "its type is not known" for name, tensor in inputs.items() if tensor is None}
         if unknown:
             raise PartRefusedError(refused_nodes(part, self.nodes, {}, unknown))
         taken = tuple(tensor for tensor in inputs.values() if tensor is not None)
         planner = TorchPlanner(Graph(nodes, taken, part.outputs, constants), self.name)
         planned = planner.judge()
-        if planner.unsupported:
-            reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
-            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.unsupported[0]))
-        return module_of(planned, self.name, None)
+        return self.module_of(part, planner, planned)
 
     def runner(self, part: Part, threads: int) -> Runner:
         # How many threads PyTorch takes is the process's.
@@ -110,7 +105,7 @@ class TorchDivision(Division):
             return self._whole_runner(part)
         nodes = [self._nodes[index] for index in part.nodes]
         read = {name for node in nodes for name in node.refs()}
-        constants = {name: self._known[name] for name in read if name in self._known}
+        constants = {name: self.known[name] for name in read if name in self.known}
         elements = {tensor.name: tensor.element for tensor in self._graph.inputs}
         elements |= {name: outputs[0].element for name, outputs in self._noted.items() if len(outputs) == 1}
         return eager.runner(nodes, part.inputs, part.outputs, constants, elements)
@@ -128,42 +123,27 @@ class TorchDivision(Division):
 
         return call
 
-    def _array(self, name: str) -> Array | None:
-        result = self._planner.results[name]
-        if isinstance(result, Constant):
-            return result.array
-        return result.data if isinstance(result, Value) else None
-
-    def _interface(self, name: str) -> Interface | None:
+    def interface(self, name: str) -> Interface | None:
         """What crosses as `name`, as far as the plan knows it."""
-        result = self._planner.results.get(name)
         # A scale of run time is float64 for PyTorch, and no tensor of the dialect's.
-        if result is None or isinstance(result, tuple | Constant | RunTimeScale):
-            return None
-        return Interface(name, result.shape, result.element if isinstance(result, Value) else "f32")
+        return None if isinstance(self.judged.results.get(name), RunTimeScale) else super().interface(name)
 
     def _output(self, name: str) -> OpenInterface:
-        tensor = self._interface(name)
+        tensor = self.interface(name)
         if tensor is not None:
             return _open(name, tensor.shape, tensor.element)
-        if name in self._known:
-            return _open(name, self._known[name].shape, held_element(self._known[name]))
+        if name in self.known:
+            return _open(name, self.known[name].shape, held_element(self.known[name]))
         given = next((t for t in self._graph.inputs if t.name == name), None)
         (output,) = (given,) if given is not None else self._noted[name]
         return _open(name, output.shape, output.element)
-
-    def _shape(self, name: str) -> Shape | None:
-        tensor = self._interface(name)
-        if tensor is not None:
-            return tensor.shape
-        return self._known[name].shape if name in self._known else None
 
     def _partition_nodes(self) -> list[PartitionNode]:
         copied: set[str] = set()
         found: list[PartitionNode] = []
         for node in self._nodes:
-            reads = tuple(name for name in node.refs() if name not in self._known)
-            reason = self._planner.reasons.get(node.title, _CHANGES if self._changes else "")
+            reads = tuple(name for name in node.refs() if name not in self.known)
+            reason = self.judged.reasons.get(node.title, _CHANGES if self._changes else "")
             of_copies = all(name in copied for name in reads)
             is_copied = not reason and (node.kind.startswith(_DEQUANTIZE) or of_copies)
             if is_copied and of_copies:
@@ -172,12 +152,12 @@ class TorchDivision(Division):
         return found
 
     def _partition_node(self, node: Node, reads: Sequence[str], reason: str, *, is_copied: bool) -> PartitionNode:
-        tensor = self._interface(node.name)
+        tensor = self.interface(node.name)
         return PartitionNode(
             node.title,
             tuple(reads),
             (node.name,),
-            products(node, self._shape),
+            products(node, self.shape_of),
             sum(math.prod(output.shape) for output in node.outputs),
             reason,
             is_copied=is_copied,

@@ -137,7 +137,7 @@ class _Steps:
         parameters = [parameter for parameter in parameters_of(node.kind) if parameter.name in node.arguments]
         positional = [node.arguments[parameter.name] for parameter in parameters if not parameter.is_named]
         named = {parameter.name: node.arguments[parameter.name] for parameter in parameters if parameter.is_named}
-        # Where tensors lie is not for the program to say.
+        # The program does not choose the device of tensors.
         named = {name: value for name, value in named.items() if name != "device"}
 
         def step(values: Values) -> Any:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 _NAME = "program"
-# PyTorch notes other types of the parameters than it computes, and of what takes one of them.
+# PyTorch records other types for the parameters than it computes, and for ops that take one of them.
 _MISNOTED = ("quantized_decomposed.choose_qparams_per_token", "getitem")
 # Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
 _MIN_STEPS = 1000
@@ -97,7 +97,7 @@ def nodes_of(
 def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *, trust: bool) -> tuple[Graph, str]:
     """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`.
 
-    `extents` says what inputs leave open.
+    `extents` sets the extents that inputs leave open.
     """
     check_choice("trust", trust, (True, False))
     if not isinstance(source, str | Path | bytes):
@@ -163,7 +163,7 @@ class TorchPlanner(Planner[Node]):
         except (UnsupportedError, QDialectError):
             raise
         except Exception as error:
-            # Arguments are whatever a file says, and what they lead to is as various.
+            # Arguments come from a file, and may cause any exception.
             reason = shown(f"{type(error).__name__}: {error}")
             raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
 

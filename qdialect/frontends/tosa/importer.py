@@ -21,7 +21,7 @@ def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Mod
     """A verified `qnn` module from MLIR text, or from a file, with functions of `tosa` ops.
 
     What is no `tosa` op stays as it is, so that a `qnn` module is itself.  Every op is located at the number of the
-    value it computes, over its position in the text; `qdialect.passes.import_tosa` says what becomes of it.
+    value it computes, over its position in the text; `qdialect.passes.import_tosa` describes what becomes of it.
 
     Raises `ParseError` for text that is no MLIR and `ImportModelError` for ops that the dialect cannot express; then
     every such op is a note.

@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from qdialect.lowering.cost.strategy import ChannelBlock, Swept
+from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand
 from qdialect.lowering.ir.strides import Axis
 from qdialect.targets.machine import Machine
 
@@ -199,7 +199,7 @@ def _dot_cycles(machine: Machine, blocks: Sequence[TileBlock], k_groups: Sequenc
     return math.prod(k_groups) * sum(max(pixels * vectors / rate, latency) for vectors in parts)
 
 
-def meets_pixels_first(near: tuple[int, int], weights: Swept, data: Swept, results: int) -> bool:
+def meets_pixels_first(near: tuple[int, int], weights: TiledOperand, data: TiledOperand, results: int) -> bool:
     """Whether a column of channels meets all pixels before the next one does, or a block of pixels all channels.
 
     `near` are the bytes that stay in the second level and in the first one.  The operand inside is read again for each
@@ -218,8 +218,8 @@ def meets_pixels_first(near: tuple[int, int], weights: Swept, data: Swept, resul
     return far_weights < far_data or (far_weights == far_data and 3 * by_columns < 2 * by_blocks)
 
 
-def _fetched(near: int, outside: Swept, inside: Swept) -> int:
-    """Bytes from behind a level where `near` bytes stay, as in `Strategy.sweeps_pixels`."""
+def _fetched(near: int, outside: TiledOperand, inside: TiledOperand) -> int:
+    """Bytes from behind a level where `near` bytes stay, as in `Strategy.is_weight_stationary`."""
     return outside.size + inside.size * (outside.tiles if inside.size > near else 1)
 
 

@@ -81,7 +81,7 @@ class ChannelBlock:
 
 
 @dataclass(frozen=True)
-class Swept:
+class TiledOperand:
     """An operand of a contraction: its bytes, and the tiles that it is cut into."""
 
     size: int
@@ -135,8 +135,8 @@ class Strategy:
     """Contraction: rows and vectors of the widest tile, in place of those that are chosen."""
     fixed_pairs: bool = False
     """Contraction: whether products are summed in pairs whatever that costs."""
-    fixed_sweep: bool | None = None
-    """Contraction: whether `sweeps_pixels`, in place of what is computed."""
+    fixed_weight_stationary: bool | None = None
+    """Contraction: the result of `is_weight_stationary`, in place of the computed one."""
 
     def takes_pairs(self, lanes_total: int, taps: int, rows: int, remainder: float) -> bool:
         """Whether products of constant weights are summed in pairs, by the cycles that this and words take.
@@ -181,8 +181,8 @@ class Strategy:
         """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
         return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
-    def sweeps_pixels(self, weights: Swept, data: Swept, results: int) -> bool:
-        """Whether each tile of channels meets all pixels before the next tile, or else the pixels all channels.
+    def is_weight_stationary(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
+        """Whether the loop order is weight-stationary: a tile of channels meets all pixels before the next tile.
 
         The inner operand is read once for each tile of the outer one, the outer operand once altogether.  What does not
         stay near comes from afar each time, so that with W bytes of weights and D of data, T_w and T_d tiles of them,
@@ -197,8 +197,8 @@ class Strategy:
 
         `results` are the elements that a tile of channels has, with those of a residual.
         """
-        if self.fixed_sweep is not None:
-            return self.fixed_sweep
+        if self.fixed_weight_stationary is not None:
+            return self.fixed_weight_stationary
         channels_inside = data.size + weights.size * (data.tiles if weights.size > 4 * self.near_bytes else 1)
         pixels_inside = weights.size + data.size * (weights.tiles if data.size > self.near_bytes else 1)
         if pixels_inside < channels_inside:
@@ -206,7 +206,7 @@ class Strategy:
         is_fast = self.model is not None and self.model.layout is Layout.BYTES
         return is_fast and self.lanes != _WIDE and self._keeps_weights(weights, data, results)
 
-    def _keeps_weights(self, weights: Swept, data: Swept, results: int) -> bool:
+    def _keeps_weights(self, weights: TiledOperand, data: TiledOperand, results: int) -> bool:
         """Whether a tile of channels meets all pixels because its weights are nearer than those of all channels.
 
         Where all channels are inside, W T_d bytes of weights come from the second level at least.  All pixels inside

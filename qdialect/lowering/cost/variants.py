@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.register_tiles import Layout, TileModel
-from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, Swept, row_tiles
+from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, TiledOperand, row_tiles
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import error_at_module
 from qdialect.targets import Target
@@ -30,7 +30,7 @@ from qdialect.targets.machine import Machine
 _MAX_TILES = 3
 """Register tiles that are tried."""
 _WORDS, _PAIRS, _DOTS, _TILES, _TAPS = "words", "pairs", "dots", "tiles", "taps"
-_SWEEPS = {True: "pixels inside", False: "channels inside"}
+_LOOP_ORDERS = {True: "pixels inside", False: "channels inside"}
 _TILE = re.compile(r"(\d+) rows x (\d+) vectors", re.ASCII)
 _ROWS = re.compile(r"(\d+) rows", re.ASCII)
 # Dot products that take so long that tiles are always faster.
@@ -64,8 +64,8 @@ def varied(strategy: Strategy, name: str) -> Strategy:
         return replace(strategy, fixed_tile=(int(tile[1]), int(tile[2])))
     if rows:
         return replace(strategy, interleaved_rows=int(rows[1]))
-    if name in _SWEEPS.values():
-        return replace(strategy, fixed_sweep=name == _SWEEPS[True])
+    if name in _LOOP_ORDERS.values():
+        return replace(strategy, fixed_weight_stationary=name == _LOOP_ORDERS[True])
     return {
         _WORDS: replace(strategy, others=tuple(one for one in strategy.others if one is not Layout.PAIRS)),
         _PAIRS: replace(strategy, fixed_pairs=True),
@@ -87,7 +87,7 @@ def contraction_candidates(strategy: Strategy, shape: ContractionShape) -> tuple
     blocks = _blocks(strategy, shape)
     tiles = list(_register_tiles(strategy, model, shape))[:_MAX_TILES]
     own = _title(blocks)
-    return own, [*(tile for tile in tiles if tile != own), *others, *_sweeps(strategy, shape)]
+    return own, [*(tile for tile in tiles if tile != own), *others, *_loop_orders(strategy, shape)]
 
 
 def depthwise_candidates(strategy: Strategy, rows: int) -> tuple[str, list[str]]:
@@ -146,15 +146,15 @@ def _row_counts(axes: Sequence[Sequence[tuple[int, int, int]]]) -> Iterator[tupl
     return iter(kinds)
 
 
-def _sweeps(strategy: Strategy, shape: ContractionShape) -> list[str]:
+def _loop_orders(strategy: Strategy, shape: ContractionShape) -> list[str]:
     """The other order of loops, where operands do not stay in the first level."""
     blocks = _blocks(strategy, shape)
-    weights = Swept(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
-    data = Swept(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
+    weights = TiledOperand(shape.lanes * shape.taps, sum(block.tiles for block in blocks))
+    data = TiledOperand(shape.data_bytes, -(-math.prod(shape.pixels) // blocks[0].rows))
     if strategy.model is None or max(weights.size, data.size) <= strategy.model.machine.l1_bytes:
         return []
-    inside = strategy.sweeps_pixels(weights, data, math.prod(shape.pixels))
-    return [_SWEEPS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
+    inside = strategy.is_weight_stationary(weights, data, math.prod(shape.pixels))
+    return [_LOOP_ORDERS[not inside]] if min(weights.tiles, data.tiles) > 1 else []
 
 
 def _without_dots(machine: Machine | None) -> Machine | None:

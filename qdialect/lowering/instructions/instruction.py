@@ -1,4 +1,4 @@
-"""What an instruction is: how it is asked for, what it needs, and what it computes.
+"""The definition of an instruction: its intrinsic, the features that it needs, and its meaning.
 
 The meaning is a NumPy function on lanes, and once more plain vector ops, which every machine can execute: where code
 is emitted portably, a strategy runs on a machine that lacks its instructions, with the same bits.
@@ -25,7 +25,7 @@ _IS_PORTABLE: ContextVar[bool] = ContextVar("_IS_PORTABLE", default=False)
 
 @dataclass(frozen=True)
 class Lanes:
-    """An operand or a result: so many integers, or f32 numbers, side by side."""
+    """An operand or a result: a vector of integers or of f32 numbers."""
 
     count: int
     dtype: str

@@ -1,4 +1,4 @@
-"""What the patterns of the x86 step emit on each kind of target."""
+"""The instructions that the patterns of the x86 step emit on each kind of target."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ class InstructionSet:
 
     @property
     def divides_slowly_in_place(self) -> bool:
-        """Whether that is so for vectors that lie in the first level."""
+        """Whether that is so for vectors in L1."""
         cycles, instructions = self.machine.division_cycles, self.machine.vector_instructions
         return self.lanes == _ZMM and is_slow_divider(cycles, instructions, in_place=True)
 
 
 def is_slow_divider(division_cycles: int, vector_instructions: int, *, in_place: bool = False) -> bool:
-    """Whether a core that starts so many vector instructions a cycle divides more slowly than it multiplies.
+    """Whether a core that starts `vector_instructions` a cycle divides more slowly than it multiplies.
 
-    Twice as slowly, unless the row is divided `in_place` and thereby lies in the first level: the lines of another
-    result are written to the second one while the core divides.
+    Twice as slowly, unless the row is divided `in_place` and thereby is in L1: the lines of another
+    result are written to L2 while the core divides.
     """
     least = _DIVISION_INSTRUCTIONS if in_place else 2 * _DIVISION_INSTRUCTIONS
     return division_cycles * vector_instructions > least

@@ -183,10 +183,10 @@ ADD_WORDS: Mapping[int, Instruction] = {
 """By 32-bit lanes of a register: sums of words that saturate; only where `vpsravw` shifts each by its own number."""
 
 
-# Conversions of f32 numbers to integers that round: as the instruction says, or as the thread's mode does.
+# Conversions of f32 numbers to integers: rounded by the instruction's own mode, or by the thread's.
 #
-# Those of 512 bits say how they round, whatever mode the thread is in.  `cvtps2dq`, which every CPU has, rounds as all
-# arithmetic of the thread does: to even, unless a program has changed that.
+# Those of 512 bits have a static rounding mode, whatever the thread's mode.  `cvtps2dq`, which every CPU has, rounds as
+# all arithmetic of the thread does: to even, unless a program has changed that.
 
 _WIDE, _NARROW = 16, 4
 _SMALLEST = -(2**31)
@@ -200,7 +200,7 @@ _ROUNDINGS: Mapping[str, tuple[int, Callable[[Array], Array], Callable[[ir.Value
 def _conversion(
     name: str, intrinsic: str, needed: frozenset[str], lanes: int, rounding: str, how: int | None = None
 ) -> Instruction:
-    """The conversion of `lanes` numbers that rounds as the op `rounding` does, which `how` says to the intrinsic."""
+    """The conversion of `lanes` numbers that rounds like the op `rounding`; `how` is the intrinsic's rounding mode."""
     source, result = Lanes(lanes, "float32"), Lanes(lanes, "int32")
     _, rounded, emit = _ROUNDINGS[rounding]
 
@@ -239,7 +239,7 @@ VCVTPS2DQ: Mapping[str, Instruction] = {
     rounding: _conversion("vcvtps2dq.512", _MASKED, _AVX512, _WIDE, rounding, how)
     for rounding, (how, _, _) in _ROUNDINGS.items()
 }
-"""By the op that rounds: 16 numbers.  One that 32 bits do not hold, or that is none, becomes -2^31."""
+"""By the op that rounds: 16 numbers.  One that is out of range of i32, or NaN, becomes -2^31."""
 
 CVTPS2DQ: Mapping[str, Instruction] = {
     "math.roundeven": _conversion("cvtps2dq.128", "llvm.x86.sse2.cvtps2dq", frozenset(), _NARROW, "math.roundeven")

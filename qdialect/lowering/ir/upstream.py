@@ -12,7 +12,7 @@ from qdialect.lowering.ir.errors import error_at
 from qdialect.support import threads
 from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 
-# So many for each thread: to start one takes as long as to lower a small function.
+# Functions per thread: starting a thread takes as long as lowering a small function.
 FUNCTIONS_PER_THREAD = 4
 
 Build = Callable[[ir.Value], None]

@@ -1,8 +1,8 @@
 """linalg: tiles of sums of f32 products -> vector ops, with the roundings of the body.
 
-Upstream's vectorizer would make a `vector.contract` of a multiplication and an addition, which no longer says how
+Upstream's vectorizer would make a `vector.contract` of a multiplication and an addition, which no longer tells how
 often they are rounded, and it does not know fused multiply-adds.  The loops over terms are tiled to one iteration:
-every element of a tile gets one product, and what computes it is element-wise.
+every element of a tile gets one product, which element-wise ops compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def vectorize_f32_products(module: ir.Module) -> None:
     """Replace each tiled reduction that adds f32 products, in place; needs a current context and location."""
     for generic in ops_named(module, "linalg.generic"):
         body = _operations(generic)
-        # What was fused into a loop is left before it, without a use.
+        # Ops that were fused into a loop are also left before it, dead.
         is_used = len(list(generic.results[0].uses)) > 0
         if is_used and body in (_FUSED, _ROUNDED) and "reduction" in str(generic.attributes["iterator_types"]):
             with ir.InsertionPoint(generic), generic.location:

@@ -37,8 +37,8 @@ class ToVectorPass(PhasePass):
 #
 # A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule
 # tiles the root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops,
-# vectorizes what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes
-# stand on the ops (`qnn.tiles`): this lowering step only reads them.
+# vectorizes the result, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes
+# are attributes of the ops (`qnn.tiles`), which this lowering step only reads.
 
 # Region simplification never applies here and costs more than the patterns.
 _NO_REGIONS = "{region-simplify=disabled}"
@@ -46,7 +46,7 @@ _CANONICALIZE = f"func.func(canonicalize{_NO_REGIONS})"
 _BUFFERIZE = f"builtin.module({_CANONICALIZE},one-shot-bufferize,canonicalize{_NO_REGIONS},cse,{_CANONICALIZE})"
 _PASS = "qnn-to-vector"
 _ROOT = "root"
-# Bytes of a copy that is written as one vector; what is longer was tiled.
+# Bytes of a copy that is written as one vector; longer copies were tiled.
 _WIDEST_COPY = 1024
 
 
@@ -107,7 +107,7 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _read_tag(op: ir.Operation) -> _Tagged:
-    """The tag of `op`; raises `CompileError` where one of its attributes is not what it must be."""
+    """The tag of `op`; raises `CompileError` if one of its attributes is invalid."""
     micro_kernel, role, tiles = (op.attributes.get(name) for name in ("qnn.micro_kernel", "qnn.role", "qnn.tiles"))
     if not isinstance(micro_kernel, ir.IntegerAttr):
         raise op_error(op, f"qnn.micro_kernel must be an integer, but got {micro_kernel}")
@@ -131,7 +131,7 @@ def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
 
 
 def _tiling(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
-    """Write the schedule that brings the micro-kernels of one function into loops over tiles."""
+    """Write the schedule that tiles the micro-kernels of one function."""
     for micro_kernel in micro_kernels:
         _tile_and_fuse(function, micro_kernel)
 
@@ -157,21 +157,21 @@ def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
     loop = structured_transform.FuseOp(_matched(function, root), tile_sizes=list(root.tiles)).results[-1]
     for one in reversed(micro_kernel):
         if one is not root and any(one.tiles):
-            # The one in the loop: what was fused is left before it, without a use.
+            # The one in the loop: the fused op is also left before it, dead.
             structured_transform.TileUsingForOp(_matched(loop, one), sizes=list(one.tiles))
 
 
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
     """The handle of a tagged op."""
     tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
-    # The name is compared first: all attributes of an op are collected to look for two.
+    # The name is compared first, because matching attributes collects all of an op.
     return structured_transform.MatchOp(
         transform.AnyOpType.get(), function, ops=[one.op.name], op_attrs=ir.DictAttr.get(tag)
     ).result
 
 
 def _vectorize_copies(module: ir.Module) -> None:
-    """Write copies of one tile as a read and a write: where it is all of its views, nothing else is left of it."""
+    """Write copies of one tile as a vector read and write, which is all that remains if the tile covers its views."""
     for op in ops_named(module, "memref.copy"):
         type_ = ir.MemRefType(op.operands[0].type)
         if type_.rank and type_.has_static_shape and math.prod(type_.shape) <= _WIDEST_COPY:
@@ -189,12 +189,12 @@ def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
     vector.transfer_write(None, read, target, start, order, in_bounds=inside)
 
 
-# Numbers that every call of a kernel gives it alike become constants of the kernel where they choose instructions.
+# Parameters that are the same constant in all calls of a kernel are propagated into it if they affect instructions.
 #
 # A zero point of 0 needs no subtraction, bounds of 0 and 255 are those of a saturating store, the smaller of a float
-# and 6 needs no instructions for zeros and NaN, and a division by 6 is two products: what a parameter hides, no pattern
-# can use. Scales stay parameters, for which no instruction is chosen: kernels that differ in nothing else are shared by
-# networks.
+# and 6 needs no instructions for zeros and NaN, and a division by 6 is two products: patterns cannot see through a
+# kernel parameter.  Scales stay parameters, because they affect no instruction: kernels that differ in nothing else are
+# shared by networks.
 
 _Constant = ir.IntegerAttr | ir.FloatAttr
 _BOUNDS = ("arith.maximumf", "arith.minimumf")
@@ -253,7 +253,7 @@ def _replace(kernel: ir.Operation, index: int, constant: _Constant) -> None:
 
 
 def _chooses(op: ir.Operation, number: int, constant: ir.FloatAttr) -> bool:
-    """Whether other instructions compute `op` where its operand `number` is `constant`."""
+    """Whether `op` needs other instructions if its operand `number` is `constant`."""
     if op.name in _BOUNDS:
         return True
     is_divisor = (op.name, number) == (_DIVISION, _DIVISOR) and isinstance(constant.type, ir.F32Type)

@@ -71,7 +71,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False, thre
     with module.context, ir.Location.unknown():
         program = GraphLowering(function, _program(function, target, variants, threads), extern_functions(module)).run()
         text, arena = program.render(clocked, threads)
-    # What packing took is free now: MLIR's copy of the constants, the third of them, would lie beside it.
+    # Free the memory of packing now: MLIR's copy of the constants is their third.
     return_free_memory()
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
@@ -103,7 +103,7 @@ def _program(function: ir.Operation, target: Target, variants: Mapping[str, str]
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:
-    """Say of each call, and of each kernel with all of its ops, where the op of the model stands."""
+    """Set the location of each call, and of each kernel with all of its ops, to that of the model's op."""
     # Behind them stand the declarations of functions of other libraries.
     *functions, main = [op.operation for op in kernels.body.operations if has_body(op.operation)]
     calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]

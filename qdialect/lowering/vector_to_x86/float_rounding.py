@@ -28,7 +28,7 @@ class _Rounded:
 
 
 class RoundConvert(InstructionPattern[_Rounded]):
-    """The conversion of float32 numbers, as many as fill vectors, rounded to even or down, to 32-bit integers."""
+    """The conversion of whole vectors of float32 numbers, rounded to even or down, to 32-bit integers."""
 
     name: ClassVar[str] = "round-convert"
     roots: ClassVar[tuple[str, ...]] = ("arith.fptosi",)

@@ -9,20 +9,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER
+from qdialect.arithmetic.float32.machine import EXPONENT_BIAS, ROUNDER, SCALE_BOUND, SCALED
 from qdialect.arithmetic.quantization import LEAST_DIVIDEND, ShortReciprocal
 from qdialect.ir._mlir import arith, ir, math, scf, vector
 from qdialect.lowering.ir import building as b
 from qdialect.lowering.ir.effects import READ, change_problem, writes_to
 from qdialect.lowering.ir.loops import LOOP
-from qdialect.lowering.qnn_to_linalg.bodies.float32_machine import SCALE_BOUND, SCALED
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
-# What patterns on vectors of float32 numbers share: constants, bits, and whether all lanes are in a range.
+# Helpers of patterns on vectors of float32 numbers: constants, bits, and whether all lanes are in a range.
 
 LANES = 16
-"""Of a vector that the patterns take."""
+"""Lanes of a vector that the patterns match."""
 
 
 def splat(type_: ir.VectorType, value: float) -> ir.Value:
@@ -59,10 +58,10 @@ def every(lanes: ir.Value) -> ir.Value:
 
 # Divisions of float32 numbers by a short constant -> two products, where the divider is slow.
 #
-# See `quant_math.short_reciprocal`.  Vectors with a smaller number than it allows are divided.
+# See `ShortReciprocal`.  Vectors with a smaller number than it allows are divided.
 
 DIVIDED = "qnn.divided"
-"""On a division that stays one."""
+"""The attribute of a division that is not rewritten."""
 
 
 class ConstantDivision(InstructionPattern[ShortReciprocal]):
@@ -130,12 +129,12 @@ def _fit(numbers: ir.Value) -> ir.Value:
 # and q - r y before it is rounded within |a / b - q| |b y - 1|, at most 3/2 u b 2^-25, and a fraction 2^-24 of u more
 # where r is rounded.  That is wrong only where a midpoint m of two numbers lies in between.  a and b m are multiples of
 # 2^-48 (2^-47 where a >= b) and differ, since no quotient is a midpoint: |a / b - m| is j 2^-48 / b with j >= 1, and at
-# most 5 where m is that near.  There q is one of the numbers beside m, because |a y - m| < u, so r is exact, |a / b -
+# most 5 where m is that near.  There q is one of the numbers next to m, because |a y - m| < u, so r is exact, |a / b -
 # q| is at most u / 2 + |a / b - m|, and the error times b
 #
 #     (2^-25 + j 2^-48 / b) b^2 2^-25 = b^2 2^-50 + j b 2^-73 < j 2^-48        for b <= 2 - 2^-23
 #
-# is less than what separates a / b from m.  Powers of two change nothing while y, q and what r is made of are normal
+# is less than the distance of a / b from m.  Powers of two change nothing while y, q and the terms of r are normal
 # numbers or multiples of the smallest one: for b in [2^-20, 2^20] and |a| in [2^-100, 2^100].  Of a zero q is a zero
 # with its sign and r is plus zero, so that q - r y is q.  Vectors with any other number are divided.
 
@@ -240,7 +239,7 @@ SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
 # Half to even, exceptions suppressed.
 _ROUNDING = 8
 _ROUNDS_TO_ZERO = -151.0
-"""From this exponent down."""
+"""Products with an exponent of this or less round to zero."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +296,7 @@ def _exponent(value: ir.Value, name: str) -> ir.Operation | None:
 
 
 def _biased(rest: ir.Operation | None) -> ir.Value | None:
-    """What is halved, as a float32 number."""
+    """The halved operand, as a float32 number."""
     cast = b.defining(rest.operands[0], "arith.bitcast") if rest else None
     return cast.operands[0] if cast else None
 
@@ -330,7 +329,7 @@ def _emit(value: ir.Value, exponents: ir.Value, mask: ir.Value) -> ir.Value:
 #     bounded = x < bound ? bound : x
 #     f(bounded) * 2^k(bounded)          ->        f(x) * 2^k(x)
 #
-# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `scale_exponent` masks the
+# The bound is tagged where k(x) is -151 or less from it down, with and without it.  There `ScaleExponent` masks the
 # product to zero, whatever f(x) is, infinity and NaN too: the bound changes no result.  A NaN passes through both.
 
 _LANEWISE = ("arith", "math")
@@ -353,7 +352,7 @@ class ScaleBound(InstructionPattern[ir.Value]):
 
 
 def _escape(op: ir.Operation) -> MatchFailure | None:
-    """Why something beside such products is computed from the result of `op`."""
+    """Why something other than such products is computed from the result of `op`."""
     seen: set[ir.Operation] = set()
     left = _users(op)
     while left:
@@ -372,7 +371,7 @@ def _users(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_scaling(op: ir.Operation) -> bool:
-    """Whether `op` is what such a product became."""
+    """Whether `op` is the rewritten form of such a product."""
     return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == SCALE
 
 

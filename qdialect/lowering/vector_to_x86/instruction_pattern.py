@@ -1,8 +1,8 @@
-"""What a pattern of the x86 lowering step is: a check that gives a match or a reason, and a rewrite that cannot fail.
+"""Patterns of the x86 lowering step: a check that gives a match or a reason, and a rewrite that cannot fail.
 
 A pattern is tried at every op with its root's name.  Its check reads whatever a legal module may hold and changes
-nothing; what it does not prove, it refuses.  Reasons are remarks for those who collect them (`explain_matches`), and
-notes where an op that must not be left is left.
+nothing; it rejects every op that it cannot prove to match.  Reasons are remarks (`explain_matches`), and
+notes of an error if the op must not remain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ M = TypeVar("M")
 
 
 class InstructionPattern(Pattern[M]):
-    """Puts instructions where one op, its root, means just that."""
+    """Replaces one op, its root, by instructions with the same meaning."""
 
     benefit: ClassVar[int] = 1
     """Of several patterns with one root the one with the largest benefit is tried first."""
@@ -30,10 +30,10 @@ class InstructionPattern(Pattern[M]):
 
     @abstractmethod
     def emit(self, op: ir.Operation, match: M) -> ir.Value | None:
-        """Emit what replaces `op`, before it: the value of its result, None for an op without a result."""
+        """Emit the replacement of `op`, before it; returns the new result, None for an op without a result."""
 
     def match(self, op: ir.OpView) -> M | MatchFailure | None:
-        """What `check` finds, for ops that are masked by no region and on vectors of a fixed size."""
+        """The match of `check`, for ops outside of mask regions and on vectors of a fixed size."""
         found = self.check(op.operation)
         if found is None or isinstance(found, MatchFailure):
             return found
@@ -51,9 +51,9 @@ class InstructionPattern(Pattern[M]):
 
 
 def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> None:
-    """Apply `patterns` to all of `module` until none matches, and explain what is left alone."""
+    """Apply `patterns` to all of `module` until none matches, and explain match failures."""
     by_benefit = sorted(patterns, key=lambda pattern: -pattern.benefit)
-    # Functions without a root are left out: every op of a function is looked at, and folded.
+    # Functions without a root are skipped: the driver visits and folds every op of a function.
     roots = ops_named(module, *{root for pattern in patterns for root in pattern.roots})
     for function in dict.fromkeys(map(function_of, roots)):
         apply_greedily(function.operation, by_benefit, len(roots), folds=True)

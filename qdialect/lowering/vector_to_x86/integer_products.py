@@ -25,7 +25,7 @@ _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors of `bits`, of which as many as fill 32 bits are summed in each lane."""
+    """Factors of `bits` bits; the products of those that fill 32 bits are summed in each lane."""
 
     bits: int
     """Of the first factor."""
@@ -39,7 +39,7 @@ class Factors:
         return 32 // self.bits
 
     def dots(self, instructions: InstructionSet) -> Mapping[int, EmitDot]:
-        """What adds such products to accumulators, by 32-bit lanes."""
+        """The instructions that add such products to accumulators, by number of 32-bit lanes."""
         if self.bits != BYTES.bits:
             return instructions.word_dots
         return instructions.byte_dots if self.data == BYTES.data else instructions.signed_dots

@@ -1,4 +1,4 @@
-"""`vector.gather` from tables of 32-bit numbers -> permutes of registers; and what all tables ask of a gather."""
+"""`vector.gather` from tables of 32-bit numbers -> permutes of registers; and the conditions of all table patterns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qdialect.lowering.ir.strides import static_strides
 from qdialect.lowering.vector_to_x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
-# `vector.gather` from a table: what every pattern that looks entries up in registers asks of it.
+# `vector.gather` from a table: the conditions of every pattern that looks entries up in registers.
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Lookup:
 
 
 def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
-    """The type of what `gather` reads; None where it is no buffer of so many entries."""
+    """The type of the buffer that `gather` reads; None if it does not have the number of entries."""
     type_ = gather.operands[0].type
     return type_ if isinstance(type_, ir.MemRefType) and list(type_.shape) == [entries] else None
 
@@ -38,9 +38,9 @@ def table_type(gather: ir.Operation, entries: int) -> ir.MemRefType | None:
 def lookup_of(
     gather: ir.Operation, integers: Callable[[ir.Value], ir.Value | None], wanted: str
 ) -> Lookup | MatchFailure:
-    """What `gather` looks up in a buffer, from its first entry on.
+    """The lookup of `gather` in a buffer, from its first entry on.
 
-    `integers` finds the integers of the lookup in what indices were cast from, or None where they are none of `wanted`.
+    `integers` finds the integers of the lookup behind casts of the indices, or None if they are not as `wanted`.
     """
     table, base, indices, mask, _ = gather.operands
     type_, start = ir.MemRefType(table.type), constant(base)
@@ -126,7 +126,7 @@ def _wrapped(indices: ir.Value) -> ir.Value | None:
 #
 # A gather loads lane by lane.  One permute looks up 32 entries in two registers by the low five bits of each index;
 # eight of them look up all entries, and seven selects on the three bits above choose among them.  Where registers are
-# scarce the sixteen parts of the table are loaded again, which is still a load for each lane at most.
+# scarce the sixteen parts of the table are reloaded, which is still at most one load per lane.
 
 BYTE_ENTRIES = 256
 _NUMBER_BITS, _BYTE = 32, 8
@@ -172,7 +172,7 @@ class NumberTable(InstructionPattern[Lookup]):
 
 
 def _look_up(parts: list[ir.Value], indices: ir.Value) -> ir.Value:
-    """16 entries by as many integers."""
+    """16 entries by 16 integers."""
     found = [VPERMI2D.emit(low, indices, high) for low, high in zip(parts[0::2], parts[1::2], strict=True)]
     type_, bit = ir.VectorType(indices.type), 2 * _LANES
     while len(found) > 1:

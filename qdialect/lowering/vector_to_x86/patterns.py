@@ -1,4 +1,4 @@
-"""vector -> x86: which patterns run for a target, in their order, and what is done between and after them."""
+"""vector -> x86: the patterns of a target, in order, and the transformations between and after them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
     with module.context, ir.Location.unknown(), portable_emission(target.is_portable):
         contract_in_tiles(module, target)
         apply_instructions(module, _contractions(target))
-        # What stores and converts vectors looks for those that fill registers.
+        # Patterns of stores and conversions match vectors that fill registers.
         if instructions := instruction_set_of(target):
             flatten_lanes(module, Tile(instructions.vector_bytes))
         apply_instructions(module, _conversions(target))
@@ -58,8 +58,8 @@ def to_x86(module: ir.Module, target: Target) -> None:
 
 
 def lower_gathers(module: ir.Module) -> None:
-    """Take every `vector.gather` that is left apart into loads, in place; needs a current context and location."""
-    # A schedule looks at every op.
+    """Lower every remaining `vector.gather` to loads, in place; needs a current context and location."""
+    # A schedule visits every op, so it runs only if there is a gather.
     if ops_named(module, "vector.gather"):
         apply_schedule(module.operation, _gathers_to_loads, "qnn-to-x86")
 
@@ -102,7 +102,7 @@ def _conversions(target: Target) -> list[InstructionPattern[Any]]:
 
 
 def _functions(target: Target) -> list[InstructionPattern[Any]]:
-    """What stands for instructions that the target lacks."""
+    """The patterns that emulate instructions that the target lacks."""
     instructions = instruction_set_of(target)
     has_roundings = instructions is None or instructions.has_roundings
     roundings = [] if has_roundings else [RoundEven(), RoundDown(), RoundUp(), RoundToZero()]
@@ -111,17 +111,17 @@ def _functions(target: Target) -> list[InstructionPattern[Any]]:
     return [*multiply_add, *roundings, *squares]
 
 
-# Numbers that an innermost loop reads again in every iteration, and never writes -> numbers that are read before it.
+# Hoists loads of scalars that an innermost loop reads in every iteration and never writes.
 #
-# LLVM does not know that buffers lie apart: it would read such a number again after every write, and compute again what
-# depends on it alone.
+# LLVM does not know that buffers do not alias: it would reload such a scalar after every store, and recompute
+# everything depends on it alone.
 
 _TRAPS = ("arith.ceildivsi", "arith.ceildivui", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
-"""Which may not be computed where the loop has no iteration."""
+"""Ops that must not be hoisted out of a loop that may have no iteration."""
 
 
 def hoist_invariant_reads(module: ir.Module) -> None:
-    """Move reads of one number, and what depends on those alone, before the innermost loops that repeat them."""
+    """Move reads of one scalar, and ops that depend only on those, before the innermost loops that repeat them."""
     reads = [read for read in ops_named(module, READ) if _is_number(read)]
     parents = [read.parent.operation for read in reads if read.parent is not None]
     for loop in dict.fromkeys(parent for parent in parents if parent.name == LOOP):
@@ -151,7 +151,7 @@ def _is_computed(op: ir.Operation) -> bool:
 
 
 def _depends_on(op: ir.Operation, moved: set[ir.Operation], body: ir.Block) -> bool:
-    """Whether `op` uses what was `moved`, and nothing else that the loop computes."""
+    """Whether `op` uses results of `moved` ops, and no other value that the loop computes."""
     owners = [value.owner for value in op.operands]
     found = [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
     is_inside = any(owner == body for owner in owners) or any(owner.block == body for owner in found)

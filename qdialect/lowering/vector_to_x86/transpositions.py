@@ -51,8 +51,8 @@ class TransposePair(InstructionPattern[Transposition]):
 #
 #   gather(transpose(i)) = transpose(gather(i)).
 #
-# What looks tables up wants the integers that indices were cast from, and finds them behind the cast then.  Where the
-# result is transposed back, both transpositions are gone (`transpose_pair`).
+# Patterns of tables need the integers that indices were cast from, and then find them behind the cast.  If the
+# result is transposed back, both transpositions are gone (`TransposePair`).
 
 
 class TransposedGather(InstructionPattern[Transposition]):
@@ -75,7 +75,7 @@ class TransposedGather(InstructionPattern[Transposition]):
         result, shape = ir.VectorType(op.results[0].type), b.shape_of(match.source)
         own = ir.VectorType.get(shape, result.element_type)
         mask = b.splat(ir.VectorType.get(shape, ir.IntegerType.get_signless(1)), 1)
-        # No lane takes what stands for those that are masked.
+        # No lane is masked: the pass-through is unused.
         masked = ir.DenseElementsAttr.get_splat(own, _zero(result.element_type))
         operands = [table, base, match.source, mask, arith.constant(own, masked)]
         gathered = ir.Operation.create("vector.gather", results=[own], operands=operands).result
@@ -103,7 +103,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True)
 class Square:
-    """So many rows of so many numbers each, in a square of `size`."""
+    """Rows of equal length in a square of `size`."""
 
     rows: int
     columns: int
@@ -197,7 +197,7 @@ def _parts(first: ir.Value, second: ir.Value, start: int) -> ir.Value:
 # Bytes that lie apart in two vectors -> two loads and a permute.
 #
 # A `vector.transfer_read` of n bytes that are s apart spans (n - 1) s + 1 bytes.  Where these are at most two vectors,
-# the first and the last one of them hold all, and nothing beside them is read; LLVM would load byte by byte.
+# the first and the last one of them hold all, and nothing outside of them is read; LLVM would load byte by byte.
 
 _SIZES = (64, 32, 16, 8)
 """Bytes of a load."""
@@ -301,7 +301,7 @@ class PixelWrite(InstructionPattern[_Pixels]):
 
 
 def _lane(plane: int, planes: int, position: int) -> int:
-    """Where the byte at `position` of the pixels comes from: bytes put together so far, or the row of `plane`."""
+    """The source lane of the byte at `position` of the pixels: in the bytes merged so far, or in the row of `plane`."""
     pixel, own = divmod(position, planes)
     if own == plane:
         return _VECTOR + pixel % _VECTOR

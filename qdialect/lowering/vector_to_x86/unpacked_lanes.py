@@ -60,7 +60,7 @@ class Tile:
 
     @cached_property
     def _weights(self) -> list[int]:
-        """What each loop adds to a lane's position among the bytes."""
+        """The step of each loop in a lane's position among the bytes."""
         parts = [PART << bit for bit in reversed(range(self._parts.bit_length() - 1))]
         return [8, 4, *parts, 1]
 
@@ -164,12 +164,12 @@ def _is_contiguous(offsets: Sequence[int], length: int) -> bool:
 
 _CAST = "vector.shape_cast"
 _ELEMENT_WISE = ("arith.", "math.")
-# They stay next to what they widen: a cast between the two would hide a product of extended words.
+# Extensions stay next to their operand: a cast between the two would hide a product of extended words.
 _WIDENINGS = ("arith.extsi", "arith.extui")
 
 
 def flatten_lanes(module: ir.Module, tile: Tile) -> None:
-    """Make the tiles behind casts from flat vectors flat, in place; what is written is cast before."""
+    """Make the tiles behind casts from flat vectors flat, in place; values to store are cast before."""
     casts = [cast for cast in ops_named(module, _CAST) if tile.matches(cast.results[0].type)]
     for function in dict.fromkeys(map(function_of, casts)):
         for op in _operations(function):
@@ -178,7 +178,7 @@ def flatten_lanes(module: ir.Module, tile: Tile) -> None:
 
 
 def _operations(function: ir.Operation) -> list[ir.Operation]:
-    """The ops inside, in program order; MLIR's walk is many times as fast as one over regions and blocks."""
+    """The ops inside, in program order; MLIR's walk is many times as fast as walking regions and blocks."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -215,7 +215,7 @@ def _flat_source(value: ir.Value, tile: Tile) -> ir.Value | None:
 
 
 def _flatten(op: ir.Operation, tile: Tile) -> None:
-    """Let `op` compute on flat vectors, and cast what it gives."""
+    """Let `op` compute on flat vectors, and cast its result."""
     result = op.results[0]
     type_ = result.type
     with op.location:
@@ -259,7 +259,7 @@ def _is_spread(op: ir.Operation, tile: Tile) -> bool:
 
 
 def _flat_read(op: ir.Operation, type_: ir.VectorType, tile: Tile) -> ir.Value | None:
-    """What `op` reads as flat vectors: constants lie in the tile's order already, bytes are put into it."""
+    """The operand of `op` as flat vectors: constants are in the tile's order already, bytes are permuted into it."""
     buffer, *indices, padding = op.operands
     if not isinstance(buffer.type, ir.MemRefType) or transfer_problem(op, buffer, others=2):
         return None

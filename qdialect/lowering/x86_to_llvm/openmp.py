@@ -1,7 +1,7 @@
 """The parallel region of `main` as calls of an OpenMP runtime, by the names that GCC's code has for it.
 
-GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, beside their own: what calls these runs with any
-of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
+GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, in addition to their own: code that calls these
+runs with any of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
 `GOMP_parallel`. After all arguments of the network `main` takes a pointer to an i32: no more threads than that are
 asked for, because a forked process has one. Threads wait for each other in a barrier of our own.
 """

@@ -15,7 +15,7 @@ from qdialect.lowering.vector_to_x86.integer_products import UnitContraction
 from qdialect.lowering.vector_to_x86.patterns import lower_gathers
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
 
-# vector -> llvm without instructions of a target: what any CPU runs, by rules that know no instruction.
+# vector -> llvm without instructions of a target: code for any CPU, by generic rules.
 #
 # None of the patterns that replace vector ops by a target's instructions takes part, so that their results can be
 # compared with it.  A contraction of matrix tiles has tens of thousands of products, which are summed up in loops: LLVM

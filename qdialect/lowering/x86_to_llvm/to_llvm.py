@@ -1,4 +1,4 @@
-"""x86 -> llvm: the rest of the way with upstream's conversions, and what these lack patterns for."""
+"""x86 -> llvm: upstream's conversions to the LLVM dialect, and patterns that they lack."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def _write(op: ir.Operation, vector: ir.VectorType, address: FlatAddress) -> Non
         address.further(distance).store(b.extract(op.operands[0], position))
 
 
-# Slices of vectors -> shuffles: what upstream's conversion to the LLVM dialect has no pattern for.
+# Slices of vectors -> shuffles: upstream's conversion to the LLVM dialect has no pattern for them.
 #
 # A slice of n elements is put into a vector of m from element s on by two shuffles: the first makes the slice as long
 # as the vector, the second takes element i - s of it for s <= i < s + n, and element i of the vector elsewhere.
@@ -351,14 +351,14 @@ def _drop(op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool:
 
 
 def _constant(value: ir.Value) -> int | None:
-    """A constant integer, signed; None for what is no constant, or no integer."""
+    """A constant integer, signed; None for other values."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     number = value.owner.attributes["value"]
     return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
-# Short innermost loops are unrolled, so that counting and branching cost little beside what they do.
+# Short innermost loops are unrolled, so that counting and branching cost little compared with their bodies.
 #
 # LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
 # loops that are vector code already.

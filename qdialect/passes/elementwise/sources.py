@@ -52,7 +52,7 @@ def _taps(contraction: AnyContraction, channels: int) -> NDArray[np.int64] | Non
     if not isinstance(contraction, MatMulOp):
         points = np.asarray(contraction.weight_zero_points, np.int64)[:, None]
         return weight.reshape(channels, -1).astype(np.int64) - points
-    # Matrices beside each other have one column of each for a channel: the widest range over all of them.
+    # Matrices next to each other have one column of each for a channel: the widest range over all of them.
     taps = weight.astype(np.int64) - np.asarray(contraction.weight_zero_points, np.int64)
     columns = np.moveaxis(taps, -1, 0).reshape(channels, -1, weight.shape[-2])
     above, below = np.maximum(columns, 0).sum(axis=2).max(axis=1), np.minimum(columns, 0).sum(axis=2).min(axis=1)

@@ -17,8 +17,8 @@ from qdialect.passes.pattern import MatchFailure
 # Intervals of integers on which an element-wise graph is proved to be monotonic.
 #
 # The proof goes from the source to the result.  A value that is monotonic on an interval is known from its two ends:
-# they bound it, and they say whether it rises, falls or stays the same.  Each op has a rule that says, from the ends of
-# its operands, whether its result is monotonic as well: a rounding, a cast or a clamp always is, a sum where both
+# they bound it, and they tell whether it rises, falls or stays the same.  Each op has a rule that tells, from the ends
+# of its operands, whether its result is monotonic as well: a rounding, a cast or a clamp always is, a sum where both
 # operands rise or one of them stays, an integer product where nothing wraps.  Where an op turns on a comparison - a
 # select, an absolute value - the interval is divided at the number where the comparison changes, found by halving, for
 # a comparison of monotonic values changes once.

@@ -1,4 +1,4 @@
-"""What the stages of an epilogue mean, one stage a file; all of them are imported here."""
+"""The reference semantics of the stages of an epilogue; all modules are imported here."""
 
 from __future__ import annotations
 

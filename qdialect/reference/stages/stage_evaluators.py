@@ -40,7 +40,7 @@ from qdialect.reference.qnn_evaluators import look_up
 
 @dataclass(frozen=True)
 class StageInputs:
-    """What a stage may read beside its values; `before` is what these mean, where they are quantized."""
+    """The other inputs of a stage; `before` is the quantization of its values, if they are quantized."""
 
     op: FusedOp
     before: QuantizedType | None
@@ -73,9 +73,7 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
 # `activation`: see `qdialect.arithmetic.activations`.
 
 
-@evaluates_stage(ActivationStage)
-def _activation(stage: ActivationStage, values: Array, _: StageInputs) -> Array:
-    return activate(stage.function, stage.alpha, values)
+evaluates_stage(ActivationStage)(lambda stage, values, _: activate(stage.function, stage.alpha, values))
 
 
 # `add`: see `qdialect.arithmetic.elementwise.add`.
@@ -101,9 +99,7 @@ def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
 # `clamp`: values limited to [min, max].
 
 
-@evaluates_stage(ClampStage)
-def _clamp(stage: ClampStage, values: Array, _: StageInputs) -> Array:
-    return np.clip(values, stage.min, stage.max)
+evaluates_stage(ClampStage)(lambda stage, values, _: np.clip(values, stage.min, stage.max))
 
 
 # `dequantize`: accumulators times the products of their scales, plus an f32 bias.
@@ -120,9 +116,7 @@ def _dequantize(stage: DequantizeStage, accumulators: Array, inputs: StageInputs
 # `lut`: entries of a table.
 
 
-@evaluates_stage(LutStage)
-def _lut(stage: LutStage, values: Array, _: StageInputs) -> Array:
-    return look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element])
+evaluates_stage(LutStage)(lambda stage, values, _: look_up(stage.table, values, NUMPY_DTYPES[stage.quantized.element]))
 
 
 # `quantize`: see `qdialect.arithmetic.requantize_f32`.

@@ -16,7 +16,7 @@ from qdialect.arithmetic.expressions import Expression
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, SoftmaxOp, TanhOp, UnaryOp
 from qdialect.dialect.fields import LARGEST_SCALE, SMALLEST_SCALE
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.onnx.operators.elementwise import OFFSET, binary_tensor, clipped_integers, shifted
 from qdialect.frontends.onnx.operators.quantization import dequantized, f32_values_of, parameters_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, clamp_integers, imports, number_of, part_of
@@ -394,8 +394,7 @@ def _limited(scale: float) -> float:
 def _axis(call: Call, rank: int, version: int) -> int:
     # ONNX Runtime's own operator has one default.
     axis: int = call.attribute("axis", 1 if version < ALONG_AXIS and call.node.kind == "Softmax" else -1)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return axis % rank
+    return axis_in(axis, rank)
 
 
 def _shares(call: Call, source: Quantized, axis: int, version: int) -> Shares:

@@ -290,7 +290,7 @@ def _head_count(call: Call, shape: Shape, index: int) -> int:
 
 
 def _masks(call: Call, scores: Shape) -> tuple[list[Emit], Emit | None]:
-    """Of input 3: numbers to be added to the scores, or booleans that say which of them count."""
+    """Input 3: numbers to be added to the scores, or booleans that select the scores that count."""
     if call.optional(3) is None:
         return [], None
     if element_type(call.tensor(3)) != "i1":

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.onnx.operators.data_movement import normalized_axes
+from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
 from qdialect.frontends.onnx.operators.indexing import indices_of
 from qdialect.frontends.onnx.operators.quantization import spread, widened
@@ -49,7 +48,7 @@ def _gather(call: Call) -> Tensor:
     is_packed = call.constant(0).dtype == np.uint8
     table = call.constant(0) if is_packed else widened(call, (0,)).constant(0)
     rank = table.ndim
-    gathers, blocks = normalized_axes([call.attribute("gather_axis", 0), call.attribute("quantize_axis", 1)], rank)
+    gathers, blocks = axes_in([call.attribute("gather_axis", 0), call.attribute("quantize_axis", 1)], rank)
     if is_packed:
         fits = gathers == 0 < blocks == rank - 1
         require(fits, f"table of bytes must be in blocks along its rows, but got axes {gathers} and {blocks}")

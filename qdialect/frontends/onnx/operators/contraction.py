@@ -76,7 +76,7 @@ def _counts_accumulators(bias: planning.Quantized, wanted: Array) -> bool:
     return fits and has_space and np.allclose(own, wanted, _SAME, 0)
 
 
-# Integer products whose zero points are known at run time: what they take off is computed beside the product.
+# Integer products whose zero points are known at run time: the compensation is computed next to the product.
 
 _UNTOUCHED = {"input_scale": 1.0, "input_zero_point": 0, "weight_scales": (1.0,), "weight_zero_points": (0,)}
 

@@ -34,9 +34,11 @@ from qdialect.frontends.planning.convolution import (
     TransposedVolumes,
     attributes_of,
     check_groups,
+    f32_convolution,
+    from_image,
     taps_of_depth,
 )
-from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
@@ -197,24 +199,19 @@ def _f32_conv(call: Call) -> Computed:
     shape, weight = call.f32(0).shape, f32_weight(call)
     kernel, groups = weight.shape, call.attribute("group", 1)
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
-    declared = window_of(call, shape[2:], kernel[2:])
-    window, after = declared.two_dimensional(), (shape[0], kernel[0], *declared.output)
-    has_bias = check_bias(call, kernel[0])
-    is_volume = len(shape) == RANK
-    depth = DepthTaps.of(shape, declared, groups, call.plan.budget) if is_volume else None
-    last = weight if is_volume else weight.reshape(*kernel[:2], *window.kernel)
-    ordered = np.ascontiguousarray(last.transpose(channels_last(last.ndim)))
-    taps = taps_of_depth(ordered) if is_volume else ordered
+    window = window_of(call, shape[2:], kernel[2:])
+    after = (shape[0], kernel[0], *window.output)
+    sums = f32_convolution(call.plan.budget, shape, np.ascontiguousarray(np.moveaxis(weight, 1, -1)), window, groups)
+    values = [call.f32(index).f32(call.plan, call.name) for index in (0, 2)[: 1 + check_bias(call, kernel[0])]]
 
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        source = values[0]
-        data = depth.emit(emitter, volumes_of(emitter, source), None) if depth else image_of(emitter, source)
-        data = framed(emitter, data, *window.border)
-        attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
-        total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
-        return finished(emitter, total, values[1] if has_bias else None, after)
+    def emit(emitter: Emitter) -> Emitted:
+        total = sums(emitter, values[0])
+        for bias in values[1:]:
+            spread = emitter.broadcast(emitter.to_channels_first(bias), shape_of(total.type))
+            total = emitter.float_op("arith.addf", total, spread)
+        return from_image(after)(emitter, total)
 
-    return computed(call, after, (0, 2) if has_bias else (0,), build)
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 
 
 def f32_weight(call: Call) -> Array:
@@ -260,7 +257,7 @@ def finished(emitter: Emitter, total: ir.Value, bias: ir.Value | None, shape: Sh
 #
 # Output element ``s * q + r`` of a dimension with stride s, counted from the start of the full extent, is
 # ``sum over j of data[q - j] * weight[s * j + r]``: for each remainder r a convolution without a stride.  All of them
-# are one convolution, whose output channels are the remainders' beside each other; then they are interleaved.
+# are one convolution, whose output channels are those of the remainders, next to each other; then they are interleaved.
 
 
 @imports_f32("ConvTranspose")
@@ -317,7 +314,7 @@ def _taps(weight: Array, groups: int, strides: Shape) -> Array:
 
 
 def _framed(emitter: Emitter, image: ir.Value, kernel: Shape, ends: Shape) -> ir.Value:
-    """Channels-last data with as many zeros before that `kernel` ends on the first element, and `ends` windows.
+    """Channels-last data padded in front so that `kernel` ends on the first element, and `ends` windows.
 
     Elements that no window reaches are left out.
     """

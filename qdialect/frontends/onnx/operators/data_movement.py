@@ -9,13 +9,12 @@ from itertools import accumulate
 import numpy as np
 
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.building.checks import Budget, UnsupportedError, require
+from qdialect.frontends.building.checks import Budget, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, check_indices
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.quantization import f32_values_of, quantized_by
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_integers, value_of
 from qdialect.frontends.planning.elementwise import INTEGERS, common_element, element_type
-from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
@@ -97,9 +96,7 @@ def _squeeze(call: Call) -> Tensor:
     call.count(1, 2)
     shape = call.tensor(0).shape
     axes = integers_of(call, 1, "axes")
-    removed = (
-        [i for i, extent in enumerate(shape) if extent == 1] if axes is None else normalized_axes(axes, len(shape))
-    )
+    removed = [i for i, extent in enumerate(shape) if extent == 1] if axes is None else axes_in(axes, len(shape))
     holds = all(shape[i] == 1 for i in removed)
     require(holds, f"axes must name extents of 1 in {list(shape)}, but got {removed}")
     return _reshaped(call, [extent for i, extent in enumerate(shape) if i not in removed])
@@ -111,16 +108,9 @@ def _unsqueeze(call: Call) -> Tensor:
     axes = integers_of(call, 1, "axes")
     require(axes is not None, "axes must be given")
     shape = list(call.tensor(0).shape)
-    for normalized_axis in sorted(normalized_axes(axes or (), len(shape) + len(axes or ()))):
+    for normalized_axis in sorted(axes_in(axes or (), len(shape) + len(axes or ()))):
         shape.insert(normalized_axis, 1)
     return _reshaped(call, shape)
-
-
-def normalized_axes(axes: Sequence[int], rank: int) -> list[int]:
-    """Dimensions by their numbers, negative ones counted from the end."""
-    holds = all(-rank <= axis < rank for axis in axes)
-    require(holds, f"axes must be in [-{rank}, {rank}), but got {list(axes)}")
-    return [axis % rank for axis in axes]
 
 
 @imports("Expand")
@@ -164,7 +154,7 @@ def _split(call: Call) -> tuple[Tensor, ...]:
     """Sizes are an attribute in old operator sets, an input in later ones; else parts are even."""
     call.count(1, 2)
     shape, count = call.tensor(0).shape, len(call.node.outputs)
-    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
+    axis = axis_in(call.attribute("axis", 0), len(shape))
     sizes = integers_of(call, 1, "split") or _even(shape[axis], call.attribute("num_outputs", count))
     require(len(sizes) == count, f"must have {len(sizes)} outputs, but got {count}")
     holds = min(sizes) >= 1 and sum(sizes) == shape[axis]
@@ -191,7 +181,7 @@ def _slice(call: Call) -> Tensor:
     starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
     if starts is None or ends is None:
         raise UnsupportedError("starts and ends must be given")
-    axes = normalized_axes(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
+    axes = axes_in(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
     steps = integers_of(call, 4, "steps") or (1,) * len(starts)
     lengths = [len(entries) for entries in (starts, ends, axes, steps)]
     require(len(set(lengths)) == 1, f"starts, ends, axes and steps must have as many entries, but got {lengths}")
@@ -249,19 +239,14 @@ def _concat_integers(call: Call) -> Tensor:
     element = common_element(parts, ("i1", *INTEGERS))
     axis = _axis(call, 0)
     shape = joined_shape([part.shape for part in parts], axis)
-
-    def emit(emitter: Emitter) -> Emitted:
-        return emitter.concatenate([emitter.to_channels_first(part) for part in parts], axis), False
-
-    return call.plan.compute(call.name, shape, element, emit)
+    return call.plan.ordered(call.name, shape, element, parts, lambda emitter, held: emitter.concatenate(held, axis))
 
 
 def _axis(call: Call, first: int) -> int:
     """The dimension along which tensors of the rank of input `first` lie side by side."""
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
     axis, rank = call.attribute("axis", 0), len(call.tensor(first).shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return axis % rank
+    return axis_in(axis, rank)
 
 
 # CenterCropPad: dimensions cut or filled with zeros on both sides until they have the wanted extents.
@@ -273,7 +258,7 @@ def _center_crop_pad(call: Call) -> Tensor:
     call.count(2)
     source, wanted = call.tensor(0), call.integers(1)
     rank = len(source.shape)
-    axes = normalized_axes(call.attribute("axes", list(range(rank))), rank)
+    axes = axes_in(call.attribute("axes", list(range(rank))), rank)
     holds = len(wanted) == len(axes) == len(set(axes)) and all(extent >= 1 for extent in wanted)
     require(holds, f"shape must be {len(axes)} extents of at least 1, but got {list(wanted)}")
     extents = dict(zip(axes, wanted, strict=True))
@@ -316,7 +301,7 @@ def _compress(call: Call) -> Tensor:
     require(condition.dtype == np.bool_, f"condition must be i1, but got {condition.dtype}")
     axis = 0
     if "axis" in call.node.attributes:
-        (axis,) = normalized_axes([call.attribute("axis", 0)], len(source.shape))
+        axis = axis_in(call.attribute("axis", 0), len(source.shape))
     else:
         source = moved(call, Reshaping((math.prod(source.shape),)))
     extent, indices = source.shape[axis], np.flatnonzero(condition.ravel())

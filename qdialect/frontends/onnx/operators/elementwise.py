@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,9 @@ from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports,
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning.elementwise import (
     INTEGERS,
+    OF_ONE_INTEGER,
+    PAIRS_OF_INTEGERS,
     Arithmetic,
-    OfOne,
     PlainlyDequantized,
     Pointwise,
     binary,
@@ -240,41 +241,34 @@ def _qlinear_binary(call: Call) -> Tensor:
 #
 # A quotient by zero, for which ONNX Runtime ends the process, is 0.
 
-_INTEGER_BINARY = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "Div": "arith.div{s}i"}
-_INTEGERS_OF_MANY = {"Max": "arith.max{s}i", "Min": "arith.min{s}i", "Sum": "arith.addi"}
+_PAIRS_OF_INTEGERS = {"Add": "add", "Div": "trunc_divide", "Mul": "mul", "Sub": "sub"}
+_INTEGERS_OF_MANY = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
 
 
-def _integer_sign(s: Arithmetic, x: ir.Value) -> ir.Value:
-    return s.op("arith.min{s}i", s.op("arith.max{s}i", x, -1), 1)
-
-
-_INTEGER_UNARY: dict[str, OfOne] = {
-    "Abs": lambda s, x: s.op("math.absi", x),
-    "Neg": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
-    "Sign": _integer_sign,
-}
-
-
-@imports_integers(*_INTEGER_BINARY)
+@imports_integers(*_PAIRS_OF_INTEGERS)
 def _integers_of_two(call: Call) -> Tensor:
+    return _pair_of_integers(call, _PAIRS_OF_INTEGERS[call.node.kind])
+
+
+def _pair_of_integers(call: Call, name: str) -> Tensor:
     call.count(2)
-    values, name = [value_of(call, 0), value_of(call, 1)], _INTEGER_BINARY[call.node.kind]
-    return binary(call, values, common_element(values, INTEGERS), lambda s, lhs, rhs: s.op(name, lhs, rhs))
+    values = [value_of(call, 0), value_of(call, 1)]
+    return binary(call, values, common_element(values, INTEGERS), PAIRS_OF_INTEGERS[name])
 
 
 @imports_integers(*_INTEGERS_OF_MANY)
 def _integers_of_many(call: Call) -> Tensor:
-    values, name = [value_of(call, index) for index in range(len(call.inputs))], _INTEGERS_OF_MANY[call.node.kind]
-    element = common_element(values, INTEGERS)
-    return elementwise(call, values, element, lambda s, x: reduce(lambda lhs, rhs: s.op(name, lhs, rhs), x))
+    values = [value_of(call, index) for index in range(len(call.inputs))]
+    function = PAIRS_OF_INTEGERS[_INTEGERS_OF_MANY[call.node.kind]]
+    return elementwise(call, values, common_element(values, INTEGERS), lambda s, x: reduce(partial(function, s), x))
 
 
-@imports_integers(*_INTEGER_UNARY)
+@imports_integers("Abs", "Neg", "Sign")
 def _integers_of_one(call: Call) -> Tensor:
     call.count(1)
     value = value_of(call, 0)
     require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
-    return unary(call, value, common_element([value], INTEGERS), _INTEGER_UNARY[call.node.kind])
+    return unary(call, value, common_element([value], INTEGERS), OF_ONE_INTEGER[call.node.kind.lower()])
 
 
 def clipped_integers(call: Call) -> Tensor:
@@ -302,19 +296,7 @@ def clipped_integers(call: Call) -> Tensor:
 @imports_integers("Mod")
 def _integer_mod(call: Call) -> Tensor:
     """The remainder has the sign of the divisor, with fmod that of the dividend."""
-    call.count(2)
-    values, keeps_sign = [value_of(call, 0), value_of(call, 1)], call.flag("fmod", 0)
-    element = common_element(values, INTEGERS)
-
-    def build(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        rest = s.op("arith.rem{s}i", lhs, rhs)
-        if keeps_sign or element.startswith("u"):
-            return rest
-        differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
-        is_other = s.op("arith.andi", s.compare("ne", rest, 0), differs)
-        return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
-
-    return binary(call, values, element, build)
+    return _pair_of_integers(call, "fmod" if call.flag("fmod", 0) else "remainder")
 
 
 # Pow where a base or an exponent is integers; the exponent of integers must be known.

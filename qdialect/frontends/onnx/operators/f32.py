@@ -1,4 +1,4 @@
-"""What reductions and products of matrices compute in float32.
+"""Reductions and products of matrices in float32.
 
 Every operation is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of
 the last place, not bit for bit.
@@ -7,40 +7,31 @@ the last place, not bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from qdialect.dialect import F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp
+from qdialect.dialect import F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Shape, UnsupportedError, require
-from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced
+from qdialect.frontends.building.checks import Shape, UnsupportedError, axes_in, axis_in, require
+from qdialect.frontends.building.op_builder import F32Builder, blocked_sum, reduced_numbers
 from qdialect.frontends.onnx.operators.activations import ALONG_AXIS
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
+from qdialect.frontends.planning.attention import softmax
 from qdialect.frontends.planning.elementwise import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.reduction import over_axes, reduced_shape
-from qdialect.frontends.planning.tensors import Computed
+from qdialect.frontends.planning.tensors import BuildOrdered, Computed
 from qdialect.ir._mlir import ir
 
-Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 
-
-def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:
+def computed(call: Call, shape: Shape, operands: Sequence[int], build: BuildOrdered) -> Computed:
     """An f32 value that `build` makes of the inputs `operands`, in the model's order of dimensions."""
     values = [call.f32(index).f32(call.plan, call.name) for index in operands]
-    value = call.plan.compute(
-        call.name,
-        shape,
-        "f32",
-        lambda emitter: (build(emitter, [emitter.to_channels_first(one) for one in values]), False),
-    )
-    return Computed(shape, value)
+    return Computed(shape, call.plan.ordered(call.name, shape, "f32", values, build))
 
 
 def axis_of(call: Call, default: int, rank: int) -> int:
     """The attribute `axis`, counted from the first dimension."""
-    axis: int = call.attribute("axis", default)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return axis % rank
+    return axis_in(call.attribute("axis", default), rank)
 
 
 @imports_f32("Softmax", "LogSoftmax")
@@ -51,21 +42,13 @@ def _softmax(call: Call) -> Computed:
     is_flat = call.node.version < ALONG_AXIS
     axis = axis_of(call, 1 if is_flat else -1, len(shape))
     axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
-
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s = F32Builder(emitter, shape)
-        largest = reduced(emitter, F32MaxOp, values[0], axes)
-        distance = s("subf", values[0], largest)
-        raised = s("exp", distance)
-        total = blocked_sum(emitter, raised, axes)
-        if call.node.kind == "Softmax":
-            return s("divf", raised, total)
-        return s("subf", distance, emitter.float_op("math.log", total))
-
-    return computed(call, shape, (0,), build)
+    is_logarithm = call.node.kind == "LogSoftmax"
+    return computed(
+        call, shape, (0,), lambda emitter, values: softmax(emitter, values[0], axes, is_logarithm=is_logarithm)
+    )
 
 
-_EXTREMES: dict[str, type[F32ReduceOp]] = {"ReduceMax": F32MaxOp, "ReduceMin": F32MinOp}
+_EXTREMES = {"ReduceMax": "max", "ReduceMin": "min"}
 
 
 @imports_f32(*_EXTREMES, "ReduceMean", "ReduceSum")
@@ -76,8 +59,7 @@ def _reduction(call: Call) -> Computed:
     keeps_all = call.flag("noop_with_empty_axes", 0)
     if not given and keeps_all:
         raise UnsupportedError("axes must not be empty")
-    require(all(-rank <= axis < rank for axis in given), f"axes must be in [-{rank}, {rank}), but got {given}")
-    axes = tuple(sorted({axis % rank for axis in given})) or tuple(range(rank))
+    axes = tuple(sorted(set(axes_in(given, rank)))) or tuple(range(rank))
     keep_dims = call.flag("keepdims", 1)
     after = reduced_shape(shape, axes, keep_dims)
     require(rank > 0, "input must have at least 1 dimension, but got 0")
@@ -88,7 +70,7 @@ def _reduction(call: Call) -> Computed:
     def emit(emitter: Emitter) -> Emitted:
         data, own, is_channels_last = over_axes(emitter, source, axes, keep_dims)
         if call.node.kind in _EXTREMES:
-            return reduced(emitter, _EXTREMES[call.node.kind], data, own, keep_dims), is_channels_last
+            return reduced_numbers(emitter, _EXTREMES[call.node.kind], data, own, keep_dims), is_channels_last
         total = blocked_sum(emitter, data, own, keep_dims)
         if call.node.kind == "ReduceSum":
             return total, is_channels_last
@@ -139,7 +121,7 @@ def _matmul(call: Call) -> Computed:
 
 
 def _exchanged(entries: Shape) -> Shape:
-    """With the last two entries exchanged, where there are as many."""
+    """With the last two entries exchanged, if there are two."""
     return (*entries[:-2], entries[-1], entries[-2]) if len(entries) > 1 else entries
 
 

@@ -13,11 +13,11 @@ from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.building.slices import Slice, gather, take_slices
 from qdialect.frontends.onnx.operators.attention import appended, cache_of, float_bias, heads_of, softcap_of
-from qdialect.frontends.onnx.operators.indexing import INDICES
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.elementwise import Arithmetic, binary, constant_of, elementwise, unary, value_of_tensor
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.indexing import INDICES
 from qdialect.frontends.planning.movement import Reshaping, gathered, move_value
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor, known_array
 from qdialect.ir._mlir import ir

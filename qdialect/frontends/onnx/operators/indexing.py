@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import DynamicScatterOp
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, border
-from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.onnx.operators.window import declared_window
 from qdialect.frontends.planning.elementwise import (
@@ -23,9 +22,10 @@ from qdialect.frontends.planning.elementwise import (
     constant_of,
     elementwise,
     tensor_of,
-    unary,
+    value_of_tensor,
 )
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, scattered, strides_of, sum_of
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
@@ -42,11 +42,6 @@ from qdialect.frontends.planning.tensors import Constant, Tensor, known
 from qdialect.ir._mlir import ir
 
 # Elements at positions that other tensors give when the network runs: GatherElements, GatherND and the scatters.
-#
-# Negative indices count from the end.  ONNX Runtime stops with an error at an index outside; here it names the nearest
-# element, so that nothing beside the tensor is ever read or written.
-
-INDICES = ("i32", "i64")
 
 
 def indices_of(call: Call, index: int) -> Value:
@@ -56,50 +51,18 @@ def indices_of(call: Call, index: int) -> Value:
     return value
 
 
-def _inside(s: Arithmetic, index: ir.Value, extent: int) -> ir.Value:
-    """An index as one of `extent` elements: from the end if negative, the nearest if outside."""
-    from_end = s.select(s.compare("lt", index, 0), s.op("arith.addi", index, extent), index)
-    return s.op("arith.minsi", s.op("arith.maxsi", from_end, 0), extent - 1)
-
-
-def _offset(call: Call, index: Value, extent: int, stride: int) -> Value:
-    """How far an index along a dimension of `extent` elements, `stride` apart, lies from the first."""
-
-    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        return s.op("arith.muli", _inside(s, s.resize(x, "i64"), extent), stride)
-
-    return unary(call, index, "i64", build)
-
-
-def _sum(call: Call, values: Sequence[Value]) -> Value:
-    total, *others = values
-    for other in others:
-        total = binary(call, [total, other], "i64", lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs))
-    return total
-
-
-def _strides(shape: Shape) -> Shape:
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def _elements_at(call: Call, indices: Value, shape: Shape, axis: int) -> Value:
-    """Where the elements lie, in row-major order, that have `indices` along `axis` of a tensor of `shape`."""
-    strides = _strides(shape)
-    extents = [1 if i == axis else extent for i, extent in enumerate(indices.shape)]
-    call.plan.budget.spend_constant(extents, 8)
-    grid = np.indices(extents, dtype=np.int64)
-    others = sum((grid[i] * stride for i, stride in enumerate(strides)), np.zeros(extents, np.int64))
-    return _sum(call, [_offset(call, indices, shape[axis], strides[axis]), known(call.name, others)])
-
-
 def elements_along(call: Call, source: Tensor, indices: Value, axis: int) -> Tensor:
     """GatherElements of a tensor: element [.., i, ..] is the source's element [.., indices[.., i, ..], ..]."""
     flat = move(call.plan, call.name, source, Reshaping((math.prod(source.shape),)))
-    return gathered(call.plan, call.name, flat, _elements_at(call, indices, source.shape, axis), 0)
+    return gathered(call.plan, call.name, flat, _elements_at(call, source, indices, axis), 0)
+
+
+def _elements_at(call: Call, source: Tensor, indices: Value, axis: int) -> Value:
+    return value_of_tensor(call, elements_at(call, source.shape, indices, axis))
 
 
 def _checked_axis(call: Call, source: Tensor, indices: Value) -> int:
-    (axis,) = normalized_axes([call.attribute("axis", 0)], len(source.shape))
+    axis = axis_in(call.attribute("axis", 0), len(source.shape))
     pairs = list(zip(source.shape, indices.shape, strict=False))
     fits = len(source.shape) == len(indices.shape) and all(
         own >= found for i, (own, found) in enumerate(pairs) if i != axis
@@ -131,15 +94,15 @@ def _tuples(call: Call, shape: Shape, indices: Value, batch: int) -> _Tuples:
     require(fits, f"batch_dims must be dimensions that data and indices share, but got {batch}")
     holds = 1 <= depth <= len(shape) - batch
     require(holds, f"indices must name 1 to {len(shape) - batch} dimensions, but name {depth}")
-    indexed, strides = shape[: batch + depth], _strides(shape[: batch + depth])
-    offsets = [
-        _offset(call, _component(call, indices, i), indexed[batch + i], strides[batch + i]) for i in range(depth)
+    indexed, strides = shape[: batch + depth], strides_of(shape[: batch + depth])
+    offsets: list[Tensor] = [
+        offset_of(call, _component(call, indices, i), indexed[batch + i], strides[batch + i]) for i in range(depth)
     ]
     outer = indices.shape[:-1]
     for axis in range(batch):
         along = np.arange(shape[axis], dtype=np.int64) * strides[axis]
         offsets.append(known(call.name, along.reshape(-1, *[1] * (len(outer) - axis - 1))))
-    return _Tuples(_sum(call, offsets), shape[batch + depth :], math.prod(indexed))
+    return _Tuples(value_of_tensor(call, sum_of(call, offsets)), shape[batch + depth :], math.prod(indexed))
 
 
 def _component(call: Call, indices: Value, component: int) -> Value:
@@ -176,7 +139,7 @@ def _scatter_elements(call: Call) -> Tensor:
     source, indices = call.tensor(0), indices_of(call, 1)
     axis = _checked_axis(call, source, indices)
     require(call.tensor(2).shape == indices.shape, f"updates must have the shape {list(indices.shape)}")
-    return _scattered(call, _elements_at(call, indices, source.shape, axis), (), math.prod(source.shape))
+    return _scattered(call, _elements_at(call, source, indices, axis), (), math.prod(source.shape))
 
 
 def _reduction(call: Call) -> ScatterReduction:
@@ -189,28 +152,7 @@ def _scattered(call: Call, rows: Value, row: Shape, count: int) -> Tensor:
     """Input 0, as `count` rows, with input 2 at `rows`."""
     data, updates = value_of(call, 0), value_of(call, 2)
     common_element([data, updates], ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32"))
-    return tensor_of(scatter(call, data, rows, updates, (count, *row), _reduction(call)))
-
-
-def scatter(
-    call: Call,
-    data: Value,
-    rows: Value,
-    updates: Value,
-    shape: Shape,
-    reduction: ScatterReduction = ScatterReduction.NONE,
-) -> Value:
-    """`data`, seen as rows of the shape `shape`, with `updates` at `rows`."""
-
-    def emit(emitter: Emitter) -> Emitted:
-        number = math.prod(rows.shape)
-        held = emitter.reshape(emitter.to_channels_first(data), shape)
-        at = emitter.reshape(emitter.to_channels_first(rows), (number,))
-        added = emitter.reshape(emitter.to_channels_first(updates), (number, *shape[1:]))
-        written = emitter.build(DynamicScatterOp, held, at, added, element=data.element, reduction=reduction)
-        return emitter.reshape(written, data.shape), False
-
-    return call.plan.compute(call.name, data.shape, data.element, emit)
+    return tensor_of(scattered(call, data, rows, updates, (count, *row), _reduction(call)))
 
 
 # Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once.
@@ -233,7 +175,7 @@ def _gather(call: Call) -> Tensor:
     """The dimension `axis` makes way for those of the indices."""
     call.count(2)
     shape = call.tensor(0).shape
-    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
+    axis = axis_in(call.attribute("axis", 0), len(shape))
     if not isinstance(call.tensor(1), Constant):
         return gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
     indices, extent = call.constant(1), shape[axis]
@@ -296,7 +238,7 @@ def _pad(call: Call) -> Tensor:
 def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = len(call.tensor(0).shape)
     given = integers_of(call, 1, "pads")
-    axes = normalized_axes(integers_of(call, 3, "axes") or range(rank), rank)
+    axes = axes_in(integers_of(call, 3, "axes") or range(rank), rank)
     count = len(axes)
     if given is None or len(given) != 2 * count:
         raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
@@ -363,7 +305,7 @@ def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: t
     return _chain(call, Reshaping(split), reordered, Reshaping(shape))
 
 
-# Trilu and OneHot: elements that stand where the numbers of their rows and columns say.
+# Trilu and OneHot: elements selected by the numbers of their rows and columns.
 
 
 @imports("Trilu")
@@ -390,7 +332,7 @@ def _one_hot(call: Call) -> Tensor:
     depth = int(number)
     require(pair.shape == (2,), f"values must have the shape [2], but got {list(pair.shape)}")
     rank = len(indices.shape) + 1
-    (axis,) = normalized_axes([call.attribute("axis", -1)], rank)
+    axis = axis_in(call.attribute("axis", -1), rank)
     shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
     grown = move_value(call.plan, call.name, indices, Reshaping(shape), None)
     call.plan.budget.spend_indices(depth)
@@ -406,7 +348,7 @@ def _one_hot(call: Call) -> Tensor:
     return tensor_of(elementwise(call, [grown, constant_of(call, along), off, on], on.element, build))
 
 
-# ReverseSequence: the first elements of each sequence of a batch in reverse order, as many as its length says.
+# ReverseSequence: the first elements of each sequence of a batch in reverse order; its length is their number.
 
 
 @imports("ReverseSequence")
@@ -456,7 +398,7 @@ def _col2im(call: Call) -> Tensor:
     positions = constant_of(call, indices.astype(np.int64))
     updates = move_value(call.plan, call.name, value, Reshaping((images, taps, windows)), None)
     count = (math.prod(zeros.shape),)
-    image = scatter(call, zeros, positions, updates, count, ScatterReduction.ADD)
+    image = scattered(call, zeros, positions, updates, count, ScatterReduction.ADD)
     kept = [Slice(0, 1, images), *(Slice(low, 1, extent) for low, extent in zip(window.before, size, strict=True))]
     cut = move_value(call.plan, call.name, image, Slicing.of(kept), None)
     return tensor_of(move_value(call.plan, call.name, cut, Reshaping((batch, rows // taps, *size)), None))

@@ -11,10 +11,9 @@ from qdialect.arithmetic import activations
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import F32SumOp, IntSumOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
+from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.windows import Pool, Window
-from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.elementwise import binary_tensor
 from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.indexing import indices_of
@@ -174,7 +173,7 @@ def _group_normalization(call: Call) -> Computed:
 
 @imports_f32("com.microsoft.GroupNorm")
 def _group_norm(call: Call) -> Computed:
-    """The channels are last unless an attribute says otherwise; an activation of 1 is x * sigmoid(x)."""
+    """The channels are last unless an attribute moves them; an activation of 1 is x * sigmoid(x)."""
     call.count(3)
     axis = -1 if call.flag("channels_last", 1) else 1
     activation: int = call.attribute("activation", 0)
@@ -216,7 +215,7 @@ def _mean_variance_normalization(call: Call) -> Computed:
     """``(x - mean) / deviation``; ONNX Runtime adds nothing to a deviation of 0."""
     call.count(1)
     shape = call.f32(0).shape
-    axes = tuple(sorted(set(normalized_axes(call.attribute("axes", [0, 2, 3]), len(shape)))))
+    axes = tuple(sorted(set(axes_in(call.attribute("axes", [0, 2, 3]), len(shape)))))
     require(len(axes) > 0, "axes must not be empty")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
@@ -248,7 +247,7 @@ def _lp_normalization(call: Call) -> Computed:
     return computed(call, shape, (0,), build)
 
 
-# LRN: each element divided by a power of the squares of its channel and of those beside it, in float32.
+# LRN: each element divided by a power of the sum of squares of its channel and the adjacent ones, in float32.
 
 _ALPHA = float(np.float32(1e-4))
 

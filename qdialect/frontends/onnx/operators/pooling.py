@@ -23,7 +23,7 @@ from qdialect.frontends.onnx.operators.window import declared_window, pool_windo
 from qdialect.frontends.onnx.qdq_groups import GroupKernel
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Transposition, move_value
-from qdialect.frontends.planning.pool import Largest, f32_window_sums, largest
+from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
     Computed,
@@ -118,7 +118,7 @@ class Average(F32Tensor):
         values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            total = f32_window_sums(emitter, values, self.window)
+            total = sums_of_windows(emitter, emitter.last(values), self.window)
             return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -220,7 +220,7 @@ def _is_channels_last(call: Call) -> bool:
 
 
 def _qlinear_source(call: Call) -> Quantized:
-    """Inputs 0 to 2, the channels brought to dimension 1 where `channels_last` says that they are last."""
+    """Inputs 0 to 2, the channels moved to dimension 1 if `channels_last` is set."""
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
     rank = len(source.shape)
@@ -308,7 +308,7 @@ def _f32_pooled(call: Call, counts: Array | None) -> Computed:
         if counts is None:
             return pool.maxima(emitter, emitter.last(value)), True
         if _is_row_major(call, source.shape, window.strides):
-            sums = f32_window_sums(emitter, value, window)
+            sums = sums_of_windows(emitter, emitter.last(value), window)
         else:
             sums = pool.sums(emitter, emitter.last(value))
         return F32Builder(emitter, shape_of(sums.type))("divf", sums, emitter.constant(counts)), True

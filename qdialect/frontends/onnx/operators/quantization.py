@@ -9,7 +9,7 @@ import numpy as np
 from qdialect.arithmetic import quantize_array
 from qdialect.arithmetic.profiles import ORT
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scales, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scales, require
 from qdialect.frontends.onnx.model import F32, element_name
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, value_of
 from qdialect.frontends.planning.elementwise import (
@@ -85,11 +85,10 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
         return Quantized(value.shape, value, scales, zero_points)
     rank = len(value.shape)
     # One dimension is the axis whatever the node says, as in a bias that ONNX Runtime fuses.
-    axis = 0 if rank == 1 else axis
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    extent = value.shape[axis % rank]
+    axis = 0 if rank == 1 else axis_in(axis, rank)
+    extent = value.shape[axis]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
-    return Quantized(value.shape, value, scales, zero_points, axis % rank)
+    return Quantized(value.shape, value, scales, zero_points, axis)
 
 
 def f32_values_of(call: Call, values: int, scale: int, axis: int) -> F32Tensor:
@@ -158,11 +157,10 @@ def _quantize_linear(call: Call) -> Tensor:
             return Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)
     rank = len(source.shape)
-    axis: int = call.attribute("axis", 1)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    extent = source.shape[axis % rank]
+    axis = axis_in(call.attribute("axis", 1), rank)
+    extent = source.shape[axis]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
-    return _quantize_axis(call, source, element, scales, zero_points, axis % rank)
+    return _quantize_axis(call, source, element, scales, zero_points, axis)
 
 
 def _quantize_axis(
@@ -238,12 +236,11 @@ def _along(call: Call, value: Value, shape: Shape) -> Value:
     require(len(value.shape) <= 1, f"scale must have 0 or 1 dimensions, but got {len(value.shape)}")
     if value.shape in ((), (1,)):
         return move_value(call.plan, call.name, value, Reshaping(()), None)
-    axis: int = call.attribute("axis", 1)
     rank = len(shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    extent = shape[axis % rank]
+    axis = axis_in(call.attribute("axis", 1), rank)
+    extent = shape[axis]
     require(value.shape == (extent,), f"scale must have 1 or {extent} entries, but got {value.shape[0]}")
-    spread = tuple(extent if i == axis % rank else 1 for i in range(rank))
+    spread = tuple(extent if i == axis else 1 for i in range(rank))
     return move_value(call.plan, call.name, value, Reshaping(spread), None)
 
 
@@ -280,8 +277,7 @@ def dequantized_blocks(call: Call) -> Array:
     axis, size = call.attribute("axis", 1), call.attribute("block_size", 0)
     rank = values.ndim
     require(size >= 1, f"block_size must be at least 1, but got {size}")
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    axis %= rank
+    axis = axis_in(axis, rank)
     wanted = (*values.shape[:axis], -(-values.shape[axis] // size), *values.shape[axis + 1 :])
     for what, array in (("scale", scales), ("zero point", scales if points is None else points)):
         require(array.shape == wanted, f"{what} must have the shape {list(wanted)}, but got {list(array.shape)}")

@@ -11,31 +11,32 @@ from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.dialect import (
     ArgMaxOp,
     ArgMinOp,
-    CumSumOp,
     F32MaxOp,
     F32ProdOp,
     F32ReduceOp,
     F32SumOp,
-    IntegerReduceOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
     MeanOp,
     ReduceMaxOp,
     ReduceMinOp,
     SumOp,
 )
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import axes_in, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
-from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.f32 import computed
 from qdialect.frontends.onnx.operators.indexing import elements_along
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, imports_f32, imports_integers, value_of
 from qdialect.frontends.planning.elementwise import Arithmetic, common_element, tensor_of, unary
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.reduction import Reduced, extreme_index, over_axes, reduced_shape, top_indices
+from qdialect.frontends.planning.reduction import (
+    Reduced,
+    extreme_index,
+    over_axes,
+    reduced_shape,
+    reduced_value,
+    running_sum,
+    top_indices,
+)
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Tensor
 from qdialect.ir._mlir import ir
 
@@ -54,11 +55,11 @@ def _arg(call: Call) -> Tensor:
     values, op_class = _eight_bit(call.tensor(0)), _ARG_OPS[call.node.kind]
     rank = len(call.tensor(0).shape)
     axis, last = call.attribute("axis", 0), call.flag("select_last_index", 0)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    axes, keep_dims = (axis % rank,), call.flag("keepdims", 1)
+    axis = axis_in(axis, rank)
+    axes, keep_dims = (axis,), call.flag("keepdims", 1)
     if values is None:
         source, is_largest = call.tensor(0), call.node.kind == "ArgMax"
-        return extreme_index(call, source, axis % rank, keep_dims=keep_dims, last=last, is_largest=is_largest)
+        return extreme_index(call, source, axis, keep_dims=keep_dims, last=last, is_largest=is_largest)
 
     def emit(emitter: Emitter) -> Emitted:
         data, (along,), is_channels_last = over_axes(emitter, values, axes, keep_dims)
@@ -108,39 +109,24 @@ def axes_of(call: Call, rank: int) -> tuple[int, ...]:
     """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
     call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
-    require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {listed}")
-    # Read where it says nothing too: an attribute that no one reads is refused.
+    axes = tuple(sorted(set(axes_in(listed, rank))))
+    # Read even where it has no effect: an attribute that is not read is rejected.
     keeps_all = call.flag("noop_with_empty_axes", 0)
-    if not listed and not keeps_all:
-        return tuple(range(rank))
-    return tuple(sorted({axis % rank for axis in listed}))
+    return axes if listed or keeps_all else tuple(range(rank))
 
 
 # CumSum, and reductions of integers that stand for themselves.
 
-_OPS: dict[str, type[IntegerReduceOp]] = {
-    "ReduceL1": IntSumOp,
-    "ReduceMax": IntMaxOp,
-    "ReduceMin": IntMinOp,
-    "ReduceProd": IntProdOp,
-    "ReduceSum": IntSumOp,
-    "ReduceSumSquare": IntSumOp,
-}
+_KINDS = {"ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod"}
+"""Of reductions that are no sums."""
 
 
-@imports_integers(*_OPS)
+@imports_integers(*_KINDS, "ReduceL1", "ReduceSum", "ReduceSumSquare")
 def _reduction(call: Call) -> Tensor:
     value, keep_dims = _terms(call), call.flag("keepdims", 1)
     common_element([value], ("i32", "i64"))
-    axes, op_class = axes_of(call, len(value.shape)), _OPS[call.node.kind]
-    if not axes:
-        return value
-
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        return emitter.build(op_class, data, element=value.element, axes=axes, keep_dims=keep_dims), False
-
-    return call.plan.compute(call.name, reduced_shape(value.shape, axes, keep_dims), value.element, emit)
+    axes, kind = axes_of(call, len(value.shape)), _KINDS.get(call.node.kind, "sum")
+    return reduced_value(call, value, kind, axes, keep_dims) if axes else value
 
 
 def _terms(call: Call) -> Value:
@@ -160,15 +146,11 @@ _TERMS = {"ReduceL1": ("math.absi", 1), "ReduceSumSquare": ("arith.muli", 2)}
 def _cumsum(call: Call) -> Tensor:
     call.count(2)
     value, axes = value_of(call, 0), call.integers(1)
-    element = common_element([value], ("i32", "i64", "f32"))
+    common_element([value], ("i32", "i64", "f32"))
     require(len(axes) == 1, f"axis must have 1 entry, but got {len(axes)}")
-    (axis,) = normalized_axes(axes, len(value.shape))
+    (axis,) = axes_in(axes, len(value.shape))
     how = {name: call.flag(name, 0) for name in ("exclusive", "reverse")}
-
-    def emit(emitter: Emitter) -> Emitted:
-        return emitter.build(CumSumOp, emitter.to_channels_first(value), element=element, axis=axis, **how), False
-
-    return tensor_of(call.plan.compute(call.name, value.shape, element, emit))
+    return tensor_of(running_sum(call, value, axis, **how))
 
 
 # Reductions of floats with functions around them: ReduceL1, ReduceL2, ReduceLogSum, ReduceProd and others.
@@ -255,7 +237,7 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     """In order, equal numbers in their own."""
     call.count(1, 2)
     source = call.tensor(0)
-    (axis,) = normalized_axes([call.attribute("axis", -1)], len(source.shape))
+    axis = axis_in(call.attribute("axis", -1), len(source.shape))
     counts = call.integers(1) if call.optional(1) is not None else (call.attribute("k", 0),)
     require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
     count, extent = counts[0], source.shape[axis]

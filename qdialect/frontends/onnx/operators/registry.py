@@ -1,4 +1,4 @@
-"""How a node becomes tensors: a planner checks it and says what its output stands for."""
+"""How a node becomes tensors: a planner checks it and gives the meaning of its output."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def number_of(tensor: Tensor, what: str) -> float:
 
 
 Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
-"""Checks a node against what the front end can express and says what its output stands for, or each of its outputs.
+"""Checks a node against what the front end can express and gives the meaning of its output, or of each of its outputs.
 
 Raises `UnsupportedError`.
 """

@@ -12,9 +12,9 @@ from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Rat
 from qdialect.arithmetic.resize import cubic, nearest_indices, source_coordinates, triangle, weight_matrix
 from qdialect.dialect import DequantizeOp, F32MatmulOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axes_in, require
 from qdialect.frontends.building.slices import check_indices
-from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.data_movement import integers_of
 from qdialect.frontends.onnx.operators.registry import Call, Quantized, imports, part_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Gathering, Movement, move
@@ -153,9 +153,7 @@ def _dimensions(call: Call, shape: Shape, is_old: bool) -> list[Scaled]:
     """Every dimension with its scale, from the inputs `scales` and `sizes`."""
     sizes = None if is_old else integers_of(call, 3, "sizes")
     scales = _scales(call, 1 if is_old else 2)
-    axes = normalized_axes(
-        call.attribute("axes", [0]) if "axes" in call.node.attributes else range(len(shape)), len(shape)
-    )
+    axes = axes_in(call.attribute("axes", [0]) if "axes" in call.node.attributes else range(len(shape)), len(shape))
     given = sizes if sizes else scales
     if given is None or len(given) != len(axes):
         raise UnsupportedError(f"scales or sizes must have {len(axes)} entries, but got {given}")

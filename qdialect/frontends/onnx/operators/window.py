@@ -59,7 +59,7 @@ def pool_window(call: Call, shape: Shape) -> Window:
 
 
 def _rounded_up(window: Window, size: Shape) -> Window:
-    """As many windows as start in the padded image before its end, the padding grown for the last of them.
+    """The windows that start in the padded image before its end, with the padding grown for the last of them.
 
     A window that starts in the padding after the image is not counted.
     """
@@ -91,7 +91,7 @@ def _positive(call: Call, name: str, rank: int) -> Shape:
 
 
 def padding_mode(call: Call) -> str:
-    """How a node says what its padding is."""
+    """How a node specifies its padding."""
     mode: str = call.attribute("auto_pad", NOTSET)
     known = (NOTSET, VALID, SAME_UPPER, SAME_LOWER)
     require(mode in known, f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, but got {mode}")
@@ -117,5 +117,5 @@ def _padding(call: Call, size: Shape, kernel_extent: Shape, strides: Shape) -> t
     dimensions = zip(size, kernel_extent, strides, strict=True)
     added = [max((math.ceil(extent / stride) - 1) * stride + r - extent, 0) for extent, r, stride in dimensions]
     small, large = tuple(a // 2 for a in added), tuple(a - a // 2 for a in added)
-    # Of an odd number of elements, the mode says on which side the larger half lies.
+    # Of an odd number of elements, the mode sets on which side the larger half is.
     return (small, large) if mode == SAME_UPPER else (large, small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tflite
@@ -15,8 +15,8 @@ from qdialect.arithmetic import Multiplier, real_multiplier
 from qdialect.dialect.fields import LARGEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.building import checks
-from qdialect.frontends.building.checks import require
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.building.checks import axis_in, require
+from qdialect.frontends.tflite.flatbuffer.model import Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 
 # What several planners ask of a node's tensors.
@@ -74,6 +74,11 @@ def dense_options(operator: Operator) -> tuple[int, bool]:
 def eight_bit(tensor: Tensor, what: str) -> Tensor:
     """`tensor`, which has to be 8-bit with one scale and zero point."""
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
+    return per_tensor(tensor, what)
+
+
+def per_tensor(tensor: Tensor, what: str) -> Tensor:
+    """`tensor`, which has to have one scale, and a zero point of its type."""
     require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
     check_scales(tensor, what)
     low, high = quantized_range(tensor)
@@ -237,6 +242,41 @@ def _quantized(bound: float, output: Tensor) -> int:
     require(math.isfinite(ratio), f"output scale must be positive and finite, but got {output.scale}")
     rounded = math.floor(abs(ratio) + 0.5)
     return output.zero_point + (rounded if ratio >= 0 else -rounded)
+
+
+class _Activated(OptionsTable, Protocol):
+    def FusedActivationFunction(self) -> int: ...  # noqa: N802
+
+
+_ACTIVATED: dict[str, type[_Activated]] = {
+    "ADD": tflite.AddOptions,
+    "CONCATENATION": tflite.ConcatenationOptions,
+    "DIV": tflite.DivOptions,
+    "L2_NORMALIZATION": tflite.L2NormOptions,
+    "MUL": tflite.MulOptions,
+    "SUB": tflite.SubOptions,
+}
+
+
+def activation_of(operator: Operator) -> int:
+    """The fused activation of an operator; NONE where it cannot have one."""
+    table = _ACTIVATED.get(operator.kind)
+    if table is None:
+        return tflite.ActivationFunctionType.NONE
+    return read_options(operator, table, lambda options: options.FusedActivationFunction())
+
+
+def check_plain(operator: Operator) -> None:
+    """Raise `UnsupportedError` where an activation is fused."""
+    activation = activation_of(operator)
+    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
+
+
+def parts_of(operator: Operator) -> tuple[tuple[Tensor, ...], int]:
+    """The inputs of CONCATENATION, and the dimension along which they lie side by side."""
+    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    parts = operands(operator, 1, max(1, len(operator.inputs)))
+    return parts, axis_in(axis, len(operator.outputs[0].shape))
 
 
 # Windows of convolutions and pools over images, and their explicit padding.

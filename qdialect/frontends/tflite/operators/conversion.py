@@ -6,73 +6,39 @@ from qdialect.arithmetic import Multiplier
 from qdialect.arithmetic.profiles import TFLITE
 from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
+from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
-    check_scales,
     eight_bit,
     operands,
-    quantized_range,
+    per_tensor,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
-# QUANTIZE and DEQUANTIZE.
+# QUANTIZE and DEQUANTIZE, of 8 and 16 bits.
+
+
+_RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8": ("i16",)}
+"""By the element type of an input of or to 16 bits: what it is rescaled to."""
 
 
 @imports("QUANTIZE")
-def _quantize(operator: Operator) -> Emission:
-    """From f32 by a float32 division, ties away from zero; from 8-bit quantized values by a fixed-point rescale."""
-    (data,) = operands(operator, 1)
-    output = eight_bit(operator.outputs[0], "output")
-    if data.element == "f32":
-        parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
-        parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
-        return lambda emitter: emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
-    check_rescale(eight_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        zero_points = [data.zero_point]
-        return emitter.requantize(
-            emitter.value(data), output, data.scale, Multiplier.F64, input_zero_points=zero_points
-        )
-
-    return emit
-
-
-@imports("DEQUANTIZE")
-def _dequantize(operator: Operator) -> Emission:
-    (data,) = operands(operator, 1)
-    eight_bit(data, "input")
-    require(operator.outputs[0].element == "f32", f"output must be f32, but got {operator.outputs[0].element}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
-        return emitter.build(DequantizeOp, emitter.value(data), element="f32", **parameters)
-
-    return emit
-
-
-# QUANTIZE and DEQUANTIZE with 16-bit values on one side at least.
-
-_RESCALED = {"i16": ("i8", "i16", "i32"), "i32": ("i16",), "i8": ("i16",), "ui8": ("i16",)}
-"""By the element type of the input: what it is rescaled to."""
-
-
 @imports_i16("QUANTIZE")
-def _quantize_i16(operator: Operator) -> Emission:
-    """From f32 by a float32 division, ties away from zero; between integers by a fixed-point rescale."""
-    (data,) = operands(operator, 1)
-    output = _quantized_i16(operator.outputs[0], "output")
+def _quantize(operator: Operator) -> Emission:
+    """From f32 by a float32 division, ties away from zero; between quantized values by a fixed-point rescale."""
+    (data,), output = operands(operator, 1), operator.outputs[0]
+    is_i16 = "i16" in (data.element, output.element)
+    (per_tensor if is_i16 else eight_bit)(output, "output")
     if data.element == "f32":
         parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
         parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
-        return lambda emitter: emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
-    known = _RESCALED.get(data.element, ())
+        return built(QuantizeOp, data, element=output.element, **parameters)
     found = f"{data.element} to {output.element}"
-    require(output.element in known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
-    _quantized_i16(data, "input")
+    is_known = not is_i16 or output.element in _RESCALED.get(data.element, ())
+    require(is_known, f"must go from i8, ui8, i32 or f32 to i16, or back to i8, but got {found}")
+    (per_tensor if is_i16 else eight_bit)(data, "input")
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
 
     def emit(emitter: Emitter) -> ir.Value:
@@ -82,24 +48,14 @@ def _quantize_i16(operator: Operator) -> Emission:
     return emit
 
 
+@imports("DEQUANTIZE")
 @imports_i16("DEQUANTIZE")
-def _dequantize_i16(operator: Operator) -> Emission:
-    (data,) = operands(operator, 1)
-    sixteen_bit(data, "input")
-    found = operator.outputs[0].element
+def _dequantize(operator: Operator) -> Emission:
+    (data,), found = operands(operator, 1), operator.outputs[0].element
+    (sixteen_bit if data.element == "i16" else eight_bit)(data, "input")
     require(found == "f32", f"output must be f32, but got {found}")
-    parameters = {"scales": [data.scale], "zero_points": [0]}
-    return lambda emitter: emitter.build(DequantizeOp, emitter.value(data), element="f32", **parameters)
-
-
-def _quantized_i16(tensor: Tensor, what: str) -> Tensor:
-    """`tensor` with one scale, and a zero point of its type."""
-    require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
-    check_scales(tensor, what)
-    low, high = quantized_range(tensor)
-    holds = low <= tensor.zero_point <= high
-    require(holds, f"{what} zero point must be in [{low}, {high}], but got {tensor.zero_point}")
-    return tensor
+    parameters = {"scales": [data.scale], "zero_points": [data.zero_point]}
+    return built(DequantizeOp, data, element="f32", **parameters)
 
 
 # CAST: the same number in another type, whatever it stands for; quantization plays no part.

@@ -18,6 +18,7 @@ from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
+    activation_of,
     activation_range,
     bounded,
     check_rescale,
@@ -34,7 +35,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import binary
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Functions of two tensors that broadcast, with fused activations where the operator has one.
@@ -47,7 +48,7 @@ _SMALLEST_FACTOR = 2.0**-32
 @imports("ADD")
 def _add(operator: Operator) -> Emission:
     """Both operands meet at twice the larger scale with 20 more bits; the factors are evaluated in double."""
-    activation = read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
     bounds = activation_range(activation, operator.outputs[0])
@@ -57,7 +58,7 @@ def _add(operator: Operator) -> Emission:
 @imports("SUB")
 def _sub(operator: Operator) -> Emission:
     """As ADD."""
-    activation = read_options(operator, tflite.SubOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
     bounds = activation_range(activation, operator.outputs[0])
@@ -68,7 +69,7 @@ def _sub(operator: Operator) -> Emission:
 def _mul(operator: Operator) -> Emission:
     """The factor of the product is evaluated in float32; below 2^-32 it is 0."""
     operator = _with_bounded_output(operator)
-    activation = read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     lhs, rhs = _checked(operator)
     check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
     bounds = activation_range(activation, operator.outputs[0])
@@ -86,7 +87,7 @@ def _with_bounded_output(operator: Operator) -> Operator:
 @imports("DIV")
 def _div(operator: Operator) -> Emission:
     """The kernel fails where a divisor is zero; the op gives the end of the range there."""
-    activation = read_options(operator, tflite.DivOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     lhs, rhs = _checked(operator)
     check_rescale(lhs.scale / rhs.scale, [1.0], operator.outputs[0].scale, Multiplier.F64)
     bounds = activation_range(activation, operator.outputs[0])
@@ -137,18 +138,14 @@ def _check_shifted(operator: Operator, lhs: Tensor, rhs: Tensor, shift: int) -> 
 def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arithmetic: object) -> Emission:
     lhs, rhs = operands(operator, 2)
     output = operator.outputs[0]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            op_class,
-            emitter.value(lhs),
-            emitter.value(rhs),
-            element=output.element,
-            **binary_attributes(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
-            **arithmetic,
-        )
-
-    return emit
+    return built(
+        op_class,
+        lhs,
+        rhs,
+        element=output.element,
+        **binary_attributes(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
+        **arithmetic,
+    )
 
 
 # Functions of two 16-bit tensors that broadcast, with fused activations where the operator has one.
@@ -157,29 +154,15 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
 _SHIFT = 15
 
 
-@imports_i16("ADD")
-def _add_i16(operator: Operator) -> Emission:
-    activation, is_pot = read_options(
-        operator, tflite.AddOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
-    )
+@imports_i16("ADD", "SUB")
+def _sum_i16(operator: Operator) -> Emission:
+    table, op = (tflite.AddOptions, "arith.addi") if operator.kind == "ADD" else (tflite.SubOptions, "arith.subi")
     # LiteRT takes options that are left out as all zero, unlike the schema.
-    is_pot = is_pot and operator.options_table is not None
-    return _sum_i16(operator, activation, is_pot, "arith.addi")
-
-
-@imports_i16("SUB")
-def _sub_i16(operator: Operator) -> Emission:
-    activation, is_pot = read_options(
-        operator, tflite.SubOptions, lambda options: (options.FusedActivationFunction(), options.PotScaleInt16())
+    is_pot = (
+        read_options(operator, table, lambda options: options.PotScaleInt16()) and operator.options_table is not None
     )
-    # LiteRT takes options that are left out as all zero, unlike the schema.
-    is_pot = is_pot and operator.options_table is not None
-    return _sum_i16(operator, activation, is_pot, "arith.subi")
-
-
-def _sum_i16(operator: Operator, activation: int, is_pot: bool, op: str) -> Emission:
     lhs, rhs, output = two_inputs(operator)
-    bounds = activation_range(activation, output)
+    bounds = activation_range(activation_of(operator), output)
     powers = [log2_of(tensor.scale) for tensor in (lhs, rhs, output)]
     known = [power for power in powers if power is not None]
     if is_pot and len(known) == len(powers):
@@ -230,7 +213,7 @@ def _rescaled_sum(operator: Operator, bounds: tuple[int, int], op: str) -> Emiss
 @imports_i16("MUL")
 def _mul_i16(operator: Operator) -> Emission:
     """The factor of the product is evaluated in float32."""
-    activation = read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     lhs, rhs, output = two_inputs(operator)
     bounds = activation_range(activation, output)
     factor = FixedPoint.of(f32_quotient(float(np.float32(lhs.scale) * np.float32(rhs.scale)), output.scale))

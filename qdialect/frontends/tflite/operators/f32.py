@@ -11,27 +11,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tflite
 
 from qdialect.arithmetic import activations, onnx_activations, torch_activations
 from qdialect.arithmetic.expressions import Expression, Input
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp
-from qdialect.dialect.f32_ops import F32ReduceOp
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building import op_builder
 from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.op_builder import ordered_sum, reduced_numbers
 from qdialect.frontends.building.slices import Slice, framed, take_slices
+from qdialect.frontends.planning.attention import softmax
+from qdialect.frontends.planning.movement import joined_shape
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     Padding,
+    activation_of,
     constant,
     convolution_options,
     dense_options,
     f32_bounds,
     operands,
+    parts_of,
 )
+from qdialect.frontends.tflite.operators.plain import check_broadcast
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports_f32
 from qdialect.ir._mlir import ir
@@ -89,127 +93,62 @@ def _function(operator: Operator) -> Emission:
     return lambda emitter: emitter.expression(_FUNCTIONS[operator.kind], emitter.value(data))
 
 
-def activation_of(operator: Operator) -> int:
-    """The fused activation of a pair's operator; NONE where it cannot have one."""
-    if operator.kind == "ADD":
-        return read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
-    if operator.kind == "SUB":
-        return read_options(operator, tflite.SubOptions, lambda options: options.FusedActivationFunction())
-    if operator.kind == "MUL":
-        return read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
-    if operator.kind == "DIV":
-        return read_options(operator, tflite.DivOptions, lambda options: options.FusedActivationFunction())
-    return tflite.ActivationFunctionType.NONE
-
-
-Pair = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
-"""What a pair of numbers becomes; both operands have one shape."""
-
-_PAIRS: dict[str, Pair] = {
-    "ADD": lambda s, lhs, rhs: s("addf", lhs, rhs),
-    "DIV": lambda s, lhs, rhs: s("divf", lhs, rhs),
-    "FLOOR_DIV": lambda s, lhs, rhs: s.emitter.expression(torch_activations.floor_of_quotient, lhs, rhs),
-    "MAXIMUM": lambda s, lhs, rhs: s("maximumf", lhs, rhs),
-    "MINIMUM": lambda s, lhs, rhs: s("minimumf", lhs, rhs),
-    "MUL": lambda s, lhs, rhs: s("mulf", lhs, rhs),
-    "SQUARED_DIFFERENCE": lambda s, lhs, rhs: _squared(s, s("subf", lhs, rhs)),
-    "SUB": lambda s, lhs, rhs: s("subf", lhs, rhs),
+_LEFT, _RIGHT = Input(0), Input(1)
+_PAIRS: dict[str, Expression] = {
+    "ADD": _LEFT + _RIGHT,
+    "DIV": _LEFT / _RIGHT,
+    "FLOOR_DIV": torch_activations.floor_of_quotient,
+    "FLOOR_MOD": torch_activations.remainder,
+    "MAXIMUM": _LEFT.at_least(_RIGHT),
+    "MINIMUM": _LEFT.at_most(_RIGHT),
+    "MUL": _LEFT * _RIGHT,
+    "POW": _LEFT.apply("math.powf", _RIGHT),
+    "SUB": _LEFT - _RIGHT,
 }
-
-
-def _squared(s: F32Builder, value: ir.Value) -> ir.Value:
-    return s("mulf", value, value)
 
 
 @imports_f32(*_PAIRS)
 def _pair(operator: Operator) -> Emission:
+    """FLOOR_MOD is the remainder of the magnitudes, exact, with the sign of the divisor."""
     activation = activation_of(operator)
     f32_bounds(activation)
-    combine = _PAIRS[operator.kind]
-    return pairwise(operator, lambda s, lhs, rhs: s.clamp(combine(s, lhs, rhs), activation))
+    function = _PAIRS[operator.kind]
+    return pairwise(operator, lambda s, lhs, rhs: s.clamp(s.emitter.expression(function, lhs, rhs), activation))
 
 
-def pairwise(operator: Operator, combine: Pair) -> Emission:
+@imports_f32("SQUARED_DIFFERENCE")
+def _squared_difference(operator: Operator) -> Emission:
+    return pairwise(operator, lambda s, lhs, rhs: s.emitter.expression(activations.square, s("subf", lhs, rhs)))
+
+
+def pairwise(operator: Operator, combine: Callable[[F32Builder, ir.Value, ir.Value], ir.Value]) -> Emission:
     """`combine` of two f32 inputs, which broadcast to the output's shape."""
     sides, shape = operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
-    try:
-        fits = np.broadcast_shapes(*(side.shape for side in sides)) == shape
-    except ValueError:
-        fits = False
-    require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(side.shape) for side in sides]}")
+    check_broadcast(sides, shape)
 
     def emit(emitter: Emitter) -> ir.Value:
-        s = F32Builder(emitter, shape)
-        lhs, rhs = (emitter.broadcast(emitter.value(side), s.shape) for side in sides)
-        return combine(s, lhs, rhs)
+        lhs, rhs = (emitter.broadcast(emitter.value(side), shape) for side in sides)
+        return combine(F32Builder(emitter, shape), lhs, rhs)
 
     return emit
 
 
-@imports_f32("FLOOR_MOD")
-def _floor_mod(operator: Operator) -> Emission:
-    """The remainder of the magnitudes, exact, with the sign of the divisor."""
-
-    def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        return s.emitter.expression(torch_activations.remainder, lhs, rhs)
-
-    return pairwise(operator, combine)
-
-
-@imports_f32("POW")
-def _pow(operator: Operator) -> Emission:
-    return pairwise(operator, lambda s, lhs, rhs: s("powf", lhs, rhs))
-
-
-@imports_f32("LOG_SOFTMAX")
-def _log_softmax(operator: Operator) -> Emission:
-    """``d - log(sum(e^d))`` with the distance d from the largest number of the last axis."""
-    (data,) = operands(operator, 1)
-    require(len(data.shape) >= 1, "input must have at least 1 dimension")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
-        distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
-        raised = emitter.expression(activations.exp, distance, in_float64=True)
-        total = emitter.build(F32SumOp, raised, element="f32", in_order=True, **over)
-        return s("subf", distance, emitter.expression(activations.log, total, in_float64=True))
-
-    return emit
-
-
-@imports_f32("SOFTMAX")
+@imports_f32("LOG_SOFTMAX", "SOFTMAX")
 def _softmax(operator: Operator) -> Emission:
-    """``e^(beta * d) / sum`` with the distance d from the largest number of the last axis."""
-    beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+    """Over the last axis."""
+    is_logarithm, beta = operator.kind == "LOG_SOFTMAX", 1.0
+    if not is_logarithm:
+        beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
-        distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
-        scaled = distance if beta == 1 else s("mulf", distance, beta)
-        raised = emitter.expression(activations.exp, scaled, in_float64=True)
-        return s("divf", raised, emitter.build(F32SumOp, raised, element="f32", in_order=True, **over))
-
-    return emit
+    how: dict[str, Any] = {"is_logarithm": is_logarithm, "beta": beta, "in_order": True}
+    return lambda emitter: softmax(emitter, emitter.value(data), (len(data.shape) - 1,), **how)
 
 
-_IN_ORDER = {"in_order": True}
-_REDUCTIONS: dict[str, tuple[type[F32ReduceOp], dict[str, bool]]] = {
-    "MEAN": (F32SumOp, _IN_ORDER),
-    "REDUCE_MAX": (F32MaxOp, {}),
-    "REDUCE_MIN": (F32MinOp, {}),
-    "REDUCE_PROD": (F32ProdOp, {}),
-    "SUM": (F32SumOp, _IN_ORDER),
-}
-
-
-@imports_f32(*_REDUCTIONS)
+@imports_f32("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 def _reduction(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, output = operator.inputs[0], operator.outputs[0]
@@ -217,9 +156,10 @@ def _reduction(operator: Operator) -> Emission:
     count = float(math.prod(data.shape[axis] for axis in axes))
 
     def emit(emitter: Emitter) -> ir.Value:
-        op_class, order = _REDUCTIONS[operator.kind]
-        over = {"axes": axes, "keep_dims": keep_dims, **order}
-        total = emitter.build(op_class, emitter.value(data), element="f32", **over)
+        if operator.kind not in ("MEAN", "SUM"):
+            kind = operator.kind.removeprefix("REDUCE_").lower()
+            return reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
+        total = ordered_sum(emitter, emitter.value(data), axes, keep_dims)
         return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
 
     return emit
@@ -227,19 +167,14 @@ def _reduction(operator: Operator) -> Emission:
 
 @imports_f32("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    parts, output = operands(operator, 1, max(1, len(operator.inputs))), operator.outputs[0]
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    others = [[*part.shape[: axis % rank], *part.shape[axis % rank + 1 :]] for part in parts]
-    fits = all(len(_f32(part, "input").shape) == rank for part in parts) and others.count(others[0]) == len(others)
-    require(fits, f"inputs must differ along axis {axis} alone, but got {[list(part.shape) for part in parts]}")
+    (parts, axis), activation, output = parts_of(operator), activation_of(operator), operator.outputs[0]
+    for part in parts:
+        _f32(part, "input")
+    joined_shape([part.shape for part in parts], axis)
     f32_bounds(activation)
 
     def emit(emitter: Emitter) -> ir.Value:
-        joined = emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        joined = emitter.concatenate([emitter.value(part) for part in parts], axis)
         return F32Builder(emitter, output.shape).clamp(joined, activation)
 
     return emit
@@ -354,15 +289,14 @@ _MAX_RADIUS = 64
 @imports_f32("L2_NORMALIZATION")
 def _l2_normalization(operator: Operator) -> Emission:
     """``x / max(sqrt(sum(x^2)), 1e-6)``, the squares added in their order."""
-    activation = read_options(operator, tflite.L2NormOptions, lambda options: options.FusedActivationFunction())
+    activation = activation_of(operator)
     (data,) = operands(operator, 1)
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
     f32_bounds(activation)
 
     def emit(emitter: Emitter) -> ir.Value:
         s, x = F32Builder(emitter, data.shape), emitter.value(data)
-        over = {"axes": (len(data.shape) - 1,), "keep_dims": True, "in_order": True}
-        total = emitter.build(F32SumOp, s("mulf", x, x), element="f32", **over)
+        total = ordered_sum(emitter, s("mulf", x, x), (len(data.shape) - 1,))
         small = F32Builder(emitter, shape_of(total.type))
         return s.clamp(s("divf", x, small("maximumf", small("sqrt", total), _SHORTEST)), activation)
 

@@ -14,6 +14,7 @@ from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.building.slices import check_indices, framed, spaced
 from qdialect.frontends.building.windows import Pool, Window
 from qdialect.frontends.planning.convolution import rows_of_windows
+from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -89,14 +90,10 @@ def _means(operator: Operator, node: _Pool) -> Pooled:
     shape, window = operator.outputs[0].shape, node.window
     counts = window.counts(node.size).astype(np.float32)[..., None]
     require(bool((counts > 0).all()), f"every window must have an element of {list(node.size)}")
-    channels = shape[3]
-    operator.budget.spend_constant((channels, *window.kernel), 4)
+    operator.budget.spend_constant((shape[3], *window.kernel), 4)
 
     def build(emitter: Emitter, image: ir.Value) -> ir.Value:
-        ones = emitter.constant(np.ones((channels, *window.kernel, 1), np.float32))
-        how = {"strides": window.strides, "groups": channels}
-        total = emitter.build(F32Conv2DOp, framed(emitter, image, *window.border), ones, element="f32", **how)
-        return F32Builder(emitter, shape)("divf", total, emitter.constant(counts))
+        return F32Builder(emitter, shape)("divf", sums_of_windows(emitter, image, window), emitter.constant(counts))
 
     return build
 

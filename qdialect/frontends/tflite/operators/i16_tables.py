@@ -12,8 +12,7 @@ import tflite
 
 from qdialect.arithmetic import FloatArray, activations, real_functions
 from qdialect.arithmetic.tflite_tables import Function, Lines, lines_of, sigmoid_lines, table_of
-from qdialect.dialect import BroadcastOp, InterpolatedLutOp, IntMaxOp, IntSumOp
-from qdialect.dialect.type_constraints import element_of
+from qdialect.dialect import InterpolatedLutOp, IntMaxOp, IntSumOp
 from qdialect.frontends.building.checks import check_scale, require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
@@ -180,12 +179,12 @@ def _emit_softmax(emitter: Emitter, value: ir.Value, shape: Shape, factor: Fixed
     over = {"axes": (len(shape) - 1,), "keep_dims": True}
     x = s.resize(value, "i32")
     largest = emitter.build(IntMaxOp, x, element="i32", **over)
-    distance = s.op("arith.subi", x, _spread(emitter, largest, shape))
+    distance = s.op("arith.subi", x, emitter.broadcast(largest, shape))
     exponentials = _exponentials(emitter, factor.scaled(s, distance))
     total = emitter.build(IntSumOp, exponentials, element="i32", **over)
     zeros = s.op("math.ctlz", total)
-    inverse = _spread(emitter, _inverse(emitter, total, zeros), shape)
-    count = _spread(emitter, s.op("arith.subi", s.op("arith.addi", s.op("arith.xori", zeros, -1), 1), -31), shape)
+    inverse = emitter.broadcast(_inverse(emitter, total, zeros), shape)
+    count = emitter.broadcast(s.op("arith.subi", s.op("arith.addi", s.op("arith.xori", zeros, -1), 1), -31), shape)
     ones = emitter.constant(np.broadcast_to(np.int64(1), shape))
     return _ratio(s, exponentials, inverse, count, ones)
 
@@ -219,7 +218,3 @@ def _ratio(s: Arithmetic, exponentials: ir.Value, inverse: ir.Value, count: ir.V
     half = s.op("arith.shrsi", s.op("arith.shli", ones, wide), 1)
     quotient = s.op("arith.shrsi", s.op("arith.addi", product, half), wide)
     return s.resize(clamped(s, s.resize(quotient, "i32"), (0, _INT16[1])), "i16")
-
-
-def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)

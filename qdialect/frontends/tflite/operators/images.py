@@ -11,17 +11,16 @@ import tflite
 from qdialect.arithmetic import Division
 from qdialect.arithmetic.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.arithmetic.resize import Taps, interpolation_taps
-from qdialect.dialect import AvgPool2DOp, BroadcastOp, MaxPool2DOp, QnnOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, QnnOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
 from qdialect.frontends.building.slices import check_indices, gather
-from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape
+from qdialect.frontends.tflite.flatbuffer.model import Operator
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     activation_range,
-    eight_bit,
     integers,
     one_input,
     operands,
@@ -32,29 +31,34 @@ from qdialect.frontends.tflite.operators.checks import (
     same_scale,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # AVERAGE_POOL_2D and MAX_POOL_2D.
 
 
 @imports("AVERAGE_POOL_2D")
+@imports_i16("AVERAGE_POOL_2D")
 def _average_pool_2d(operator: Operator) -> Emission:
     """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
-    zero_point = eight_bit(operator.outputs[0], "output").zero_point if operator.outputs else 0
-    attributes = {"zero_point": zero_point, "division": Division.HALF_AWAY, "count_include_pad": False}
-    return _of_bytes(operator, AvgPool2DOp, attributes)
+    _same_parameters(operator)
+    zero_point = operator.outputs[0].zero_point
+    return pool(operator, AvgPool2DOp, {"zero_point": zero_point, "division": Division.HALF_AWAY})
 
 
 @imports("MAX_POOL_2D")
+@imports_i16("MAX_POOL_2D")
 def _max_pool_2d(operator: Operator) -> Emission:
-    return _of_bytes(operator, MaxPool2DOp, {})
+    _same_parameters(operator)
+    return pool(operator, MaxPool2DOp, {})
 
 
-def _of_bytes(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+def _same_parameters(operator: Operator) -> None:
     (data,) = operands(operator, 1)
-    same_quantization(operator, data)
-    return pool(operator, op_class, attributes)
+    if "i16" in (data.element, operator.outputs[0].element):
+        same_scale(*one_input(operator))
+    else:
+        same_quantization(operator, data)
 
 
 def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
@@ -65,29 +69,7 @@ def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any])
     window: dict[str, Any] = {"kernel": options.kernel, "strides": options.strides}
     window["padding"] = options.explicit(data.shape[1:3])
     window["output_min"], window["output_max"] = activation_range(options.activation, operator.outputs[0])
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
-
-    return emit
-
-
-# AVERAGE_POOL_2D and MAX_POOL_2D of 16-bit images.
-
-
-@imports_i16("AVERAGE_POOL_2D")
-def _average_pool_2d_i16(operator: Operator) -> Emission:
-    return _pool_i16(operator, AvgPool2DOp, {"zero_point": 0, "division": Division.HALF_AWAY})
-
-
-@imports_i16("MAX_POOL_2D")
-def _max_pool_2d_i16(operator: Operator) -> Emission:
-    return _pool_i16(operator, MaxPool2DOp, {})
-
-
-def _pool_i16(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
-    same_scale(*one_input(operator))
-    return pool(operator, op_class, attributes)
+    return built(op_class, data, element=data.element, **window, **attributes)
 
 
 # RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR.
@@ -184,9 +166,7 @@ def _emit_bilinear_i16(emitter: Emitter, image: ir.Value, rows: Taps, columns: T
             corner = gather(emitter, gather(emitter, image, 1, row.tolist()), 2, column.tolist())
             weight = np.outer(row_weight, column_weight).astype(np.int64)[None, :, :, None]
             wide = s.resize(corner, "i64")
-            terms.append(
-                s.op("arith.muli", wide, _spread_along(emitter, emitter.constant(weight), shape_of(wide.type)))
-            )
+            terms.append(s.op("arith.muli", wide, emitter.broadcast(emitter.constant(weight), shape_of(wide.type))))
     first, *others = terms
     for term in others:
         first = s.op("arith.addi", first, term)
@@ -194,7 +174,3 @@ def _emit_bilinear_i16(emitter: Emitter, image: ir.Value, rows: Taps, columns: T
     quotient = s.op("arith.shrsi", magnitude, _FRACTION)
     negated = s.op("arith.addi", s.op("arith.xori", quotient, -1), 1)
     return s.resize(s.select(s.compare("lt", first, 0), negated, quotient), "i16")
-
-
-def _spread_along(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    return emitter.build(BroadcastOp, value, element="i64", shape=shape)

@@ -19,7 +19,7 @@ from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import check_scales, integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.movement import amounts_of
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_integers
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -263,11 +263,7 @@ def _broadcast_to(operator: Operator) -> Emission:
     data, extents = operands(operator, 2)
     same_content(data, operator.outputs[0])
     shape = integers(extents, "shape")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(BroadcastOp, emitter.value(data), element=data.element, shape=shape)
-
-    return emit
+    return built(BroadcastOp, data, element=data.element, shape=shape)
 
 
 @imports("DEPTH_TO_SPACE")

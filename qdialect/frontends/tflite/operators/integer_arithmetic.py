@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 
-import tflite
-
-from qdialect.dialect import IntMaxOp, IntMinOp, IntProdOp, IntSumOp
-from qdialect.dialect.reduction_ops import IntegerReduceOp
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
+from qdialect.frontends.planning.elementwise import OF_ONE_INTEGER, PAIRS_OF_INTEGERS, without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator
-from qdialect.frontends.tflite.operators.checks import operands
-from qdialect.frontends.tflite.operators.f32 import activation_of
-from qdialect.frontends.tflite.operators.plain import OfOne, OfTwo, binary, check_broadcast, check_type, spread, unary
+from qdialect.frontends.tflite.operators.checks import check_plain, operands
+from qdialect.frontends.tflite.operators.plain import binary, check_broadcast, check_type, unary
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_integers
 from qdialect.ir._mlir import ir
@@ -21,21 +17,8 @@ from qdialect.ir._mlir import ir
 INTEGERS = ("i32", "i64")
 
 
-def _is_between(s: Arithmetic, lhs: ir.Value, rhs: ir.Value, rest: ir.Value) -> ir.Value:
-    """Whether the quotient is negative and was cut."""
-    differs = s.compare("lt", s.op("arith.xori", lhs, rhs), 0)
-    return s.op("arith.andi", s.compare("ne", rest, 0), differs)
-
-
-def _floor_divide(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    quotient, rest = s.op("arith.div{s}i", lhs, rhs), s.op("arith.rem{s}i", lhs, rhs)
-    return s.select(_is_between(s, lhs, rhs, rest), s.op("arith.addi", quotient, -1), quotient)
-
-
-def _floor_modulo(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """The remainder has the sign of the divisor."""
-    rest = s.op("arith.rem{s}i", lhs, rhs)
-    return s.select(_is_between(s, lhs, rhs, rest), s.op("arith.addi", rest, rhs), rest)
+_NAMES = {"DIV": "trunc_divide", "FLOOR_DIV": "floor_divide", "FLOOR_MOD": "remainder"}
+"""Of functions whose name is not the operator's."""
 
 
 def _square_difference(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
@@ -43,61 +26,31 @@ def _square_difference(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return s.op("arith.muli", difference, difference)
 
 
-_PAIRS: dict[str, OfTwo] = {
-    "ADD": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
-    "DIV": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
-    "FLOOR_DIV": _floor_divide,
-    "FLOOR_MOD": _floor_modulo,
-    "MAXIMUM": lambda s, lhs, rhs: s.op("arith.max{s}i", lhs, rhs),
-    "MINIMUM": lambda s, lhs, rhs: s.op("arith.min{s}i", lhs, rhs),
-    "MUL": lambda s, lhs, rhs: s.op("arith.muli", lhs, rhs),
-    "SQUARED_DIFFERENCE": _square_difference,
-    "SUB": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
-}
-
-_QUOTIENTS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
-
-
-@imports_integers(*_PAIRS)
+@imports_integers("ADD", *_NAMES, "MAXIMUM", "MINIMUM", "MUL", "SQUARED_DIFFERENCE", "SUB")
 def _pair(operator: Operator) -> Emission:
     sides = operands(operator, 2)
     check_type((*sides, operator.outputs[0]), INTEGERS)
-    activation = activation_of(operator)
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    divisor = sides[1].data if operator.kind in _QUOTIENTS else None
+    check_plain(operator)
+    divisor = sides[1].data if operator.kind in _NAMES else None
     require(divisor is None or bool(divisor.all()), "divisor must not be 0")
-    return binary(operator, sides, _PAIRS[operator.kind])
+    is_square = operator.kind == "SQUARED_DIFFERENCE"
+    name = _NAMES.get(operator.kind, operator.kind.lower())
+    return binary(operator, sides, _square_difference if is_square else PAIRS_OF_INTEGERS[name])
 
 
-_OF_ONE: dict[str, OfOne] = {
-    "ABS": lambda s, x: s.op("math.absi", x),
-    "SIGN": lambda s, x: s.op("arith.min{s}i", s.op("arith.max{s}i", x, -1), 1),
-    "NEG": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
-}
-
-
-@imports_integers(*_OF_ONE)
+@imports_integers("ABS", "NEG", "SIGN")
 def _of_one(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     check_type((data, operator.outputs[0]), INTEGERS)
-    return unary(operator, data, _OF_ONE[operator.kind])
+    return unary(operator, data, OF_ONE_INTEGER[operator.kind.lower()])
 
 
-_REDUCTIONS: dict[str, type[IntegerReduceOp]] = {
-    "REDUCE_MAX": IntMaxOp,
-    "REDUCE_MIN": IntMinOp,
-    "REDUCE_PROD": IntProdOp,
-    "SUM": IntSumOp,
-}
-
-
-@imports_integers(*_REDUCTIONS)
+@imports_integers("REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM")
 def _reduction(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
-    how = {"axes": axes, "keep_dims": keep_dims}
-    op_class = _REDUCTIONS[operator.kind]
-    return lambda emitter: emitter.build(op_class, emitter.value(data), element=data.element, **how)
+    kind = operator.kind.removeprefix("REDUCE_").lower()
+    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
 
 
 @imports_integers("MEAN")
@@ -111,7 +64,7 @@ def _mean(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         s = Arithmetic(emitter)
         wide = s.resize(emitter.value(data), "i64")
-        total = emitter.build(IntSumOp, wide, element="i64", axes=axes, keep_dims=keep_dims)
+        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
         return s.resize(s.op("arith.div{s}i", total, count), data.element)
 
     return emit
@@ -138,7 +91,7 @@ def _pair_of_bits(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         s, signed = Arithmetic(emitter, is_unsigned), Arithmetic(emitter)
-        lhs, rhs = (_signless(s, spread(emitter, emitter.value(side), output.shape)) for side in sides)
+        lhs, rhs = (without_sign(emitter, emitter.broadcast(emitter.value(side), output.shape)) for side in sides)
         if operator.kind == "BITWISE_XOR":
             result = s.op("arith.xori", lhs, rhs)
         else:
@@ -151,10 +104,6 @@ def _pair_of_bits(operator: Operator) -> Emission:
 
 def _within_bits(s: Arithmetic, count: ir.Value, last: int) -> ir.Value:
     return s.op("arith.minsi", s.op("arith.maxsi", count, 0), last)
-
-
-def _signless(s: Arithmetic, value: ir.Value) -> ir.Value:
-    return s.convert("tensor.bitcast", value, "i8") if s.is_unsigned else value
 
 
 @imports("BITCAST")

@@ -13,22 +13,25 @@ from qdialect.dialect import ConcatOp, LutOp, PadOp, ReshapeOp
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.slices import Slice, framed, spaced, take_slices
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
+    check_plain,
     constant,
     eight_bit,
     integers,
     operands,
     output_of,
+    parts_of,
     same_content,
     same_quantization,
     same_scale,
     same_type,
     sixteen_bit,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -46,11 +49,7 @@ def _reshape(operator: Operator) -> Emission:
     target = operator.outputs[0].shape
     found, wanted = math.prod(target), math.prod(data.shape)
     require(found == wanted, f"output must have {wanted} elements, but got {found}")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(ReshapeOp, emitter.value(data), element=data.element, shape=target)
-
-    return emit
+    return built(ReshapeOp, data, element=data.element, shape=target)
 
 
 @imports("TRANSPOSE")
@@ -68,11 +67,7 @@ def _pad(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     value = fill_of(fill[0], operator.outputs[0]) if fill else (data.zero_point if data.scales else 0)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(PadOp, emitter.value(data), element=data.element, low=low, high=high, value=value)
-
-    return emit
+    return built(PadOp, data, element=data.element, low=low, high=high, value=value)
 
 
 def amounts_of(paddings: Tensor, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -183,26 +178,17 @@ _PLAIN_TYPES = ("i1", "i32", "i64")
 
 @imports("CONCATENATION")
 def _concatenation(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, max(1, len(operator.inputs)))
-    output = operator.outputs[0]
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), operator.outputs[0]
     if output.element in _PLAIN_TYPES:
         same_type(operator, *parts)
-        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
     eight_bit(output, "output")
     for part in parts:
         require(eight_bit(part, "input").element == output.element, "inputs and output must have one type")
         if output.element == "i8":
             same_quantization(operator, part)
-
-    return lambda emitter: joined(
-        emitter, [_rescaled_input(emitter, part, output) for part in parts], axis % rank, output
-    )
+    return lambda emitter: joined(emitter, [_rescaled_input(emitter, part, output) for part in parts], axis, output)
 
 
 def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tensor) -> ir.Value:
@@ -230,10 +216,7 @@ def _rescaled_input(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:
         value,
         element=output.element,
         table=_rescale_table(part, output),
-        input_scale=part.scale,
-        input_zero_point=part.zero_point,
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
+        **mapping(part, output),
     )
 
 
@@ -251,16 +234,11 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
 
 @imports_i16("CONCATENATION")
 def _concatenation_i16(operator: Operator) -> Emission:
-    axis, activation = read_options(
-        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
-    )
-    require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts, output = operands(operator, 1, max(1, len(operator.inputs))), output_of(operator)
+    check_plain(operator)
+    (parts, axis), output = parts_of(operator), output_of(operator)
     for part in parts:
         same_scale(sixteen_bit(part, "input"), output)
-    rank = len(output.shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+    return lambda emitter: emitter.concatenate([emitter.value(part) for part in parts], axis)
 
 
 # PACK: tensors side by side along a new dimension.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from qdialect.arithmetic import Rounding
-from qdialect.dialect import BroadcastOp, IntMaxOp, IntMinOp, RequantizeOp
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect import RequantizeOp
 from qdialect.frontends.building.checks import require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
+from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import (
     EIGHT_BIT,
@@ -40,7 +40,7 @@ def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> 
     check_broadcast(tensors, shape)
 
     def emit(emitter: Emitter) -> ir.Value:
-        return build(Arithmetic(emitter), [spread(emitter, emitter.value(tensor), shape) for tensor in tensors])
+        return build(Arithmetic(emitter), [emitter.broadcast(emitter.value(tensor), shape) for tensor in tensors])
 
     return emit
 
@@ -62,13 +62,6 @@ def check_broadcast(tensors: Sequence[Tensor], shape: Shape) -> None:
     except ValueError:
         fits = False
     require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(tensor.shape) for tensor in tensors]}")
-
-
-def spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    """`value` repeated up to `shape`."""
-    if shape_of(value.type) == shape:
-        return value
-    return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
 
 
 def check_type(tensors: Sequence[Tensor], elements: Sequence[str]) -> None:
@@ -120,7 +113,7 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
         return emitter.build(RequantizeOp, value, element="i32", input_scale=side.scale, **how)
 
     def emit(emitter: Emitter) -> ir.Value:
-        values = [spread(emitter, rescaled(emitter, side), shape) for side in sides]
+        values = [emitter.broadcast(rescaled(emitter, side), shape) for side in sides]
         return Arithmetic(emitter).compare(predicate, *values)
 
     return emit
@@ -128,9 +121,7 @@ def _quantized_comparison(operator: Operator, sides: Sequence[Tensor], predicate
 
 def _offset(emitter: Emitter, tensor: Tensor) -> ir.Value:
     """The values of an 8-bit tensor without its zero point, as i32."""
-    s, is_unsigned = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), tensor.element == "ui8"
-    value = emitter.value(tensor)
-    value = s.convert("tensor.bitcast", value, "i8") if is_unsigned else value
+    s, value = Arithmetic(emitter, is_unsigned=tensor.element == "ui8"), without_sign(emitter, emitter.value(tensor))
     return s.op("arith.addi", s.resize(value, "i32"), -tensor.zero_point)
 
 
@@ -158,26 +149,23 @@ def _select(operator: Operator) -> Emission:
     require(output.element in taken, f"output must be {', '.join(taken)}, but got {output.element}")
     for tensor in (first, second):
         same_content(tensor, output)
-    tensors, shape = aligned(operator.kind, condition, (first, second)), output.shape
+    return _chosen(operator, condition, first, second)
+
+
+def _chosen(operator: Operator, condition: Tensor, *sides: Tensor) -> Emission:
+    """SELECT takes a condition of one dimension along the first of the others, not along their last."""
+    rank, output = len(sides[0].shape), operator.outputs[0]
+    if operator.kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
+        condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
+    tensors, shape = (condition, *sides), output.shape
     check_broadcast(tensors, shape)
 
     def emit(emitter: Emitter) -> ir.Value:
-        s = Arithmetic(emitter)
-        values = [spread(emitter, emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors]
-        if output.element != "ui8":
-            return s.select(*values)
-        chosen = s.select(values[0], *(s.convert("tensor.bitcast", value, "i8") for value in values[1:]))
-        return s.convert("tensor.bitcast", chosen, "ui8")
+        values = (emitter.broadcast(emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors)
+        chosen = emitter.select(*(without_sign(emitter, value) for value in values))
+        return emitter.convert("tensor.bitcast", chosen, "ui8") if output.element == "ui8" else chosen
 
     return emit
-
-
-def aligned(kind: str, condition: Tensor, sides: Sequence[Tensor]) -> Sequence[Tensor]:
-    """SELECT takes a condition of one dimension along the first of the others, not along their last."""
-    rank = len(sides[0].shape)
-    if kind == "SELECT" and len(condition.shape) == 1 and rank > 1:
-        condition = replace(condition, shape=(*condition.shape, *(1,) * (rank - 1)))
-    return (condition, *sides)
 
 
 # Comparisons of 16-bit values, and SELECT between them.
@@ -203,19 +191,12 @@ def _select_i16(operator: Operator) -> Emission:
     require(condition.element == "i1", f"condition must be i1, but got {condition.element}")
     for tensor in (first, second, output_of(operator)):
         sixteen_bit(tensor, "operand")
-    tensors = aligned(operator.kind, condition, (first, second))
-    check_broadcast(tensors, operator.outputs[0].shape)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        s, shape = Arithmetic(emitter), operator.outputs[0].shape
-        return s.select(*(spread(emitter, emitter.reshape(emitter.value(t), t.shape), shape) for t in tensors))
-
-    return emit
+    return _chosen(operator, condition, first, second)
 
 
 # REDUCE_ANY and REDUCE_ALL of booleans over axes.
 
-_LOGICAL_REDUCTIONS = {"REDUCE_ALL": IntMinOp, "REDUCE_ANY": IntMaxOp}
+_LOGICAL_REDUCTIONS = {"REDUCE_ALL": "min", "REDUCE_ANY": "max"}
 
 
 @imports(*_LOGICAL_REDUCTIONS)
@@ -224,11 +205,10 @@ def _logical_reduction(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     check_type((data, operator.outputs[0]), ("i1",))
-    op_class = _LOGICAL_REDUCTIONS[operator.kind]
 
     def emit(emitter: Emitter) -> ir.Value:
         s = Arithmetic(emitter)
         number = s.resize(emitter.value(data), "i16")
-        return s.compare("ne", emitter.build(op_class, number, element="i16", axes=axes, keep_dims=keep_dims), 0)
+        return s.compare("ne", reduced_numbers(emitter, _LOGICAL_REDUCTIONS[operator.kind], number, axes, keep_dims), 0)
 
     return emit

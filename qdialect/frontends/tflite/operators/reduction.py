@@ -17,11 +17,6 @@ from qdialect.dialect import (
     ArgMinOp,
     CumSumOp,
     DynamicGatherOp,
-    F32MaxOp,
-    F32MinOp,
-    IntMaxOp,
-    IntMinOp,
-    IntSumOp,
     L2NormalizeOp,
     MeanOp,
     ReduceMaxOp,
@@ -29,10 +24,12 @@ from qdialect.dialect import (
     SumOp,
     TopKOp,
 )
-from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.building.checks import Array, require
-from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.building.checks import Array, axes_in, require
+from qdialect.frontends.building.op_builder import Arithmetic, reduced_numbers
 from qdialect.frontends.building.slices import Slice, take_slices
+from qdialect.frontends.planning.elementwise import without_sign
+from qdialect.frontends.planning.reduction import order_key
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -51,7 +48,7 @@ from qdialect.frontends.tflite.operators.checks import (
     sixteen_bit,
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, clamped, narrowed
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.ir._mlir import ir
 
@@ -66,8 +63,7 @@ def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
     data, axes = operands(operator, 2)
     rank = len(data.shape)
     listed = integers(axes, "axes")
-    require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {list(listed)}")
-    distinct = tuple(sorted({axis % rank for axis in listed}))
+    distinct = tuple(sorted(set(axes_in(listed, rank))))
     require(len(distinct) >= 1 and 0 not in data.shape, "axes must name at least one dimension")
     return distinct, keep_dims
 
@@ -90,22 +86,9 @@ def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mappi
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            op_class,
-            emitter.value(data),
-            element=output.element,
-            axes=axes,
-            keep_dims=keep_dims,
-            input_scale=data.scale,
-            input_zero_point=data.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            **rescale,
-        )
-
-    return emit
+    return built(
+        op_class, data, element=output.element, axes=axes, keep_dims=keep_dims, **mapping(data, output), **rescale
+    )
 
 
 @imports("REDUCE_MAX", "REDUCE_MIN")
@@ -115,11 +98,7 @@ def _extreme(operator: Operator) -> Emission:
     data, _ = operands(operator, 2)
     same_quantization(operator, data)
     op_class = ReduceMaxOp if operator.kind == "REDUCE_MAX" else ReduceMinOp
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(op_class, emitter.value(data), element=data.element, axes=axes, keep_dims=keep_dims)
-
-    return emit
+    return built(op_class, data, element=data.element, axes=axes, keep_dims=keep_dims)
 
 
 @imports("L2_NORMALIZATION")
@@ -157,7 +136,7 @@ def _mean_i16(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         s = Arithmetic(emitter)
         wide = s.resize(emitter.value(data), "i32")
-        total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
+        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
         return narrowed(s, factor.scaled(s, total), bounds)
 
     return emit
@@ -173,7 +152,7 @@ def _sum_i16(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         wide = Arithmetic(emitter).resize(emitter.value(data), "i32")
-        total = emitter.build(IntSumOp, wide, element="i32", axes=axes, keep_dims=keep_dims)
+        total = reduced_numbers(emitter, "sum", wide, axes, keep_dims)
         return emitter.requantize(total, output, data.scale, Multiplier.F64, rounding=Rounding.FIXED64_UP)
 
     return emit
@@ -185,9 +164,8 @@ def _extreme_i16(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     same_scale(sixteen_bit(data, "input"), output_of(operator))
-    op_class = IntMaxOp if operator.kind == "REDUCE_MAX" else IntMinOp
-    how = {"axes": axes, "keep_dims": keep_dims}
-    return lambda emitter: emitter.build(op_class, emitter.value(data), element="i16", **how)
+    kind = operator.kind.removeprefix("REDUCE_").lower()
+    return lambda emitter: reduced_numbers(emitter, kind, emitter.value(data), axes, keep_dims)
 
 
 # REDUCE_PROD of quantized values: one factor after another, each product rescaled so that it stays small.
@@ -255,8 +233,6 @@ def _at(emitter: Emitter, value: ir.Value, data: Tensor, axes: Sequence[int], at
 # ARG_MAX and ARG_MIN: of quantized values as one op, of other numbers by an extreme and what equals it.
 
 _ARG_OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
-_F32_EXTREMES = {"ARG_MAX": F32MaxOp, "ARG_MIN": F32MinOp}
-_INTEGER_EXTREMES = {"ARG_MAX": IntMaxOp, "ARG_MIN": IntMinOp}
 _KNOWN = (*EIGHT_BIT, "i1", "i16", "i32", "f32")
 
 
@@ -271,11 +247,7 @@ def _arg(operator: Operator) -> Emission:
     axis = axis_of(integers(axes, "axis"), len(data.shape))
     if data.element not in EIGHT_BIT:
         return lambda emitter: _first_extreme(emitter, operator.kind, data, axis, output)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(_ARG_OPS[operator.kind], emitter.value(data), element=output.element, axis=axis)
-
-    return emit
+    return built(_ARG_OPS[operator.kind], data, element=output.element, axis=axis)
 
 
 def _output_type(operator: Operator) -> str:
@@ -292,16 +264,14 @@ def _output_type(operator: Operator) -> str:
 
 def _first_extreme(emitter: Emitter, kind: str, data: Tensor, axis: int, output: Tensor) -> ir.Value:
     """The smallest index of an element that equals the extreme; 0 where a NaN is among the elements."""
-    s, value, element = Arithmetic(emitter), emitter.value(data), data.element
-    if element == "i1":
-        value, element = s.resize(value, "i16"), "i16"
-    over = {"axes": (axis,), "keep_dims": True}
-    op_class = (_F32_EXTREMES if element == "f32" else _INTEGER_EXTREMES)[kind]
-    extreme = emitter.broadcast(emitter.build(op_class, value, element=element, **over), data.shape)
+    s, value = Arithmetic(emitter), emitter.value(data)
+    value = s.resize(value, "i16") if data.element == "i1" else value
+    extreme = reduced_numbers(emitter, kind.removeprefix("ARG_").lower(), value, (axis,))
+    extreme = emitter.broadcast(extreme, data.shape)
     extent = data.shape[axis]
     index = _indices(emitter, data.shape, axis, output.element)
     found = s.select(s.compare("eq", value, extreme), index, extent)
-    first = emitter.build(IntMinOp, found, element=output.element, axes=(axis,))
+    first = reduced_numbers(emitter, "min", found, (axis,), keep_dims=False)
     return s.select(s.compare("lt", first, extent), first, 0)
 
 
@@ -315,7 +285,6 @@ def _indices(emitter: Emitter, shape: Shape, axis: int, element: str) -> ir.Valu
 # CUMSUM and TOPK_V2: what depends on where an element stands in its row.
 
 _SUMMED, _RANKED = ("f32", "i32", "i64"), ("f32", "i8", "ui8", "i32", "i64")
-_ALL_BUT_SIGN = 2**31 - 1
 
 
 @imports("CUMSUM")
@@ -326,7 +295,7 @@ def _cumsum(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     how = {"exclusive": bool(is_exclusive), "reverse": bool(is_reverse)}
     along = axis_of(integers(axis, "axis"), len(data.shape))
-    return lambda emitter: emitter.build(CumSumOp, emitter.value(data), element=data.element, axis=along, **how)
+    return built(CumSumOp, data, element=data.element, axis=along, **how)
 
 
 @imports("TOPK_V2")
@@ -358,14 +327,9 @@ def _top_k(operator: Operator) -> Emission:
 
 
 def _keys(emitter: Emitter, value: ir.Value, data: Tensor) -> ir.Value:
-    """Integers in the order of the numbers: the bits of floats, those of negative ones inverted."""
-    s = Arithmetic(emitter, is_unsigned=data.element == "ui8")
-    if element_of(value.type) in ("i32", "i64"):
-        return value
-    if data.element != "f32":
-        return s.resize(s.convert("tensor.bitcast", value, "i8") if data.element == "ui8" else value, "i32")
-    bits = s.convert("arith.bitcast", s.op("arith.addf", value, 0.0), "i32")
-    return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
+    """Integers in the order of the numbers."""
+    s, bits = Arithmetic(emitter, is_unsigned=data.element == "ui8"), without_sign(emitter, value)
+    return order_key(s, bits, "i64" if data.element == "i64" else "i32")
 
 
 def _starts(rows: int, extent: int, width: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from qdialect.arithmetic import Multiplier, Rounding
 from qdialect.arithmetic.profiles import TFLITE
-from qdialect.dialect import ClipOp, RequantizeOp
+from qdialect.dialect import ClipOp, QnnOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.frontends.building.checks import Budget, UnsupportedError
 from qdialect.frontends.building.op_builder import OpBuilder
@@ -93,6 +93,12 @@ def _type_text(shape: Shape, element: str) -> str:
 
 Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
 """Builds a node's ops and gives the value of its output, or a value for each of its outputs."""
+
+
+def built(op_class: type[QnnOp], *tensors: Tensor, element: str, **attributes: Any) -> Emission:
+    """The emission of one op of tensors."""
+    return lambda emitter: emitter.build(op_class, *map(emitter.value, tensors), element=element, **attributes)
+
 
 Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 import tflite
 
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import axis_in, require
 from qdialect.frontends.building.slices import MAX_INDICES, Slice, check_indices, take_slices
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
@@ -48,8 +48,7 @@ def _split_v(operator: Operator) -> Emission:
 def axis_of(entries: Sequence[int], rank: int) -> int:
     """The dimension that one constant entry names, counted from the end where it is negative."""
     require(len(entries) == 1, f"axis must have 1 entry, but got {len(entries)}")
-    require(-rank <= entries[0] < rank, f"axis must be in [-{rank}, {rank}), but got {entries[0]}")
-    return entries[0] % rank
+    return axis_in(entries[0], rank)
 
 
 def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) -> Emission:

@@ -13,11 +13,12 @@ from qdialect.arithmetic.softmax_tables import softmax_tables
 from qdialect.dialect import DynamicGatherOp, IntMaxOp, IntSumOp, SoftmaxOp
 from qdialect.frontends.building.checks import Array, check_scale, require
 from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.planning.elementwise import without_sign
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import bounded, eight_bit, operands, quantized_range, same_type
 from qdialect.frontends.tflite.operators.fixed_point import clamped, logarithm, product, shifted_right
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports
 from qdialect.ir._mlir import ir
 
 # SOFTMAX over the last dimension.
@@ -40,21 +41,17 @@ def _softmax(operator: Operator) -> Emission:
     factor = data.scale * beta
     require(factor > _SMALLEST_FACTOR, f"input scale times beta must exceed 2^-26, but got {factor}")
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            SoftmaxOp,
-            emitter.value(data),
-            element=output.element,
-            axis=len(data.shape) - 1,
-            input_scale=data.scale,
-            beta=beta,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            arithmetic=SoftmaxArithmetic.TFLITE_FIXED,
-        )
-
-    return emit
+    return built(
+        SoftmaxOp,
+        data,
+        element=output.element,
+        axis=len(data.shape) - 1,
+        input_scale=data.scale,
+        beta=beta,
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
+        arithmetic=SoftmaxArithmetic.TFLITE_FIXED,
+    )
 
 
 # LOG_SOFTMAX of 8-bit quantized values over the last dimension, in the fixed point of TFLite's reference kernel.
@@ -109,8 +106,8 @@ class _Scaling:
 
 def _emit_log_softmax(emitter: Emitter, data: Tensor, how: _Scaling, bounds: tuple[int, int]) -> ir.Value:
     is_unsigned, over = data.element == "ui8", {"axes": (len(data.shape) - 1,), "keep_dims": True}
-    s, value = Arithmetic(emitter, is_unsigned), emitter.value(data)
-    value = s.resize(s.convert("tensor.bitcast", value, "i8") if is_unsigned else value, "i32")
+    s = Arithmetic(emitter, is_unsigned)
+    value = s.resize(without_sign(emitter, emitter.value(data)), "i32")
     top = emitter.broadcast(emitter.build(IntMaxOp, value, element="i32", **over), data.shape)
     distance = s.op("arith.subi", top, value)
     signed = Arithmetic(emitter)

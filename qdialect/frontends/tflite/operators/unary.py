@@ -23,6 +23,7 @@ from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, LutO
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import require
 from qdialect.frontends.building.op_builder import Arithmetic
+from qdialect.frontends.planning.tensors import mapping
 from qdialect.frontends.tflite.flatbuffer.model import Operator, Tensor
 from qdialect.frontends.tflite.flatbuffer.reader import read_options
 from qdialect.frontends.tflite.operators.checks import (
@@ -38,7 +39,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
-from qdialect.frontends.tflite.operators.registry import Emission, Emitter, imports, imports_i16
+from qdialect.frontends.tflite.operators.registry import Emission, Emitter, built, imports, imports_i16
 from qdialect.ir._mlir import ir
 
 # Activations as nodes of their own.
@@ -84,19 +85,7 @@ def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Emission
 
 
 def _tabulated(data: Tensor, output: Tensor, table: Table) -> Emission:
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            LutOp,
-            emitter.value(data),
-            element=output.element,
-            table=table,
-            input_scale=data.scale,
-            input_zero_point=data.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-        )
-
-    return emit
+    return built(LutOp, data, element=output.element, table=table, **mapping(data, output))
 
 
 @imports(*_TABLES)
@@ -134,21 +123,7 @@ def _quantization(tensor: Tensor) -> QuantizedDtype:
 
 def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str, Any]) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            op_class,
-            emitter.value(data),
-            element=output.element,
-            input_scale=data.scale,
-            input_zero_point=data.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            entries=TFLITE.entries,
-            **attributes,
-        )
-
-    return emit
+    return built(op_class, data, element=output.element, **mapping(data, output), entries=TFLITE.entries, **attributes)
 
 
 @imports("LOGISTIC")

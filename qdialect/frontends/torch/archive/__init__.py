@@ -29,7 +29,7 @@ __all__ = ["open_shapes", "read_archive"]
 def read_archive(content: bytes, extents: Extents, *, trust: bool = False) -> Graph:
     """The graph of an archive; where it is trusted, `torch.export.load` reads it and runs what it holds.
 
-    `extents` says what inputs leave open.
+    `extents` sets the extents that inputs leave open.
 
     Raises `ImportModelError` for a damaged archive, one that cannot be read without trust, and where the package
     `torch` is not installed.

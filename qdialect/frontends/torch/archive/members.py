@@ -132,7 +132,7 @@ def parse_json(content: bytes, member: str) -> Field:
     try:
         return Field(json.loads(content.decode()), member)
     except (ValueError, RecursionError) as error:
-        # What follows the first sentence says the same of the nesting.
+        # The text after the first sentence repeats it for the nesting.
         raise ImportModelError(f"member '{member}' must be JSON: {shown(str(error))}") from error
 
 

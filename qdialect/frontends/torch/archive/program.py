@@ -37,7 +37,7 @@ _CONSTANTS = {
 def read_members(members: Members, extents: Extents) -> Graph:
     """The graph of the program in an archive, parameters, buffers and constants among it.
 
-    `extents` says what inputs leave open.
+    `extents` sets the extents that inputs leave open.
 
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
     not as the schema says, one that changes its buffers, has inputs that are no tensors or unknown extents.
@@ -251,7 +251,7 @@ class _Reader:
         return text if text in self.defined else name.refuse(f"must be defined before, but '{text}' is not")
 
     def tensor(self, name: str) -> Output:
-        """What the program notes of a tensor."""
+        """The program's metadata of a tensor."""
         meta = self.tensors.get(name)
         if meta is None:
             return Output((), UNKNOWN)
@@ -339,7 +339,7 @@ _LAYOUTS = {7: "strided"}
 def argument_of(argument: Field, known: Known, number_of: NumberOf, graph_of: GraphOf) -> Any:
     """A `Ref`, `Element`, number, string, None, `Graph` or tuple of these, as the arguments of a `Node`.
 
-    Objects, operators and complex numbers are strings that say what they are: no operator that the front end knows
+    Objects, operators and complex numbers are strings that describe them: no operator that the front end knows
     takes them.  Raises `ImportModelError` for what the schema of the format does not have.
     """
     kind, value = argument.union()

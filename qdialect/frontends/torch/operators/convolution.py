@@ -22,14 +22,15 @@ from qdialect.frontends.planning.convolution import (
     TransposedVolumes,
     attributes_of,
     check_groups,
+    f32_convolution,
     from_image,
     image,
     kernels,
-    rows_of_windows,
     taps_of_depth,
 )
 from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.pool import sums_of_windows
 from qdialect.frontends.planning.tensors import Computation, F32Tensor
 from qdialect.frontends.torch.operators.contraction import (
     F32Contraction,
@@ -97,17 +98,14 @@ def _f32_convolution(call: Call, rank: int) -> Result:
     require(weight is not None, "argument 'weight' must be constant")
     assert weight is not None
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
-    last = np.ascontiguousarray(weight.transpose((0, *range(2, rank), 1)))
+    last = np.ascontiguousarray(np.moveaxis(weight, 1, -1))
     window, groups = _window(call, data.shape, last.shape, rank)
     shape = (data.shape[0], len(last), *window.output)
-    padded, attributes = _padded_image(window), _unpadded_attributes(window, groups)
-
-    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        taps = emitter.constant(kernels(last))
-        return emitter.build(F32Conv2DOp, padded(emitter, values[0]), taps, element="f32", **attributes)
-
+    sums = f32_convolution(call.plan.budget, data.shape, last, window, groups)
     bias = bias_of(call, "bias", len(last))
-    return F32Contraction(shape, (data,), bias, contract, from_image(shape), name=call.name)
+    return F32Contraction(
+        shape, (data,), bias, lambda emitter, values: sums(emitter, values[0]), from_image(shape), name=call.name
+    )
 
 
 def _unpadded_attributes(window: Window, groups: int) -> dict[str, Any]:
@@ -143,40 +141,13 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
 def convolution_of_volumes(call: Call) -> Result:
     """Of integers where data and weights are quantized, else of float32."""
     if not is_integer(call, "input", "weight"):
-        return _f32_convolution_of_volumes(call)
+        return _f32_convolution(call, RANK)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 2, 3, 4, 1), 0)
-    window, groups = _window_over_volumes(call, data.shape, weight.values.shape)
+    window, groups = _window(call, data.shape, weight.values.shape, RANK)
     channels = len(weight.values)
     layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups)).over_volumes(call.plan, call.name, window)
     bias = bias_of(call, "bias", channels)
     return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
-
-
-def _f32_convolution_of_volumes(call: Call) -> Result:
-    data, weight = call.f32("input"), f32_weight(call, "weight")
-    require(weight is not None, "argument 'weight' must be constant")
-    assert weight is not None
-    require(weight.ndim == RANK, f"weight must have 5 dimensions, but got {weight.ndim}")
-    last = np.moveaxis(weight, 1, -1)
-    window, groups = _window_over_volumes(call, data.shape, last.shape)
-    depth, flat = DepthTaps.of(data.shape, window, groups, call.plan.budget), window.two_dimensional()
-    shape = (data.shape[0], len(last), *window.output)
-
-    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        images = framed(emitter, depth.emit(emitter, emitter.last(values[0]), None), *flat.border)
-        taps = emitter.constant(taps_of_depth(last))
-        how = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
-        return emitter.build(F32Conv2DOp, images, taps, element="f32", **how)
-
-    return F32Contraction(shape, (data,), bias_of(call, "bias", len(last)), contract, from_image(shape), name=call.name)
-
-
-def _window_over_volumes(call: Call, data: Shape, weight: Shape) -> tuple[Window, int]:
-    """The window of weights [O, KD, KH, KW, C / groups] over the data, and the number of groups."""
-    require(len(data) == RANK, f"input must have 5 dimensions, but got {len(data)}")
-    (groups,) = call.integers("groups", 1)
-    check_groups(data[1], weight, groups)
-    return window_of(call, data[2:], weight[1:-1], dilated=True), groups
 
 
 def _volumes_of(call: Call) -> F32Tensor:
@@ -216,10 +187,7 @@ def _averages(call: Call, data: F32Tensor, window: Window, counts: Array) -> F32
     shape = (*data.shape[:2], *window.output)
 
     def build(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
-        rows, flat = rows_of_windows(emitter, values[0], window)
-        ones = emitter.constant(np.ones((channels, *flat.kernel, 1), np.float32))
-        total = emitter.build(F32Conv2DOp, rows, ones, element="f32", strides=flat.strides, groups=channels)
-        volumes = emitter.reshape(total, (data.shape[0], *window.output, channels))
+        volumes = sums_of_windows(emitter, values[0], window)
         divisors = emitter.broadcast(emitter.constant(counts[..., np.newaxis]), shape_of(volumes.type))
         return emitter.float_op("arith.divf", volumes, divisors)
 
@@ -352,7 +320,7 @@ def _depth(call: Call, layer: _Layer) -> DepthTaps:
 
 
 def _spread(emitter: Emitter, data: ir.Value, layer: _Layer) -> ir.Value:
-    """`data` with zeros behind each element, as many as a stride lacks."""
+    """`data` with ``stride - 1`` zeros after each element."""
     channels = layer.taps.shape[-1] * layer.groups
     single = (extent for size in layer.size for extent in (size, 1))
     added = (extent for stride in layer.strides for extent in (0, stride - 1))

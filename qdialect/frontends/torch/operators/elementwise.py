@@ -54,7 +54,7 @@ class Evaluated(Pointwise):
     node: Node
     parts: Mapping[str, F32Tensor]
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
-    """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
+    """The only tensor, a quantized one, on which this depends, single numbers aside; None if it depends on others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))

@@ -8,17 +8,18 @@ from itertools import accumulate
 
 import numpy as np
 
-from qdialect.dialect import CumSumOp, F32MaxOp, F32SumOp
+from qdialect.dialect import F32MaxOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Shape, require
+from qdialect.frontends.building.checks import Shape, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder, reduced
 from qdialect.frontends.building.slices import gather
-from qdialect.frontends.planning.elementwise import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
-from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.elementwise import element_type, tensor_of, value_of_tensor
+from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, strides_of, sum_of
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.movement import gathered as gathered_at
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.reduction import extreme_index, top_indices
+from qdialect.frontends.planning.reduction import extreme_index, running_sum, top_indices
 from qdialect.frontends.planning.tensors import Computation, Constant, F32Tensor, Tensor
 from qdialect.frontends.torch.operators.movement import gathered, moved, part_of, transposed
 from qdialect.frontends.torch.operators.plain import element_of_result, value_as
@@ -29,11 +30,7 @@ from qdialect.frontends.torch.program.model import Ref
 from qdialect.ir._mlir import ir
 
 # Elements at indices: known ones when the program is read, others when it runs.
-#
-# Negative indices count from the end.  PyTorch stops with an error at an index outside; here it names the nearest
-# element, so that nothing beside the tensor is ever read.
 
-_INDICES = ("i32", "i64")
 _MAX_FACTORS = 256
 """Of a running product: each one is an op of its own."""
 
@@ -45,15 +42,14 @@ def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
         flat = tuple(int(index) for index in indices.array.ravel())
         return moved(call, gathered(call, source, axis, flat), Reshaping(shape))
     found = value_of_tensor(call, indices)
-    require(found.element in _INDICES, f"indices must be i32 or i64, but got {found.element}")
+    require(found.element in INDICES, f"indices must be i32 or i64, but got {found.element}")
     return gathered_at(call.plan, call.name, source, found, axis)
 
 
 def axis_of(call: Call, rank: int) -> int:
     """The argument ``dim`` of a tensor of `rank` dimensions."""
     (axis,) = call.integers("dim", 1)
-    require(-max(rank, 1) <= axis < max(rank, 1), f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return axis % max(rank, 1)
+    return axis_in(axis, max(rank, 1), "dim")
 
 
 @imports("embedding.default")
@@ -76,7 +72,7 @@ def _index(call: Call) -> Result:
     found = {axis: call.results[entry.name] for axis, entry in enumerate(entries) if isinstance(entry, Ref)}
     tensors = {axis: result for axis, result in found.items() if not isinstance(result, tuple)}
     for tensor in tensors.values():
-        require(element_type(tensor) in _INDICES, f"indices must be i32 or i64, but got {element_type(tensor)}")
+        require(element_type(tensor) in INDICES, f"indices must be i32 or i64, but got {element_type(tensor)}")
     axes = tuple(tensors)
     require(len(axes) >= 1, "indices must name at least 1 dimension")
     if axes != tuple(range(axes[0], axes[-1] + 1)):
@@ -91,36 +87,9 @@ def _at_tuples(call: Call, source: Tensor, axes: Shape, tensors: Sequence[Tensor
     first, extents = axes[0], tuple(source.shape[axis] for axis in axes)
     if len(axes) == 1:
         return taken(call, source, tensors[0], first)
-    strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-    offsets = [offset_of(call, *parts) for parts in zip(tensors, extents, strides, strict=True)]
+    offsets = [offset_of(call, *parts) for parts in zip(tensors, extents, strides_of(extents), strict=True)]
     flat = (*source.shape[:first], math.prod(extents), *source.shape[axes[-1] + 1 :])
     return taken(call, moved(call, source, Reshaping(flat)), sum_of(call, offsets), first)
-
-
-def offset_of(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
-    """How far indices of a dimension of `extent` elements, `stride` apart, lie from the first."""
-    if isinstance(index, Constant):
-        array = index.array.astype(np.int64)
-        return Constant(np.clip(np.where(array < 0, array + extent, array), 0, extent - 1) * stride)
-
-    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        wide = s.resize(x, "i64")
-        from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, extent), wide)
-        inside = s.op("arith.minsi", s.op("arith.maxsi", from_end, 0), extent - 1)
-        return s.op("arith.muli", inside, stride)
-
-    return unary(call, value_of_tensor(call, index), "i64", build)
-
-
-def sum_of(call: Call, offsets: Sequence[Tensor]) -> Tensor:
-    """The sum of integers."""
-    constants = [offset.array for offset in offsets if isinstance(offset, Constant)]
-    if len(constants) == len(offsets):
-        return Constant(np.asarray(sum(constants[1:], constants[0])))
-    total, *others = (value_of_tensor(call, offset) for offset in offsets)
-    for other in others:
-        total = binary(call, [total, other], "i64", lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs))
-    return total
 
 
 @imports("gather.default")
@@ -143,16 +112,6 @@ def elements_along(call: Call, source: Tensor, index: Tensor, axis: int) -> Tens
     """Element [.., i, ..] is the source's element [.., index[.., i, ..], ..]."""
     at = elements_at(call, source.shape, index, axis)
     return taken(call, moved(call, source, Reshaping((math.prod(source.shape),))), at, 0)
-
-
-def elements_at(call: Call, shape: Shape, index: Tensor, axis: int) -> Tensor:
-    """Where the elements lie, in row-major order, that have `index` along `axis` of a tensor of `shape`."""
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    extents = [1 if i == axis else extent for i, extent in enumerate(index.shape)]
-    call.plan.budget.spend_constant(extents, 8)
-    grid = np.indices(extents, dtype=np.int64)
-    others = sum((grid[i] * stride for i, stride in enumerate(strides)), np.zeros(extents, np.int64))
-    return sum_of(call, [offset_of(call, index, shape[axis], strides[axis]), Constant(others)])
 
 
 @imports("argmax.default", "argmin.default")
@@ -181,12 +140,7 @@ def _cumsum(call: Call) -> Result:
     """One term after another; integers wrap around."""
     value = value_as(call, "self", element_of_result(call))
     axis = axis_of(call, len(value.shape))
-
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        return emitter.build(CumSumOp, data, element=value.element, axis=axis, exclusive=False, reverse=False), False
-
-    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+    return tensor_of(running_sum(call, value, axis))
 
 
 @imports("cumprod.default")
@@ -199,13 +153,12 @@ def _cumprod(call: Call) -> Result:
     require(extent <= _MAX_FACTORS, f"a running product must have at most {_MAX_FACTORS} factors, but got {extent}")
     op = "arith.mulf" if value.element == "f32" else "arith.muli"
 
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        factors = [gather(emitter, data, axis, (index,)) for index in range(extent)]
+    def build(emitter: Emitter, held: list[ir.Value]) -> ir.Value:
+        factors = [gather(emitter, held[0], axis, (index,)) for index in range(extent)]
         products = list(accumulate(factors, lambda lhs, rhs: emitter.upstream(op, value.element, lhs, rhs)))
-        return emitter.concatenate(products, axis), False
+        return emitter.concatenate(products, axis)
 
-    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))
+    return tensor_of(call.plan.ordered(call.name, value.shape, value.element, [value], build))
 
 
 # topk, sort, kthvalue and median: elements in order.
@@ -258,7 +211,7 @@ def _median(call: Call) -> Result:
 
 
 def _check_ties(call: Call, source: Tensor) -> None:
-    """Where equal numbers are likely, nobody reads where they stood: PyTorch does not say which of them comes first."""
+    """If equal numbers are likely, their indices must be unused: PyTorch does not define which of them comes first."""
     is_read = call.taken is None or 1 in call.taken
     is_quantized = isinstance(source, Quantized | RunTimeQuantized)
     has_ties = not isinstance(source, F32Tensor) or is_quantized or source.table() is not None
@@ -278,7 +231,7 @@ def _part_of_order(
     return elements_along(call, source, indices, axis), indices
 
 
-# embedding_bag: sums, means or maxima of rows of a table, of as many rows for each result.
+# embedding_bag: sums, means or maxima of rows of a table, of the same number of rows for each result.
 
 _SUM, _MEAN, _MAX = range(3)
 """PyTorch's numbers of the modes."""
@@ -291,7 +244,7 @@ _SUM, _MEAN, _MAX = range(3)
     "_embedding_bag_forward_only.default",
 )
 def _embedding_bag(call: Call) -> Result:
-    """The results, and beside them what only a gradient needs: as many zeros."""
+    """The results, and zeros in place of the ones that only a gradient needs."""
     count, size = _bags(call)
     mode, padding = call.argument("mode") or _SUM, call.argument("padding_idx")
     require(mode in (_SUM, _MEAN, _MAX), f"mode must be 0, 1 or 2, but got {mode}")

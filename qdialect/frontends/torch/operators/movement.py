@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from qdialect.frontends.building.checks import require
+from qdialect.frontends.building.checks import axes_in, axis_in, require
 from qdialect.frontends.building.slices import Slice, check_indices
 from qdialect.frontends.planning.movement import (
     Broadcasting,
@@ -51,7 +51,7 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     "squeeze.default",
 )
 def _reshape(call: Call) -> Result:
-    # The noted shape says it.
+    # The recorded shape has it.
     call.ignore("dim")
     return _reshaped(call, call.tensor("input" if "input" in call.node.arguments else "self"))
 
@@ -126,8 +126,7 @@ def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: i
 
 def _axis(call: Call, rank: int) -> int:
     (axis,) = call.integers("dim", 1)
-    require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return axis % rank
+    return axis_in(axis, rank, "dim")
 
 
 def _clamp(index: int, extent: int) -> int:
@@ -200,11 +199,8 @@ def _strided(call: Call) -> Result:
 @imports("flip.default")
 def _flip(call: Call) -> Result:
     tensor = call.tensor("self")
-    rank = len(tensor.shape)
-    for axis in call.dimensions("dims"):
-        require(-rank <= axis < rank, f"dims must be in [-{rank}, {rank}), but got {axis}")
-        extent = tensor.shape[axis % rank]
-        tensor = gathered(call, tensor, axis % rank, tuple(reversed(range(extent))))
+    for axis in axes_in(call.dimensions("dims"), len(tensor.shape), "dims"):
+        tensor = gathered(call, tensor, axis, tuple(reversed(range(tensor.shape[axis]))))
     return tensor
 
 

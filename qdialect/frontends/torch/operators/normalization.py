@@ -11,7 +11,7 @@ from qdialect.arithmetic.choices import SoftmaxArithmetic
 from qdialect.arithmetic.expressions import Input
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, require
 from qdialect.frontends.building.op_builder import F32Builder
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -41,7 +41,7 @@ Norm = Callable[[Emitter, ir.Value], ir.Value]
 
 @imports("layer_norm.default", "rms_norm.default")
 def _layer_norm(call: Call) -> Result:
-    """Over the last dimensions, as many as the shape has."""
+    """Over the last dimensions; their number is that of the shape."""
     source, extents = call.f32("input"), tuple(call.argument("normalized_shape"))
     rank, count = len(source.shape), len(extents)
     fits = 1 <= count <= rank and source.shape[rank - count :] == extents
@@ -194,7 +194,6 @@ class Shares(F32Tensor):
 @imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default", "_safe_softmax.default")
 def _softmax(call: Call) -> Result:
     source = call.f32("self")
-    rank, axis = len(source.shape), call.integers("dim", 1)[0]
-    require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
+    axis = axis_in(call.integers("dim", 1)[0], len(source.shape), "dim")
     is_safe = "safe" in call.node.kind
-    return Shares(source.shape, source, axis % rank, "log" in call.node.kind, is_safe, name=call.name)
+    return Shares(source.shape, source, axis, "log" in call.node.kind, is_safe, name=call.name)

@@ -47,7 +47,7 @@ class Border:
 
     def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
         """A tensor within its border of the integer `fill`."""
-        return framed(emitter, value, self.low, self.high, fill)
+        return framed(emitter, value, self.low, self.high, fill=fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Padded(F32Tensor):
             return self.filled(plan, name, source, int(self.fill))
 
         def emit(emitter: Emitter) -> Emitted:
-            # Zeros around the differences from `fill` would round: a mask says where the border is.
+            # Zeros around the differences from `fill` would round: a mask selects the border.
             held, is_channels_last = emitter.either(source)
             border = self.border.stored(is_channels_last)
             padded = border.filled(emitter, held, 0)

@@ -12,6 +12,8 @@ import numpy as np
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Shape, UnsupportedError, check_shape, require
 from qdialect.frontends.planning.elementwise import (
+    OF_ONE_INTEGER,
+    PAIRS_OF_INTEGERS,
     Arithmetic,
     OfTwo,
     binary,
@@ -23,7 +25,7 @@ from qdialect.frontends.planning.elementwise import (
     unary,
     value_of_tensor,
 )
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
@@ -64,15 +66,13 @@ def repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
         call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
         return Constant(np.broadcast_to(tensor.array, shape))
     value = value_of_tensor(call, tensor)
-
-    def emit(emitter: Emitter) -> Emitted:
-        return emitter.broadcast(emitter.to_channels_first(value), shape), False
-
-    return tensor_of(call.plan.compute(call.name, shape, value.element, emit))
+    return tensor_of(
+        call.plan.ordered(call.name, shape, value.element, [value], lambda emitter, x: emitter.broadcast(x[0], shape))
+    )
 
 
 def promoted(call: Call, *names: str) -> str:
-    """The element type in which operands meet; of numbers beside tensors only the kind counts."""
+    """The common element type of operands; of numbers among tensors only the kind counts."""
     tensors = [element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
     numbers = [call.argument(name) for name in names if call.reads(name) is None]
     for element in tensors:
@@ -159,21 +159,6 @@ def _masked_fill(call: Call) -> Result:
     return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
 
 
-def floor_quotient(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    """``lhs / rhs`` of integers, rounded down."""
-    rest, quotient = s.op("arith.rem{s}i", lhs, rhs), s.op("arith.div{s}i", lhs, rhs)
-    differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
-    is_above = s.op("arith.andi", s.compare("ne", rest, 0), differs)
-    return s.select(is_above, s.op("arith.subi", quotient, 1), quotient)
-
-
-def _floor_remainder(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-    rest = s.op("arith.rem{s}i", lhs, rhs)
-    differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
-    is_other = s.op("arith.andi", s.compare("ne", rest, 0), differs)
-    return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
-
-
 @imports(
     *(f"__{name}__.{overload}" for name in ("lshift", "rshift") for overload in ("Tensor", "Scalar")),
     *(
@@ -199,20 +184,8 @@ def _shift(call: Call) -> Result:
     return binary(call, [value_as(call, name, element) for name in ("self", "other")], element, shifted)
 
 
-_INTEGERS: dict[str, OfTwo] = {
-    "add": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
-    "floor_divide": floor_quotient,
-    "fmod": lambda s, lhs, rhs: s.op("arith.rem{s}i", lhs, rhs),
-    "maximum": lambda s, lhs, rhs: s.op("arith.max{s}i", lhs, rhs),
-    "minimum": lambda s, lhs, rhs: s.op("arith.min{s}i", lhs, rhs),
-    "mul": lambda s, lhs, rhs: s.op("arith.muli", lhs, rhs),
-    "remainder": _floor_remainder,
-    "rsub": lambda s, lhs, rhs: s.op("arith.subi", rhs, lhs),
-    "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
-    "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
-}
 _BOOLEANS: dict[str, OfTwo] = {
-    **_INTEGERS,
+    **PAIRS_OF_INTEGERS,
     "add": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
     "maximum": lambda s, lhs, rhs: s.op("arith.ori", lhs, rhs),
     "minimum": lambda s, lhs, rhs: s.op("arith.andi", lhs, rhs),
@@ -240,7 +213,7 @@ def arithmetic(call: Call) -> Result:
         kind = {"floor": "floor_divide", "trunc": "trunc_divide"}.get(mode, kind)
     alpha = call.argument("alpha")
     require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
-    functions = _FLOATS if element == "f32" else _BOOLEANS if element == "i1" else _INTEGERS
+    functions = _FLOATS if element == "f32" else _BOOLEANS if element == "i1" else PAIRS_OF_INTEGERS
     require(kind in functions, f"operands must not be integers, for a result of {element}")
     return tensor_of(
         binary(call, [value_as(call, name, element) for name in ("self", "other")], element, functions[kind])
@@ -258,20 +231,12 @@ def _of_one(call: Call) -> Result:
     element, kind = element_of_result(call), call.node.kind
     value = value_as(call, "self", element)
     require(element != "f32", "operand must be integers")
-    if kind == "aten.neg.default":
-        return unary(call, value, element, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
-    if kind == "aten.abs.default":
-        return unary(call, value, element, lambda s, x: s.op("math.absi", x))
-    if kind == "aten.sign.default":
-        return unary(call, value, element, lambda s, x: _sign(s, x, element))
+    if kind == "aten.sign.default" and element == "i1":
+        return value
+    if kind != "aten.clamp.default":
+        return unary(call, value, element, OF_ONE_INTEGER[kind.split(".")[1]])
     bounds = [(name, call.argument(bound)) for name, bound in (("max", "min"), ("min", "max"))]
     return unary(call, value, element, lambda s, x: _clamped(s, x, bounds))
-
-
-def _sign(s: Arithmetic, x: ir.Value, element: str) -> ir.Value:
-    if element == "i1":
-        return x
-    return s.op("arith.minui", x, 1) if element.startswith("u") else _clamped(s, x, (("max", -1), ("min", 1)))
 
 
 def _clamped(s: Arithmetic, value: ir.Value, bounds: Sequence[tuple[str, int | None]]) -> ir.Value:

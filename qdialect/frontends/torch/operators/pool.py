@@ -11,15 +11,14 @@ import numpy as np
 from qdialect.arithmetic import same_scale
 from qdialect.arithmetic.expressions import Input
 from qdialect.arithmetic.profiles import PYTORCH
-from qdialect.dialect import F32Conv2DOp, MeanOp, RequantizeOp
+from qdialect.dialect import MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Array, Shape, require
-from qdialect.frontends.building.slices import framed
+from qdialect.frontends.building.checks import Array, Shape, axes_in, require
 from qdialect.frontends.building.windows import Pool, Positions, Window, effective_kernel_extent
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.pool import Largest, largest, window_sums
+from qdialect.frontends.planning.pool import Largest, largest, sums_of_windows, window_sums
 from qdialect.frontends.planning.reduction import Reduced, reduced_shape
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computation, F32Tensor, Plan, QuantizedTensorType, limit
 from qdialect.frontends.torch.operators.movement import moved
@@ -128,7 +127,7 @@ def _max_pool(call: Call) -> Result:
 
 @imports("adaptive_max_pool2d.default")
 def _adaptive_max_pool(call: Call) -> Result:
-    """Windows that divide an image into as many as the output has, of different sizes where they must be."""
+    """Windows that divide an image, one for each output pixel, of different sizes if needed."""
     source = image_of(call)
     return (like_input(call, largest_of_parts(call, source)),)
 
@@ -203,13 +202,10 @@ class Average(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source, window, channels = self.source.f32(plan, name), self.window, self.shape[1]
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            data = framed(emitter, emitter.last(source), *window.border)
-            ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
-            how = {"strides": window.strides, "groups": channels}
-            total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
+            total = sums_of_windows(emitter, emitter.last(source), self.window)
             if self.counts.size == 1:
                 return emitter.expression(Input() / self._count, total), True
             counts = emitter.constant(self.counts[:, :, np.newaxis].astype(np.float32))
@@ -254,8 +250,7 @@ def _mean_over(call: Call) -> Result:
     rank = len(source.shape)
     given = call.argument("dim")
     axes = tuple(range(rank)) if not given else tuple(given)
-    require(all(-rank <= axis < rank for axis in axes), f"dim must be in [-{rank}, {rank}), but got {list(axes)}")
-    return _mean(call, source, tuple(axis % rank for axis in axes), keeps=bool(call.argument("keepdim")))
+    return _mean(call, source, tuple(axes_in(axes, rank, "dim")), keeps=bool(call.argument("keepdim")))
 
 
 @imports("mean.default")

@@ -1,4 +1,4 @@
-"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, and other (de)quantizing operators."""
+"""Plans the operators of ``quantized_decomposed``, per tensor or per channel, which quantize and dequantize."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qdialect.arithmetic import NanPolicy, QuantParams, quantize_array
 from qdialect.arithmetic.choices import Scaling
 from qdialect.arithmetic.profiles import PYTORCH
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, check_scale, require
+from qdialect.frontends.building.checks import Array, Shape, UnsupportedError, axis_in, check_scale, require
 from qdialect.frontends.planning.elementwise import (
     constant_of,
     plainly_dequantized,
@@ -192,13 +192,10 @@ def channels_of(call: Call, shape: Shape, names: tuple[str, str] = ("scales", "z
     missing = call.result(names[1]) is None
     points = np.zeros(scales.shape, np.int64) if missing else call.constant(names[1]).ravel()
     require(points.dtype.kind in "iuf", f"argument '{names[1]}' must be integers or floats, but got {points.dtype}")
-    axis, rank = call.integers("axis", 1)[0], len(shape)
-    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    axis = axis_in(call.integers("axis", 1)[0], len(shape))
     for what, array in zip(names, (scales, points), strict=True):
-        require(
-            array.size == shape[axis % rank], f"{what} must have {shape[axis % rank]} entries, but got {array.size}"
-        )
-    return Channels(scales, points, axis % rank)
+        require(array.size == shape[axis], f"{what} must have {shape[axis]} entries, but got {array.size}")
+    return Channels(scales, points, axis)
 
 
 @imports(f"{SPACE}.dequantize_per_channel.default")
@@ -297,7 +294,7 @@ def _of_tensor(call: Call) -> Result:
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
 )
 def _of_tensor_with_mask(call: Call) -> Result:
-    """The mask beside it is for gradients."""
+    """Its second result, the mask, is for gradients."""
     if call.given("fake_quant_enabled") is None or number_of(call, "fake_quant_enabled") != 0:
         return (_fake_quantized(call),)
     call.ignore("scale", "zero_point", "quant_min", "quant_max")

@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from qdialect.arithmetic.expressions import Input, Number
 from qdialect.dialect import (
     F32MaxOp,
-    F32MinOp,
-    F32ProdOp,
-    F32ReduceOp,
     F32SumOp,
-    IntegerReduceOp,
-    IntMaxOp,
-    IntMinOp,
-    IntProdOp,
-    IntSumOp,
 )
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.building.checks import Shape, require
-from qdialect.frontends.building.op_builder import F32Builder, reduced
+from qdialect.frontends.building.checks import Shape, axes_in, require
+from qdialect.frontends.building.op_builder import F32Builder, reduced, reduced_numbers
 from qdialect.frontends.planning.elementwise import element_type, value_of_tensor
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.reduction import centred, mean_of, reduced_shape
+from qdialect.frontends.planning.reduction import centred, mean_of, reduced_shape, reduced_value
 from qdialect.frontends.planning.tensors import Computation, Tensor
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.ir._mlir import ir
 
-_OPS: Mapping[str, type[F32ReduceOp]] = {
-    "amax": F32MaxOp,
-    "amin": F32MinOp,
-    "max": F32MaxOp,
-    "min": F32MinOp,
-    "prod": F32ProdOp,
-    "sum": F32SumOp,
-}
-
-
-_INTEGER_OPS: Mapping[str, type[IntegerReduceOp]] = {
-    "amax": IntMaxOp,
-    "amin": IntMinOp,
-    "max": IntMaxOp,
-    "min": IntMinOp,
-    "prod": IntProdOp,
-    "sum": IntSumOp,
-}
 _SCALE = Input().where_positive(Input(), Number(1.0))
 """The largest size; 1 of zeros, and of a row with NaN."""
 _NARROW = ("i1", "i8", "ui8", "i16")
@@ -67,31 +41,26 @@ def _reduce(call: Call) -> Result:
 
 def reduce_over(call: Call, source: Tensor, axes: Shape, keeps: bool, kind: str) -> Tensor:
     """The reduction `kind` (``"amax"``) over `axes`, which stay as extents of 1 where `keeps`."""
-    shape = reduced_shape(source.shape, axes, keeps)
+    shape, kind = reduced_shape(source.shape, axes, keeps), kind.removeprefix("a")
     element = element_type(source)
     if element in _NARROW:
-        wide = _integers(call, as_element(call, source, "i32"), axes, keeps, _INTEGER_OPS[kind])
+        wide = _integers(call, as_element(call, source, "i32"), axes, keeps, kind)
         return as_element(call, wide, element)
     if element != "f32":
-        return _integers(call, source, axes, keeps, _INTEGER_OPS[kind])
+        return _integers(call, source, axes, keeps, kind)
 
     def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
-        return reduced(emitter, _OPS[kind], operands[0], axes, keeps) if axes else operands[0]
+        return reduced_numbers(emitter, kind, operands[0], axes, keeps) if axes else operands[0]
 
     return Computation(shape, (as_f32("self", source),), build, name=call.name)
 
 
-def _integers(call: Call, source: Tensor, axes: Shape, keeps: bool, op_class: type[IntegerReduceOp]) -> Value:
+def _integers(call: Call, source: Tensor, axes: Shape, keeps: bool, kind: str) -> Value:
     value = value_of_tensor(call, source)
     require(value.element in ("i32", "i64"), f"integers must be i32 or i64, but got {value.element}")
     if not axes:
         return value
-
-    def emit(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(value)
-        return emitter.build(op_class, data, element=value.element, axes=axes, keep_dims=keeps), False
-
-    return call.plan.compute(call.name, reduced_shape(value.shape, axes, keeps), value.element, emit)
+    return reduced_value(call, value, kind, axes, keeps)
 
 
 @imports("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
@@ -99,17 +68,16 @@ def _quantifier(call: Call) -> Result:
     """Whether some element is not zero, or each: the largest or the smallest of their truth values."""
     truth = as_element(call, as_element(call, call.tensor("self"), "i1"), "i32")
     axes, keeps = axes_of(call, len(truth.shape)), bool(call.argument("keepdim"))
-    op_class = IntMaxOp if ".any." in call.node.kind else IntMinOp
+    kind = "max" if ".any." in call.node.kind else "min"
     # PyTorch gives booleans, but for uint8 its type of old: uint8.
-    return as_element(call, _integers(call, truth, axes, keeps, op_class), element_of_result(call))
+    return as_element(call, _integers(call, truth, axes, keeps, kind), element_of_result(call))
 
 
 def axes_of(call: Call, rank: int) -> Shape:
     """The dimensions that an operator names in ``dim``, ascending; all of `rank` where it names none."""
     given = call.argument("dim")
     dims = tuple(range(rank)) if given is None or given == () else call.dimensions("dim")
-    require(all(-rank <= axis < rank for axis in dims), f"dim must be in [-{rank}, {rank}), but got {list(dims)}")
-    axes = tuple(sorted(axis % rank for axis in dims))
+    axes = tuple(sorted(axes_in(dims, rank, "dim")))
     require(len(set(axes)) == len(axes), f"dim must have no dimension twice, but got {list(dims)}")
     return axes
 

@@ -1,4 +1,4 @@
-"""How a node becomes tensors: a planner checks it and says what its results stand for."""
+"""How a node becomes tensors: a planner checks it and gives the meanings of its results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTED = frozenset(
         *("chunks", "end_dim", "shape", "size", "sizes", "split_size", "split_sizes", "start_dim"),
     ]
 )
-"""Arguments that say which type and shape results have: programs note these of every result, and both are checked."""
+"""Arguments that set the type and shape of results: programs record these for every result, and both are checked."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Call:
     node: Node
     results: Mapping[str, Result]
     noted: Mapping[str, Output]
-    """What the program says of tensors, by their names."""
+    """The program's metadata of tensors, by their names."""
     taken: Collection[int] | None = None
     """Which results others read, of an operator that gives several; None where that is not known."""
     names_read: set[str] = field(default_factory=set[str])
@@ -83,7 +83,7 @@ class Call:
         return value
 
     def integers(self, name: str, count: int) -> tuple[int, ...]:
-        """An argument of `count` integers; one integer stands for as many of it."""
+        """An argument of `count` integers; a single integer is repeated."""
         value = self.argument(name)
         values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         values = values * count if len(values) == 1 else values

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from qdialect.arithmetic.choices import ScatterReduction
-from qdialect.dialect import DynamicScatterOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.building.checks import Array, Shape, require
 from qdialect.frontends.planning.elementwise import (
@@ -15,22 +14,22 @@ from qdialect.frontends.planning.elementwise import (
     OfTwo,
     binary,
     element_type,
+    floor_quotient,
     tensor_of,
     ternary,
     value_of_tensor,
 )
-from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.indexing import INDICES, elements_at, offset_of, scattered, strides_of, sum_of
 from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
-from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
+from qdialect.frontends.torch.operators.indexing import checked_axis
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
-from qdialect.frontends.torch.operators.plain import as_element, element_of_result, floor_quotient, repeated, value_as
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result, repeated, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.program.model import Ref
 from qdialect.ir._mlir import ir
 
-_INDICES = ("i32", "i64")
 _REDUCTIONS = {
     None: ScatterReduction.NONE,
     "add": ScatterReduction.ADD,
@@ -41,28 +40,6 @@ _REDUCTIONS = {
     "prod": ScatterReduction.MUL,
     "sum": ScatterReduction.ADD,
 }
-
-
-def scattered(
-    call: Call,
-    data: Tensor,
-    rows: Tensor,
-    updates: Tensor,
-    shape: Shape,
-    reduction: ScatterReduction = ScatterReduction.NONE,
-) -> Tensor:
-    """`data`, seen as rows of the shape `shape`, with `updates` at `rows`, or reduced with what is there."""
-    into, at, added = (value_of_tensor(call, one) for one in (data, rows, updates))
-
-    def emit(emitter: Emitter) -> Emitted:
-        number = math.prod(at.shape)
-        held = emitter.reshape(emitter.to_channels_first(into), shape)
-        where = emitter.reshape(emitter.to_channels_first(at), (number,))
-        elements = emitter.reshape(emitter.to_channels_first(added), (number, *shape[1:]))
-        written = emitter.build(DynamicScatterOp, held, where, elements, element=into.element, reduction=reduction)
-        return emitter.reshape(written, into.shape), False
-
-    return tensor_of(call.plan.compute(call.name, into.shape, into.element, emit))
 
 
 @imports("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
@@ -76,13 +53,13 @@ def _scatter(call: Call) -> Result:
         number = as_element(call, call.tensor("value"), element_of_result(call))
         updates = repeated(call, number, index.shape)
     kind = "add" if "scatter_add" in call.node.kind else call.argument("reduce")
-    return scattered(call, data, rows, updates, (math.prod(data.shape),), _REDUCTIONS[kind])
+    return tensor_of(scattered(call, data, rows, updates, (math.prod(data.shape),), _REDUCTIONS[kind]))
 
 
 def _rows(call: Call, data: Tensor, index: Tensor) -> Tensor:
     """Which elements of the whole tensor an index along one dimension names."""
     axis = checked_axis(call, data.shape, index.shape)
-    require(element_type(index) in _INDICES, f"index must be i32 or i64, but got {element_type(index)}")
+    require(element_type(index) in INDICES, f"index must be i32 or i64, but got {element_type(index)}")
     return elements_at(call, data.shape, index, axis)
 
 
@@ -110,11 +87,11 @@ def _scatter_reduce(call: Call) -> Result:
         data = scattered(call, data, rows, neutral, size)
     result = scattered(call, data, rows, updates, size, reduction)
     if kind != "mean":
-        return result
+        return tensor_of(result)
     begin = Constant(np.full(data.shape, 1 if call.argument("include_self") else 0, NUMPY_DTYPES[element]))
     ones = Constant(np.ones(index.shape, NUMPY_DTYPES[element]))
-    counts = value_of_tensor(call, scattered(call, begin, rows, ones, size, ScatterReduction.ADD))
-    return tensor_of(binary(call, [value_of_tensor(call, result), counts], element, _quotient(element)))
+    counts = scattered(call, begin, rows, ones, size, ScatterReduction.ADD)
+    return tensor_of(binary(call, [result, counts], element, _quotient(element)))
 
 
 def _repeated_along(call: Call, index: Tensor, shape: Shape) -> Tensor:
@@ -156,7 +133,7 @@ def _index_put(call: Call) -> Result:
     if elements == ["i1"]:
         require(not is_sum, "accumulate must be false at a mask")
         return _masked(call, data, next(iter(tensors.items())))
-    require(set(elements) <= set(_INDICES), f"indices must be i32 or i64, but got {', '.join(elements)}")
+    require(set(elements) <= set(INDICES), f"indices must be i32 or i64, but got {', '.join(elements)}")
     axes = tuple(tensors)
     is_together = axes == tuple(range(axes[0], axes[-1] + 1))
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors.values()))
@@ -164,15 +141,14 @@ def _index_put(call: Call) -> Result:
     order = (*axes, *others)
     indexed_first = transposed(call, data, order)
     extents = indexed_first.shape[: len(axes)]
-    strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-    parts = zip(tensors.values(), extents, strides, strict=True)
+    parts = zip(tensors.values(), extents, strides_of(extents), strict=True)
     rows = sum_of(call, [offset_of(call, tensor, extent, stride) for tensor, extent, stride in parts])
     row = indexed_first.shape[len(axes) :]
     updates = _updates(call, shape, row, axes[0] if is_together else 0)
     reduction = ScatterReduction.ADD if is_sum else ScatterReduction.NONE
     indices = repeated(call, rows, shape)
     written = scattered(call, indexed_first, indices, updates, (math.prod(extents), *row), reduction)
-    return transposed(call, written, tuple(order.index(axis) for axis in range(len(order))))
+    return transposed(call, tensor_of(written), tuple(order.index(axis) for axis in range(len(order))))
 
 
 def _updates(call: Call, shape: Shape, row: Shape, before: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Holds what is PyTorch's own among the tensors of a plan: quantized ones, by scales known or found at run time."""
+"""The kinds of planned tensors that only PyTorch has: quantized ones, by scales known or found at run time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Quantized(planning.Quantized):
 
 # Quotients of float32 numbers rounded as if they were known exactly, in float32 operations.
 #
-# For a number x and a scale s, ``n = round(x / s)`` is the nearest integer or one beside it.  The remainder
+# For a number x and a scale s, ``n = round(x / s)`` is the nearest integer or an adjacent one.  The remainder
 # ``x - n * s`` is a float32 number (as IEEE 754's remainder is), and with s in two parts of 12 bits each operation on
 # the way to it is exact (T. J. Dekker, A floating-point technique for extending the available precision).  Which
-# integer is nearest is what the remainder and s / 2 say.
+# integer is nearest follows from the remainder and s / 2.
 
 _HIGH_BITS = np.int32(-1 << 12)
 # Beyond it all quotients saturate, within it their products with 12 bits are exact.

@@ -249,7 +249,7 @@ def _dtype(node: Any) -> Any:
 
 
 def _keep_written(module: Any, count: int) -> tuple[int, ...]:
-    """Leave those of the results behind `count` that are no arguments, and say which arguments these were."""
+    """Leave those of the results behind `count` that are no arguments, and return which arguments these were."""
     graph = module.graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     results = graph.output_node().args[0]

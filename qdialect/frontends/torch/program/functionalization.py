@@ -52,8 +52,8 @@ def graph_of(
     return Graph(pure, tuple(inputs), names[:count], constants, found, original)
 
 
-# What is computed in a region of these is what is computed outside: they say what a gradient needs, or that a region is
-# the same as another.  Behind so many arguments come the operands.
+# What is computed in a region of these is what is computed outside: they mark what a gradient needs, or that a region
+# is the same as another.  Behind so many arguments come the operands.
 _REGIONS = {"higher_order.wrap_with_set_grad_enabled": (1, 2), "higher_order.invoke_subgraph": (0, 2)}
 """By the operator: where the graph stands among the arguments, and where operands begin."""
 
@@ -81,7 +81,7 @@ def _without_regions(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]
 
 
 def _region(node: Node) -> tuple[Graph | None, tuple[Ref, ...]]:
-    """The graph of a region that says nothing of what is computed, and its operands; None for any other node."""
+    """The graph of a region that does not change the results, and its operands; None for any other node."""
     if node.kind not in _REGIONS:
         return None, ()
     place, begin = _REGIONS[node.kind]

@@ -1,4 +1,4 @@
-"""Loads PyTorch, says what its registry knows of an operator, and calls its operators with checked arguments."""
+"""Loads PyTorch, reads its operator registry, and calls its operators with checked arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def torch_package() -> Any:
     return torch
 
 
-# What PyTorch's registry says of an operator: its arguments, their defaults, and whether it writes or shares memory.
+# PyTorch's registry entry of an operator: its arguments, their defaults, and whether it writes or shares memory.
 #
 # An operator is looked up by its name.  Nothing of a program is run by that, and only the packages that the front end
 # knows are asked; torchao's operators are there once it is imported.
@@ -170,7 +170,7 @@ def widened(array: Array) -> Array:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first."""
+    """The first line of an error."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""Reads what PyTorch holds in memory: exported programs and graphs that Dynamo captured.
+"""Reads PyTorch programs in memory: exported programs and graphs that Dynamo captured.
 
 Classes of the package `torch` are taken as they come, untyped.
 """
@@ -27,7 +27,7 @@ _CALLS = ("call_function", "call_method", "call_module")
 
 
 def read_program(program: Any, extents: Extents) -> Graph:
-    """The graph of an exported program, its parameters and buffers as constants; `extents` says what it leaves open.
+    """The graph of an exported program, its parameters and buffers as constants; `extents` sets the open extents.
 
     Raises `ImportModelError` for one that changes its buffers, has inputs that are no tensors or an unknown extent.
     """
@@ -277,7 +277,7 @@ def _is_readable(tensor: Any) -> bool:
 
 
 def _value(node: Any) -> Any:
-    """What the tracer noted of a node's result."""
+    """The tracer's metadata of a node's result."""
     return None if node is None else node.meta.get("val", node.meta.get("example_value"))
 
 
@@ -385,7 +385,7 @@ class Wrapped:
         return [part for wrapper, argument in pairs for part in wrapper.plain(argument)]
 
     def plain_constants(self, arguments: Sequence[Any]) -> list[Any]:
-        """As `plain`; what a parameter or buffer is made of is noted as Dynamo notes parameters and buffers."""
+        """As `plain`; the parts of parameters and buffers are marked static, as Dynamo marks those."""
         dynamo: Any = import_module("torch._dynamo")
         is_static: Any = import_module("torch._dynamo.utils").get_static_address_type
         for wrapper, argument in zip(self.arguments, arguments, strict=True):

@@ -1,4 +1,4 @@
-"""Evaluates the extents that a program leaves open, from what a user says about its inputs."""
+"""Evaluates the extents that a program leaves open, from the extents that a user gives for its inputs."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _shown(node: ast.expr) -> str:
     return _INFIX[name].join(parts) if name in _INFIX else f"{name}({', '.join(parts)})"
 
 
-# The sizes of extents that a program leaves open, from what a user says about its inputs.
+# The sizes of extents that a program leaves open, from the extents that a user gives for its inputs.
 
 Declared = Sequence[int | str]
 """Extents that are known, and expressions of those that are not."""

@@ -22,13 +22,12 @@ from qdialect.arithmetic import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.arithmetic.elementwise import add, scale_of_sum
+from qdialect.arithmetic.elementwise import add, scale_of_sum, total_of
 from qdialect.arithmetic.multipliers import FloatSum, float_sum, quantized_multipliers
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
     Quantization,
     Requantization,
-    declare_dequantize,
-    declare_quantize,
+    declare_f32_pair,
     emit_requantize,
     emit_scale,
     requantization,
@@ -204,15 +203,8 @@ class Addition:
         return emit
 
     def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        lhs, rhs = (declare_dequantize(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
-        last = Rounding.F32_RNE_ZP_LAST
-        quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
-
-        def emit(body: Body, left: Value, right: Value) -> Value:
-            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i32"))
-            return quantize(body, body.add(a, b))
-
-        return emit
+        own = (self.lhs, self.rhs, self.output)
+        return declare_f32_pair(kernel, own, self.bounds, total_of, scaling)
 
     def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
         """Emit what rescales a stored value of `own` to the output's quantization."""
@@ -225,7 +217,15 @@ class Addition:
                 f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
             )
         how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
-        return rescale(kernel, name, how, own.stored_zero_point, self.output.zero_point, _BOUNDS)
+        parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
+        zero_point = kernel.number(f"{name}_zero_point", own.stored_zero_point, "i32")
+        output = kernel.number(f"{name}_output_zero_point", self.output.zero_point, how.wide)
+        limits = _bounds(kernel, _BOUNDS, how.wide, name)
+
+        def emit(body: Body, value: Value) -> Value:
+            return emit_requantize(body, how, body.subtract(value, zero_point), parameters, output, limits)
+
+        return emit
 
     def _float(self, kernel: Kernel) -> EmitSum:
         operands = (self.rhs, self.lhs) if self.swapped else (self.lhs, self.rhs)
@@ -296,22 +296,6 @@ class Rescale:
     def emit(self, body: Body, value: Value) -> Value:
         """``value * M`` rounded, in the wide type of `how`."""
         return emit_scale(body, self.how, value, self.parameters)
-
-
-def rescale(
-    kernel: Kernel, name: str, how: Requantization, zero_point: int, output_zero_point: int, bounds: tuple[int, int]
-) -> Callable[[Body, Value], Value]:
-    """Emit ``clamp(round((value - z) * M) + z_o)``, i32 to i32, per tensor; the scalars are parameters of `kernel`."""
-    parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
-    own = kernel.number(f"{name}_zero_point", zero_point, "i32")
-    output = kernel.number(f"{name}_output_zero_point", output_zero_point, how.wide)
-    limits = _bounds(kernel, bounds, how.wide, name)
-
-    def emit(body: Body, value: Value) -> Value:
-        offset = body.subtract(value, own)
-        return emit_requantize(body, how, offset, parameters, output, limits)
-
-    return emit
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:

@@ -1,7 +1,7 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.thresholds`): for each quantized value c
-there is a smallest accumulator t_c that gives it.  With a slope q, 0 < q < 2^32, and a shift s,
+A requantization is a monotonic step function of the accumulator (`qdialect.arithmetic.thresholds_of`): for each
+quantized value c there is a smallest accumulator t_c that gives it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
 

@@ -337,17 +337,37 @@ def declare_quantize(
     """
     divides, early = scaling is Scaling.DIVIDE, rounding in ZERO_POINT_FIRST
     factor = kernel.number(f"{name}_scale", float(scale_factors(output.scale, scaling)), "f32")
-    joined, left = (output.zero_point, 0) if early else (0, output.zero_point)
-    point = kernel.number(f"{name}_zero_point", joined, "f32")
+    point = kernel.number(f"{name}_zero_point", output.zero_point, "f32") if early else None
+    left = 0 if early else output.zero_point
     low, high = (kernel.number(f"{name}_{n}", b - left, "f32") for n, b in zip(("low", "high"), bounds, strict=True))
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
 
     def emit(body: Body, f32: Value) -> Value:
         value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor)
-        if early:
-            value = body.add(value, point)
+        value = value if point is None else body.add(value, point)
         rounded = round_f32(body, body.clamp(value, low, high))
         return body.add(body.cast("arith.fptosi", rounded, "i32"), rest)
+
+    return emit
+
+
+def declare_f32_pair(
+    kernel: Kernel,
+    quantizations: Sequence[Quantization],
+    bounds: tuple[int, int],
+    function: Callable[[Body, Value, Value], Value],
+    scaling: Scaling = Scaling.DIVIDE,
+) -> Callable[[Body, Value, Value], Value]:
+    """Emit the stored value (i32) of an f32 function of two; see `qdialect.arithmetic.elementwise.f32_pair`.
+
+    `quantizations` are those of both operands and the result.
+    """
+    lhs, rhs = (declare_dequantize(kernel, name, own) for name, own in zip(("lhs", "rhs"), quantizations, strict=False))
+    quantize = declare_quantize(kernel, "output", quantizations[2], bounds, Rounding.F32_RNE_ZP_LAST, scaling)
+
+    def emit(body: Body, left: Value, right: Value) -> Value:
+        a = lhs(body, body.cast("arith.extui", left, "i32"))
+        return quantize(body, function(body, a, rhs(body, body.cast("arith.extui", right, "i32"))))
 
     return emit

@@ -11,7 +11,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.f32_ops import is_in_float64
 from qdialect.dialect.type_constraints import element_name
 from qdialect.ir._mlir import ir
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import PAIRS, SHARED, emit_pair, emit_shared
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED, emit_pair, emit_shared
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]

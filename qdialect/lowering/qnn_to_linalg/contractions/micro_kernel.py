@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.cost.register_tiles import Layout
-from qdialect.lowering.cost.strategy import ChannelBlock, Swept, row_tiles
+from qdialect.lowering.cost.strategy import ChannelBlock, TiledOperand, row_tiles
 from qdialect.lowering.ir.strides import View, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import (
     K_GROUP,
@@ -229,17 +229,17 @@ class ContractionMicroKernel:
 
     def _root_loops(self, segment: Segment) -> Loops:
         """The loops over tiles in the order in which the least comes from afar."""
-        outer = ("nt", *segment.loops) if self._sweeps_pixels(segment) else (*segment.loops, "nt")
+        outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
         return Loops((*self.groups, *outer, *_TILE[1:]))
 
-    def _sweeps_pixels(self, segment: Segment) -> bool:
+    def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""
         share = prod(segment.sizes) / self.op.pixel_count
-        weights = Swept(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
+        weights = TiledOperand(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
-        data = Swept(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
+        data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
-        return self.kernel.program.strategy.sweeps_pixels(weights, data, results)
+        return self.kernel.program.strategy.is_weight_stationary(weights, data, results)
 
     def _contract(self, micro_kernel: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""

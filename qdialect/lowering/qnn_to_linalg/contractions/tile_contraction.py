@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from qdialect.lowering.cost.matrix_tiles import LANES, ROWS, SUMS, TileBlock, k_tile, meets_pixels_first, tile_blocks
-from qdialect.lowering.cost.strategy import Strategy, Swept
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand
 from qdialect.lowering.ir.strides import Axis, View
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import K_GROUP, Contraction, accumulate
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import ContractionMicroKernel
@@ -109,8 +109,8 @@ class TileMicroKernel(ContractionMicroKernel):
     def emit_blocks(self, scratch: Buffer, blocks: Sequence[TileBlock]) -> None:
         """Emit products and epilogue of all pixels, `blocks`."""
         kernel, channels = self.kernel, self.tiles.block
-        weights = Swept(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
-        data = Swept(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
+        weights = TiledOperand(channels.tiles * channels.vectors * channels.lanes * self.axes.taps, channels.tiles)
+        data = TiledOperand(self.op.data.storage.bytes(), sum(block.iterations for block in blocks))
         results = (
             sum(block.pixel_count for block in blocks) * weights.size // self.axes.taps * len(self.site.buffers[1:])
         )

@@ -31,7 +31,12 @@ from qdialect.lowering.qnn_to_linalg.bodies.multiply_add_rounding import (
     multiply_add,
     with_sign,
 )
-from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, Rescaling, requantization
+from qdialect.lowering.qnn_to_linalg.bodies.quantization import (
+    Quantization,
+    Rescaling,
+    declare_f32_pair,
+    requantization,
+)
 from qdialect.lowering.qnn_to_linalg.bodies.requantizer import requantizer_of
 from qdialect.lowering.qnn_to_linalg.conversions.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
@@ -232,84 +237,10 @@ def _declare_product(
     return emit
 
 
-# A float32 function of two stored quantized values, rounded once: `qdialect.arithmetic.elementwise.f32_pair`.
+# Functions of two quantized tensors beside sum and product.
 
 EmitF32 = Callable[[Body, Value, Value], Value]
 """(body, lhs, rhs) -> result, all f32."""
-
-
-@dataclass(frozen=True)
-class F32Pair:
-    """``clamp(half_even(f(lhs, rhs) / s_y) + z_y)`` of f32 values; bounds are those of the quantized values."""
-
-    lhs: Quantization
-    rhs: Quantization
-    output: Quantization
-    bounds: tuple[int, int]
-    function: EmitF32
-
-    def declare(self, kernel: Kernel) -> Emit:
-        """Declare the scalars as parameters of `kernel`; returns what emits a stored value from two."""
-        sides = [
-            (kernel.number(f"{name}_zero_point", q.stored_zero_point, "i32"), _scale(kernel, name, q))
-            for name, q in (("lhs", self.lhs), ("rhs", self.rhs))
-        ]
-        scale, point = _scale(kernel, "output", self.output), self.output.zero_point
-        low, high = (kernel.number(n, b - point, "f32") for n, b in zip(("low", "high"), self.bounds, strict=True))
-        zero_point = kernel.number("output_zero_point", self.output.stored_zero_point, "i32")
-
-        def emit(body: Body, values: Sequence[Value]) -> Value:
-            left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))
-            quotient = body.divide(self.function(body, left, right), scale)
-            # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
-            rounded = body.unary("math.roundeven", body.clamp(quotient, low, high))
-            quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
-            return body.narrow(quantized)
-
-        return emit
-
-
-def _scale(kernel: Kernel, name: str, quantization: Quantization) -> Value:
-    return kernel.number(f"{name}_scale", float(np.float32(quantization.scale)), "f32")
-
-
-def _f32(body: Body, quantized: Value, zero_point: Value, scale: Value) -> Value:
-    offset = body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
-    return body.multiply(body.cast("arith.sitofp", offset, "f32"), scale)
-
-
-def difference(body: Body, left: Value, right: Value) -> Value:
-    """``left - right``."""
-    return body.subtract(left, right)
-
-
-def quotient(body: Body, left: Value, right: Value) -> Value:
-    """``left / right``."""
-    return body.divide(left, right)
-
-
-def larger(body: Body, left: Value, right: Value) -> Value:
-    """The larger of two numbers."""
-    return _selected(body, "ogt", left, right, left, right)
-
-
-def smaller(body: Body, left: Value, right: Value) -> Value:
-    """The smaller of two numbers."""
-    return _selected(body, "olt", left, right, left, right)
-
-
-def with_slope(body: Body, data: Value, slope: Value) -> Value:
-    """`data` where positive, ``data * slope`` elsewhere."""
-    product = body.multiply(data, slope)
-    return _selected(body, "ogt", data, body.constant(0, "f32"), data, product)
-
-
-def _selected(body: Body, predicate: str, left: Value, right: Value, then: Value, other: Value) -> Value:
-    condition = body.compare(predicate, left, right)
-    return body.select(condition, then, other)
-
-
-# Functions of two quantized tensors beside sum and product.
 
 _BYTES = 64
 
@@ -317,19 +248,19 @@ _BYTES = 64
 @lowers(SubOp, takes_arrays=True)
 def _sub(lowering: GraphLowering, op: SubOp) -> None:
     if op.arithmetic.addition is None:
-        _lower_f32(lowering, op, difference)
+        _lower_f32(lowering, op, elementwise.difference)
         return
     add_or_subtract(lowering, op, op.arithmetic.addition)
 
 
 @lowers(MaximumOp, takes_arrays=True)
 def _maximum(lowering: GraphLowering, op: MaximumOp) -> None:
-    _extreme(lowering, op, "arith.maxui", larger)
+    _extreme(lowering, op, "arith.maxui", elementwise.larger)
 
 
 @lowers(MinimumOp, takes_arrays=True)
 def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
-    _extreme(lowering, op, "arith.minui", smaller)
+    _extreme(lowering, op, "arith.minui", elementwise.smaller)
 
 
 def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
@@ -356,7 +287,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, 
 @lowers(PreluOp, takes_arrays=True)
 def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
     if op.arithmetic is PairArithmetic.FLOAT:
-        _lower_f32(lowering, op, with_slope)
+        _lower_f32(lowering, op, elementwise.with_slope)
         return
 
     def declare(kernel: Kernel) -> Emit:
@@ -406,7 +337,7 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
 def _div(lowering: GraphLowering, op: DivOp) -> None:
     """The fixed-point quotient is a table of all pairs: its reciprocals are irregular from divisor to divisor."""
     if op.arithmetic is PairArithmetic.FLOAT:
-        _lower_f32(lowering, op, quotient)
+        _lower_f32(lowering, op, elementwise.quotient)
         return
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
@@ -449,8 +380,13 @@ class _StoredPair:
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:
-    pair = F32Pair(*stored_quantizations(op), op.quantization.bounds, function)
-    _lower(lowering, op, pair.declare)
+    quantizations, bounds = stored_quantizations(op), op.quantization.bounds
+
+    def declare(kernel: Kernel) -> Emit:
+        pair = declare_f32_pair(kernel, quantizations, bounds, function)
+        return lambda body, values: body.narrow(pair(body, *values))
+
+    _lower(lowering, op, declare)
 
 
 def _lower(lowering: GraphLowering, op: BinaryOp, declare: Declare, width: int = TILE_LANES) -> None:

@@ -34,7 +34,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Access, Contraction, Matrices, convolution
 from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue, stage_kernels
@@ -145,7 +145,7 @@ def epilogue_of(
 def lower_run_time_weights(lowering: GraphLowering, op: AnyOp) -> None:
     """Append the kernel calls that pack the weights of `op`, and those of its products."""
     weight, bias, program, groups = shape_of(op.weight.type), bias_of(op), lowering.program, groups_of(op)
-    epilogue = epilogue_of(lowering, op, far_range(bias, int(np.prod(weight[1:]))))
+    epilogue = epilogue_of(lowering, op, accumulator_range_of_any_weights(bias, int(np.prod(weight[1:]))))
     slot = lowering.slot(op.weight)
     of_channel, *of_taps, of_input = dim_strides(weight, slot.storage)
     source = MapOperand(slot, (of_channel, *(of_taps or (0, 0)), of_input), slot.storage.origin)
@@ -162,7 +162,7 @@ def lower_run_time_weights(lowering: GraphLowering, op: AnyOp) -> None:
     emit(program, convolution(data, output, epilogue, window_of(op, data), weights), op.operation.name)
 
 
-def far_range(bias: NDArray[np.int32], taps: int) -> tuple[IntArray, IntArray]:
+def accumulator_range_of_any_weights(bias: NDArray[np.int32], taps: int) -> tuple[IntArray, IntArray]:
     """The range of the accumulators of each channel, whatever its weights are."""
     wide = bias.astype(np.int64)
     return wide - _LARGEST_PRODUCT * taps, wide + _LARGEST_PRODUCT * taps
@@ -212,7 +212,7 @@ def _phase(
 @lowers(MatMulOp, FusedMatMulOp)
 def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     bias, result = bias_of(op), op.operation.results[0]
-    epilogue = epilogue_of(lowering, op, far_range(bias, shape_of(op.weight.type)[-2]))
+    epilogue = epilogue_of(lowering, op, accumulator_range_of_any_weights(bias, shape_of(op.weight.type)[-2]))
     data, right = _stored(lowering, op.data), _stored(lowering, op.weight)
     points = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     how = epilogue.start(bias), (op.input_zero_point + signed_shift(op.data.type), points)

@@ -1,4 +1,4 @@
-"""Calls of functions that other libraries compute: what they are told, and their arrays, dense as users' arrays are."""
+"""Calls of extern functions: their records, and their arrays, which are dense like users' arrays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from qdialect.support.diagnostics import CompileError
 from qdialect.support.interface import Port
 from qdialect.support.threads import SYMBOLS
 
-# Functions that other libraries compute: what their ops are, apart from MLIR.
+# Descriptions of extern functions and their ops, independent of MLIR.
 
 _EPILOGUE = "epilogue"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

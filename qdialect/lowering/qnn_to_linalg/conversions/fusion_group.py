@@ -141,7 +141,7 @@ def dequantization(op: DequantizeOp) -> tuple[list[AxisArray], Emit]:
 _LONG = (*ALGORITHMS, "arith.divf")
 """Functions of which several vectors are computed side by side: each waits for its own results."""
 _HALF = ("math.tanh",)
-"""Of them those that keep four numbers of each element alive: half as many vectors fill the registers."""
+"""Those among them that keep four numbers of each element alive: half the vectors fill the registers."""
 _LOOKED_UP, _YMM = ("math.tanh", "math.erf"), 8
 """Those with tables of 16 numbers, which take two registers each with 256 bits: one vector at a time leaves some."""
 _BYTES = ("i8", "ui8")

@@ -58,7 +58,7 @@ Shape = tuple[int, ...]
 @lowers(ReshapeOp)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
-    # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
+    # Kernels may read all lanes of a buffer of the arena, and a little past its end.
     is_safe = source.has_extra_bytes or lowering.can_be_array(op.output)
     seen = _seen_as(source, before, after) if is_safe else None
     if seen is not None and not lowering.is_padded(op.output):

@@ -55,7 +55,7 @@ def ends_of(op: F32ReduceOp) -> tuple[ir.Value, ir.Value] | None:
 
 
 def lower_ends(lowering: GraphLowering, op: F32ReduceOp, both: tuple[ir.Value, ir.Value], lanes: int) -> None:
-    """Append the call that finds `both` ends, and say where they are; where the other one has said so already, none."""
+    """Append the call that finds `both` ends, and record their slots; nothing if the other end's op has done it."""
     if lowering.is_stored(op.output):
         return
     shape = shape_of(op.input.type)

@@ -26,7 +26,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.strategy import rows_for
 from qdialect.lowering.ir.strides import row_major
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_expression
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
 from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.micro_kernel import Site
@@ -275,12 +275,11 @@ def columns_from(operand: MapOperand, first: int) -> MapOperand:
 #
 # z is known in the step alone; the sums of the weights are constants.
 #
-# Every step reads all weights.  Where the first level does not hold them, what it held last are the tiles that were
-# read last, and a step that began with the first ones would find none of them: every other step reads the tiles from
-# the last to the first.
+# Every step reads all weights.  If they do not fit in L1, it holds the tiles that were read last, and a step that began
+# with the first ones would find none of them: every other step reads the tiles from the last to the first.
 
 _BESIDE_WEIGHTS = 16
-"""Bytes beside the weights of each column: sums, those of the weights, scales, and what the sequence gives."""
+"""Bytes of each column in addition to the weights: accumulators, sums of weights, scales, and the sequence's part."""
 
 
 @lowers(DynamicLstmOp)
@@ -370,7 +369,7 @@ class _Products:
         self._tiles = Site.of(steps.kernel, product, self._buffers).single_tiles()
         model = steps.kernel.program.strategy.model
         self.are_far = model is not None and weights.values.nbytes > model.machine.l1_bytes - _BESIDE_WEIGHTS * columns
-        """Whether a step displaces weights from the first level."""
+        """Whether a step evicts weights from L1."""
 
     def emit(self, *, backwards: bool) -> None:
         """Multiply the state that is quantized now, beginning with the last tile where `backwards`."""

@@ -83,7 +83,7 @@ class OverAxes:
         label: str,
         beside: Sequence[MapOperand] = (),
     ) -> None:
-        """Append the call of `kernel`; the operands of `beside` move along the reduced axes alone."""
+        """Append the call of `kernel`; the operands of `beside` move only along the reduced axes."""
         shape = shape_of(self.input.type)
         data, output = lowering.slot(self.input), lowering.result(self.output)
         kept = [i for i in range(len(shape)) if i not in self.axes]

@@ -31,7 +31,7 @@ _CHANNELS = 3
 # Fraction bits of float32 weights that are exact, and arithmetics that round negative values differently.
 _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
-# The two weights along a dimension add up to 2 to the power of so many.
+# The two weights along a dimension add up to 2 to this power.
 _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 11}
 
 

@@ -84,7 +84,7 @@ class _Rows:
         return self.kernel.flat_tensor(self.kernel.data(name, entries))
 
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
-        """Fold the quantized values of each row and the values of `more` beside them."""
+        """Fold the quantized values of each row, together with the values of `more`."""
         result = self._per_row(fold.element, name)
         if self._transposed:
             self._transposed.reduce(self.kernel, more, fold, result, _MAX_LANES)

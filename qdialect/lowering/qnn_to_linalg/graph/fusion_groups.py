@@ -24,7 +24,7 @@ from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.functions import owner_of
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import PAIRS, SHARED
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import PAIRS, SHARED
 from qdialect.lowering.qnn_to_linalg.bodies.scalar_ops import SCALAR_OPS
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for

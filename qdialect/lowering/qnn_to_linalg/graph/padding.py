@@ -1,4 +1,4 @@
-"""What ops read around their data; phases of transposed convolutions; tensors in the middle of padded ones."""
+"""Padding that ops read around their data; phases of transposed convolutions; tensors inside padded ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Pads, Storage, image
 
 # A transposed convolution as ordinary ones: one for each phase of the result's rows and columns.
 #
-# Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` says which tap i meets
+# Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` tells which tap i meets
 # which element v in element y of the result.  For all y with the same ``y mod s`` these are the same taps, every
 # ``s / gcd(s, d)``-th one; from one such y to the next v grows by 1, from one of these taps to the next it falls by
 # ``d / gcd(s, d)``.  So a phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes

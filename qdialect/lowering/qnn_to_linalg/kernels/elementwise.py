@@ -110,7 +110,7 @@ def _emit_vectors(
 
 
 def _stretches(size: int, width: int, vector: int) -> list[tuple[int, int, int]]:
-    """(start, extent, tile) of the parts of an axis; what tiles of several vectors leave has tiles of half as many."""
+    """(start, extent, tile) of the parts of an axis; a rest after tiles of several vectors has tiles of half that."""
     if width <= vector or (size <= width and size % vector == 0):
         return split(size, min(width, size))
     parts: list[tuple[int, int, int]] = []

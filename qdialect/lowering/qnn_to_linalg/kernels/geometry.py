@@ -209,11 +209,11 @@ class ReductionAxes:
     present: NDArray[np.int8]
     """[channels, KH, KW, IC]: one where a tap belongs to the channel, else zero."""
     k_group: int = 4
-    """Taps of a K group (kr): as many as fill 32 bits."""
+    """Taps of a K group (kr), which fill 32 bits."""
     padding: int = 0
     """Taps after the contiguous reduction that are read and multiplied by 0, in addition to those of the K group."""
     gathered: int = 0
-    """Taps at the end of the contiguous reduction that are products of their own, see `gathered_taps`."""
+    """Taps at the end of the contiguous reduction that are products of their own, see `gather_taps`."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""

@@ -211,7 +211,7 @@ class _Emitter:
         offset = part.offsets[index] + start * self.taps[-1].strides[index]
         # Lanes come last in a view: what a vector reads must lie side by side.
         ordered = [*pairs[:-1], *taps, pairs[-1]] if self.is_vertical else [*pairs, *taps]
-        # The first operand says how long the reduction loops are, even where it does not move.
+        # The first operand sets the extents of the reduction loops, even if it does not move along them.
         return self._operand(index, offset, ordered, fixed=taps if index == 0 else ())
 
     def _operand(
@@ -312,7 +312,7 @@ def quotient_float(largest: int, maximum: int) -> str:
 
 
 def emit_quotient(body: Body, total: Value, count: Value, division: Division, float_: str) -> Value:
-    """``total / count`` (i32) rounded as `division` says, by a division of floats (see `quotient_float`).
+    """``total / count`` (i32) rounded by the mode of `division`, with a division of floats (see `quotient_float`).
 
     The quotient of the magnitudes is that of two floats, rounded, then truncated.
     """

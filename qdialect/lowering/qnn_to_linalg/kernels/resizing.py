@@ -137,7 +137,8 @@ class Rounding:
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
-# Blends of quantized values with so many fraction bits, and what rounds them, are below 2^16: 255 * 2^8 + 2^7.
+# With this number of fraction bits, blends of quantized values plus their rounding term are below 2^16: 255 * 2^8 +
+# 2^7.
 _NARROW_BITS = 8
 
 

@@ -174,7 +174,7 @@ class TransposedRows:
     blocks: Sequence[_Block]
 
     def reduce(self, kernel: Kernel, more: Sequence[MapOperand], fold: Fold, result: MapOperand, width: int) -> None:
-        """Fold the elements of each row, and beside them the row's numbers in `more`, into the row's `result`.
+        """Fold the elements of each row, together with the row's numbers in `more`, into the row's `result`.
 
         Vectors have `width` lanes.  `more` and `result` have one number for each row, side by side.
         """
@@ -200,7 +200,7 @@ def rows_of(source: MapOperand, shape: Sequence[int]) -> Rows | None:
 
 
 def emit_transposed_rows(kernel: Kernel, rows: Rows, memory: MapOperand | None) -> TransposedRows:
-    """Transpose `rows` into `memory` that has as many rows of its own, or into a buffer."""
+    """Transpose `rows` into private `memory` of the same number of rows, or into a buffer."""
     if memory is None:
         size = rows.count * rows.length
         slot = kernel.program.buffer(Storage((1, 1, 1, size), "i8", size))

@@ -1,1 +1,1 @@
-"""What a network becomes: kernels as text of the linalg level, their calls, and the memory that they share."""
+"""The lowered network: kernels as text of the linalg level, their calls, and the memory that they share."""

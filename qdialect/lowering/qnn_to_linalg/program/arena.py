@@ -82,7 +82,7 @@ def _living(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
 def _assign_offsets(
     lifetimes: Sequence[Lifetime], met: Sequence[Set[int]], order: Sequence[int], alignment: int
 ) -> tuple[list[int], int]:
-    """Place buffers in this order, each as low as it fits beside those placed before."""
+    """Place buffers in this order, each at the lowest offset where it overlaps none that was placed before."""
     offsets: dict[int, int] = {}
     for index in order:
         taken = sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in met[index] if i in offsets)

@@ -442,7 +442,7 @@ _PACKED = {"f32": ">f", "f64": ">d"}
 
 
 def number_text(value: float, type_: str) -> str:
-    """A number as MLIR reads it: floats with as many digits as tell them apart, infinities and NaN as bits."""
+    """A number in MLIR's syntax: floats with enough digits to round-trip, infinities and NaN as bits."""
     if not type_.startswith("f"):
         return str(int(value))
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Operands of kernels: arrays beside their data, constants, and transposed operands that are read where they lie."""
+"""Operands of kernels: parameter arrays, constants, and transposed operands that are read in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.errors import op_error
 from qdialect.support.diagnostics import CompileError
 
-# Arrays that kernels read beside their data.
+# Parameter arrays of kernels.
 
 REST_OF_WORDS, SHIFT_OF_WORDS = "word_rest", "word_shift"
 BITS_OF = {REST_OF_WORDS: 15, SHIFT_OF_WORDS: 3}

@@ -103,10 +103,10 @@ class Body:
         """``op value``, of the same type."""
         return self.op(f"{op} {value} : {value.type}", value.type)
 
-    def binary(self, op: str, lhs: Value, rhs: Value) -> Value:
-        """``op lhs, rhs``, of the type of both."""
+    def binary(self, op: str, lhs: Value, rhs: Value, *, attribute: str = "") -> Value:
+        """``op lhs, rhs``, of the type of both; with the unit `attribute`, if any."""
         type_ = _common_type(op, lhs, rhs)
-        return self.op(f"{op} {lhs}, {rhs} : {type_}", type_)
+        return self.op(f"{op} {lhs}, {rhs}{_braced(attribute)} : {type_}", type_)
 
     def add(self, lhs: Value, rhs: Value) -> Value:
         """``lhs + rhs``; integers wrap around."""
@@ -138,12 +138,12 @@ class Body:
         op = "arith.cmpf" if lhs.is_float else "arith.cmpi"
         return self.op(f"{op} {predicate}, {lhs}, {rhs} : {_common_type(op, lhs, rhs)}", "i1")
 
-    def select(self, condition: Value, then: Value, other: Value) -> Value:
-        """`then` where `condition` holds, else `other`."""
+    def select(self, condition: Value, then: Value, other: Value, *, attribute: str = "") -> Value:
+        """`then` where `condition` holds, else `other`; with the unit `attribute`, if any."""
         if condition.type != "i1":
             raise TypeError(f"arith.select needs an i1, but got {condition.type}")
         type_ = _common_type("arith.select", then, other)
-        return self.op(f"arith.select {condition}, {then}, {other} : {type_}", type_)
+        return self.op(f"arith.select {condition}, {then}, {other}{_braced(attribute)} : {type_}", type_)
 
     def extract(self, table: Table, index: Value) -> Value:
         """The element of `table` at an index."""
@@ -161,6 +161,10 @@ class Body:
             value = self.select(self.compare("ogt", value, low), value, low)
             return self.select(self.compare("olt", value, high), value, high)
         return self.binary("arith.minsi", self.binary("arith.maxsi", value, low), high)
+
+
+def _braced(attribute: str) -> str:
+    return f" {{{attribute}}}" if attribute else ""
 
 
 def _common_type(op: str, *operands: Value) -> str:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from qdialect.arithmetic import Activation, real_multiplier
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
-from qdialect.arithmetic.expressions import fold
 from qdialect.dialect.stages.builtin_stages import ActivationStage, DequantizeStage, QuantizeStage, SumStage
-from qdialect.lowering.qnn_to_linalg.bodies.float64_machine import emit_function, guarded
+from qdialect.lowering.qnn_to_linalg.bodies.float_functions import emit_expression
 from qdialect.lowering.qnn_to_linalg.bodies.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import Kernel
@@ -56,8 +55,6 @@ class DequantizeKernel(StageKernel):
 
 # `activation` in a kernel: the float32 operations of `qdialect.arithmetic.activations`.
 
-_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
-
 
 @lowers_stage(ActivationStage)
 @dataclass(frozen=True)
@@ -74,31 +71,8 @@ class ActivationKernel(StageKernel):
     def declare(self, kernel: Kernel) -> EmitStage:
         alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
 
-        def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
-            return fold(
-                guarded(STAGE_ACTIVATIONS[self.function]),
-                (value,),
-                alpha,
-                lambda number: body.constant(float(np.float32(number)), "f32"),
-                lambda op, operands: _emit_node(body, op, operands),
-            )
-
-        return emit
-
-
-def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
-    """The ops of a node; a comparison is "greater than"."""
-    if op in _COMPARISONS:
-        # No operand is NaN, so that a comparison and a choice are enough.
-        chosen = body.compare(_COMPARISONS[op], operands[0], operands[1])
-        return body.select(chosen, operands[0], operands[1])
-    if op == "arith.cmpf":
-        return body.compare("ogt", operands[0], operands[1])
-    if op == "arith.select":
-        return body.select(*operands)
-    if op.startswith("arith."):
-        return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)
-    return emit_function(body, op, operands[0])
+        expression = STAGE_ACTIVATIONS[self.function]
+        return lambda body, value, _, __: emit_expression(body, expression, value, alpha=alpha, has_nan=False)
 
 
 # `sum` in a kernel: f32 values plus the dequantized residual.

@@ -1,4 +1,4 @@
-"""What a stage contributes to a kernel: parameters by channel and row, scalars, and what it emits per element."""
+"""The contribution of a stage to a kernel: parameters by channel and row, scalars, and the ops per element."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RowParameter:
         return Operand(read, tuple(loop for _, loop in moving))
 
 
-# What a stage contributes to a kernel: parameters by channel, scalars, and what it emits for each element.
+# The contribution of a stage to a kernel: parameters by channel, scalars, and the ops per element.
 
 EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
 """(body, value, the stage's own parameters by channel and by row, residual as i8) -> value.

@@ -1,4 +1,4 @@
-"""The algorithms of `qdialect.arithmetic.transcendental` as scalar bodies, in the float64 operations of NumPy."""
+"""The algorithms of `qdialect.arithmetic.float32` and `transcendental`, and expressions, as scalar bodies."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import numpy as np
 
 from qdialect.arithmetic import transcendental
 from qdialect.arithmetic.expressions import Expression, Node, Number, fold
-from qdialect.arithmetic.float32 import ALGORITHMS, BELOW_ZERO
-from qdialect.arithmetic.transcendental import EXPONENT_BIAS, FRACTION_MASK, ROOT_HALF_BITS, ROUNDER
-from qdialect.lowering.qnn_to_linalg.bodies.float32_machine import BodyArithmetic, emit_float32
+from qdialect.arithmetic.float32 import ALGORITHMS, BELOW_ZERO, machine
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
-_F, _I = "f64", "i64"
-_FRACTION_BITS = 52
-_ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
+_F = "f64"
 
-_IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
+_IN_FLOAT64: dict[str, Callable[[transcendental.Machine[Value], Value], Value]] = {
     "math.cos": transcendental.cos,
     "math.erf": transcendental.erf,
     "math.erfc": transcendental.erfc,
@@ -34,47 +30,20 @@ _IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
 SHARED = tuple(_IN_FLOAT64)
 """Names of the ops that kernels and the reference compute by the same algorithms."""
 
-PAIRS: Mapping[str, Callable[[BodyMachine, Value, Value], Value]] = {
+PAIRS: Mapping[str, Callable[[transcendental.Machine[Value], Value, Value], Value]] = {
     "arith.remf": transcendental.remainder,
     "math.powf": transcendental.power,
 }
 """The same of two numbers."""
 
 
-class BodyMachine(BodyArithmetic):
-    """Computes on the f64 values of a body."""
+def emit_float32(body: Body, name: str, x: Value, *, is_below_zero: bool = False) -> Value:
+    """The function of the op `name`, one of `ALGORITHMS`, of the float32 number `x`.
 
-    def constant(self, value: float) -> Value:
-        """See `Machine`."""
-        return self._body.constant(value, _F)
-
-    def where_equal(self, a: Value, b: Value, then: Value, other: Value) -> Value:
-        """See `Machine`."""
-        holds = self._body.compare("oeq", a, b)
-        return self._body.select(holds, then, other)
-
-    def floor(self, a: Value) -> Value:
-        """See `Machine`."""
-        return self._body.unary("math.floor", a)
-
-    def split(self, a: Value) -> tuple[Value, Value]:
-        """See `Machine`."""
-        body = self._body
-        root = body.constant(ROOT_HALF_BITS, _I)
-        above = body.subtract(body.cast("arith.bitcast", a, _I), root)
-        exponent = body.binary("arith.shrsi", above, body.constant(_FRACTION_BITS, _I))
-        # A small integer becomes a float as the low bits of one: not every target converts 64 bits.
-        biased = body.add(exponent, body.constant(_ROUNDER_BITS, _I))
-        k = self.subtract(body.cast("arith.bitcast", biased, _F), self.constant(ROUNDER))
-        fraction = body.binary("arith.andi", above, body.constant(FRACTION_MASK, _I))
-        return k, body.cast("arith.bitcast", body.add(fraction, root), _F)
-
-    def power_of_two(self, exponent: Value) -> Value:
-        """See `Machine`."""
-        body = self._body
-        shifted = self.add(exponent, self.constant(ROUNDER + EXPONENT_BIAS))
-        bits = body.cast("arith.bitcast", shifted, _I)
-        return body.cast("arith.bitcast", body.binary("arith.shli", bits, body.constant(_FRACTION_BITS, _I)), _F)
+    Where `is_below_zero`, the results of positive numbers do not count.
+    """
+    algorithm = BELOW_ZERO.get(name, ALGORITHMS[name]) if is_below_zero else ALGORITHMS[name]
+    return algorithm(machine.Machine(body), x)
 
 
 def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is_below_zero: bool = False) -> Value:
@@ -86,30 +55,40 @@ def emit_shared(body: Body, name: str, x: Value, *, in_float64: bool = False, is
     if name in ALGORITHMS and not in_float64:
         return emit_float32(body, name, x, is_below_zero=is_below_zero)
     wide = body.cast("arith.extf", x, _F)
-    return body.cast("arith.truncf", _IN_FLOAT64[name](BodyMachine(body), wide), "f32")
+    return body.cast("arith.truncf", _IN_FLOAT64[name](transcendental.Machine(body), wide), "f32")
 
 
 def emit_pair(body: Body, name: str, x: Value, y: Value) -> Value:
     """The function of the op `name`, one of `PAIRS`, of float32 numbers, as a float32 number."""
     wide = (body.cast("arith.extf", value, _F) for value in (x, y))
-    return body.cast("arith.truncf", PAIRS[name](BodyMachine(body), *wide), "f32")
+    return body.cast("arith.truncf", PAIRS[name](transcendental.Machine(body), *wide), "f32")
 
 
 # Expressions of `qdialect.arithmetic.expressions` in kernels.
 
+_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
 _BELOW = "below zero: "
 """Before the name of an op whose results of positive numbers do not count."""
 
 
-def emit_expression(body: Body, expression: Expression, *values: Value, alpha: float | None = None) -> Value:
-    """The function of f32 values, with the bits that it has of arrays, NaN included; `alpha` is its parameter."""
-    return fold(
-        guarded(expression),
-        values,
-        None if alpha is None else body.constant(float(np.float32(alpha)), "f32"),
-        lambda number: body.constant(float(np.float32(number)), "f32"),
-        lambda op, operands: _emit_node(body, op, operands),
-    )
+def emit_expression(
+    body: Body, expression: Expression, *values: Value, alpha: Value | float | None = None, has_nan: bool = True
+) -> Value:
+    """The function of f32 values, with the bits that it has of arrays; `alpha` is its parameter.
+
+    Unless it `has_nan`, no operand is NaN, so that a comparison and a choice are enough for the larger of two.
+    """
+
+    def number(value: float) -> Value:
+        return body.constant(float(np.float32(value)), "f32")
+
+    def emitted(op: str, operands: Sequence[Value]) -> Value:
+        if op in _COMPARISONS and not has_nan:
+            return body.select(body.compare(_COMPARISONS[op], *operands), *operands)
+        return _emit_node(body, op, operands)
+
+    parameter = number(alpha) if isinstance(alpha, int | float) else alpha
+    return fold(guarded(expression), values, parameter, number, emitted)
 
 
 def guarded(expression: Expression) -> Expression:
