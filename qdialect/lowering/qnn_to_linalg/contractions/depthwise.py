@@ -201,13 +201,8 @@ class _Lanes:
         return self.parts.bit_length() - 1
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Output rows of one micro-kernel, and rows per tile."""
-
-    start: int
-    count: int
-    tile: int
+_Rows = tuple[int, int, int]
+"""Of one micro-kernel: the first output row, how many, and rows per tile."""
 
 
 @dataclass(frozen=True)
@@ -271,14 +266,14 @@ class _InterleavedMicroKernel:
         self.channels = block.start + order.reshape(block.tiles, *lanes.order) % block.lanes
         self.k_groups = _k_groups(op, kernel.program.strategy)
         weights = np.concatenate([self._pack(k_groups.taps).reshape(-1) for k_groups in self.k_groups])
-        self.weights = self._weights(weights)
+        self.weights = self._constant("weights", weights, is_weight=True)
         self.bias = self._per_channel("bias", _known(op).bias)
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
     def emit(self) -> None:
         """A micro-kernel for whole tiles of rows, and one for the rest."""
         for rows in self.kernel.program.strategy.depthwise_rows(self.op.extents[1]):
-            self._emit(_Rows(*rows))
+            self._emit(rows)
 
     def _emit(self, rows: _Rows) -> None:
         kernel, buffers = self.kernel, self.buffers
@@ -292,7 +287,7 @@ class _InterleavedMicroKernel:
             Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops) if buffers[2:] else None,
             self.stages.row_operands(kernel),
             kernel.write(buffers[1], self._view(rows, 1)),
-            Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in self.lanes.names])),
+            Tag(micro_kernel, "root", (*[1 for _ in self.images], rows[2], 1, 1, *[0 for _ in self.lanes.names])),
         )
 
     def _accumulate(self, micro_kernel: int, rows: _Rows) -> Tensor:
@@ -335,13 +330,13 @@ class _InterleavedMicroKernel:
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.extents[0] for _ in self.images]
-        return (*images, rows.count, self.block.tiles, self.pixel_block.groups, *self.lanes.order)
+        return (*images, rows[1], self.block.tiles, self.pixel_block.groups, *self.lanes.order)
 
     def _view(self, rows: _Rows, operand: int) -> View:
         """The lanes of each pixel: of its first tap, output or residual."""
         access = self.op.accesses[operand]
         image, row, column = access.pixels
-        start = access.start + rows.start * row + self.pixel_block.column * column + self.block.start
+        start = access.start + rows[0] * row + self.pixel_block.column * column + self.block.start
         strides = (
             *[image for _ in self.images],
             row,
@@ -370,12 +365,10 @@ class _InterleavedMicroKernel:
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
-    def _weights(self, weights: NDArray[np.int8]) -> Buffer:
-        name = f"weights_{self.block.start}"
-        return self.kernel.data(name, weights, is_weight=True, in_pairs=_sums_pairs(self.kernel.program.strategy))
-
-    def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
-        return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
+    def _constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Buffer:
+        in_pairs = is_weight and _sums_pairs(self.kernel.program.strategy)
+        name, values = f"{name}_{self.block.start}", np.ascontiguousarray(values)
+        return self.kernel.data(name, values, is_weight=is_weight, in_pairs=in_pairs)
 
 
 def _sums_pairs(strategy: Strategy) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -229,20 +229,17 @@ class ContractionMicroKernel:
 
     def _root_loops(self, segment: Segment) -> Loops:
         """The loops over tiles in the order in which the least comes from afar."""
-        pixels, channels = segment.loops, ("nt",)
-        if self._is_weight_stationary(segment):
-            pixels, channels = channels, pixels
-        return Loops((*self.groups, *pixels, *channels, *_TILE[1:]))
+        outer = ("nt", *segment.loops) if self._is_weight_stationary(segment) else (*segment.loops, "nt")
+        return Loops((*self.groups, *outer, *_TILE[1:]))
 
     def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""
-        share = prod(segment.sizes) / prod(axis.size for axis in self.op.pixels)
+        share = prod(segment.sizes) / self.op.pixel_count
         weights = TiledOperand(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
-        strategy = self.kernel.program.strategy
-        return strategy.is_weight_stationary(weights, data, results)
+        return self.kernel.program.strategy.is_weight_stationary(weights, data, results)
 
     def _contract(self, micro_kernel: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
@@ -252,17 +249,15 @@ class ContractionMicroKernel:
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
         start = kernel.copy(Loops(loops.parallel), self.columns.bias, empty, tag)
-        for index, (offset, weights) in enumerate(self.columns.remainder):
-            start = self._add_remainder(Tag(micro_kernel, f"remainder{index}", (0,)), segment, offset, weights, start)
-        for index in range(len(self.gathered_weights)):
-            start = self._add_gathered(micro_kernel, segment, index, start)
+        once_more = Loops(loops.parallel, ("k4",))
+        for role, windows, weights in self._single_k_groups(segment):
+            operands = windows, Operand(weights, (*self.groups, *_TILE, "k4"))
+            tag = Tag(micro_kernel, role, (0,))
+            start = accumulate(kernel, tag, once_more, operands, start, is_signed=self.op.data.signed)
         taps, tiles = ("nl", "k4"), axes.tiles
         if self._are_words:
-            taps, tiles, loops = (
-                ("kq", "nl", "kp"),
-                (*tiles, 0),
-                replace(loops, reduction=(*axes.loops[:-1], "kp", "kq")),
-            )
+            taps, tiles = ("kq", "nl", "kp"), (*tiles, 0)
+            loops = replace(loops, reduction=(*axes.loops[:-1], "kp", "kq"))
         weights = Operand(self.columns.weights, (*self.groups, "nt", *axes.outer, "kk", "nv", *taps))
         tag = Tag(micro_kernel, "contraction", tiles)
         return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
@@ -276,29 +271,20 @@ class ContractionMicroKernel:
         pairs = View((*view.sizes[:-1], 2, 2), (*view.strides[:-1], 2, 1), view.offset)
         return Operand(self.kernel.read(buffer, pairs), (*loops[:-1], "kp", "kq"))
 
-    def _add_remainder(self, tag: Tag, segment: Segment, offset: Value, weights: Tensor, start: Tensor) -> Tensor:
-        """One more K group of products, at an offset into the window that the call passes."""
-        kernel, view = self.kernel, self._input_view(segment)
+    def _single_k_groups(self, segment: Segment) -> Iterator[tuple[str, Operand, Tensor]]:
+        """Products of one K group each, with their roles: of the remainder, and of gathered taps."""
+        kernel, view, loops = self.kernel, self._input_view(segment), (*self.groups, *segment.loops, "k4")
         edge = -2 - len(self.axes.sizes)
-        start_at = kernel.sum(offset, kernel.constant(view.offset, "index"))
-        k_group = View((*view.sizes[:edge], 4), (*view.strides[:edge], 1), view.offset)
-        data = Operand(kernel.read(self.site.buffers[0], k_group, start_at), (*self.groups, *segment.loops, "k4"))
-        operands = data, Operand(weights, (*self.groups, *_TILE, "k4"))
-        loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
-        return accumulate(kernel, tag, loops, operands, start, is_signed=self.op.data.signed)
-
-    def _add_gathered(self, micro_kernel: int, segment: Segment, index: int, start: Tensor) -> Tensor:
-        """One more K group of products, of gathered taps."""
-        assert self.site.gathered is not None, "it has weights"
-        kernel, (buffer, taps) = self.kernel, self.site.gathered
-        strides = (*(4 * stride for stride in segment.strides(-1)), 1)
-        offset = taps.k_groups[index].offset + 4 * segment.offsets[-1]
-        view = View((*segment.sizes, 4), strides, offset)
-        data = Operand(kernel.read(buffer, view), (*segment.loops, "k4"))
-        weights = Operand(self.gathered_weights[index], (*_TILE, "k4"))
-        tag = Tag(micro_kernel, f"gathered{index}", (0,))
-        loops = Loops((*segment.loops, *_TILE), ("k4",))
-        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
+        k_group = View((*view.sizes[:edge], K_GROUP), (*view.strides[:edge], 1))
+        for index, (offset, weights) in enumerate(self.columns.remainder):
+            start = kernel.sum(offset, kernel.constant(view.offset, "index"))
+            yield f"remainder{index}", Operand(kernel.read(self.site.buffers[0], k_group, start), loops), weights
+        if self.site.gathered:
+            buffer, taps = self.site.gathered
+            strides = (*(K_GROUP * stride for stride in segment.strides(-1)), 1)
+            for index, (found, weights) in enumerate(zip(taps.k_groups, self.gathered_weights, strict=True)):
+                whole = View((*segment.sizes, K_GROUP), strides, found.offset + K_GROUP * segment.offsets[-1])
+                yield f"gathered{index}", Operand(kernel.read(buffer, whole), loops), weights
 
     def _correction(self, micro_kernel: int, segment: Segment, data: Operand) -> list[Operand]:
         """What `Stages.store` takes off the accumulators: zero points, unless in the sums, and sums of windows."""
@@ -311,7 +297,7 @@ class ContractionMicroKernel:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.site.sums is not None:
             # Groups with sums of their own come one after the other.
-            count, rows = (self.tiles.group.count,), (prod(axis.size for axis in self.op.pixels),)
+            count, rows = (self.tiles.group.count,), (self.op.pixel_count,)
             groups = (count, rows) if self.groups else ((), ())
             view = View((*groups[0], *segment.sizes), (*groups[1], *segment.strides(-1)), segment.offsets[-1])
             return Operand(self.kernel.read(self.site.sums, view), (*self.groups, *segment.loops))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,19 +79,19 @@ def _words(slot: BufferSlot) -> BufferSlot:
     return replace(slot, storage=Storage((1, 1, 1, words), "i32", words), offset=slot.offset // K_GROUP)
 
 
-def _targets(matrices: Matrices, block: ChannelBlock) -> tuple[View, tuple[int, ...]]:
-    """The region of a block as 32-bit numbers [matrix axes..., tile, K group, channel], and the extents of the axes."""
+def _targets(matrices: Matrices, block: ChannelBlock) -> View:
+    """The region of a block as 32-bit numbers [matrix axes..., tile, K group, channel]."""
     packed = matrices.packed(block)
     leading, channels = tuple(axis.size for axis in matrices.leading), block.vectors * block.lanes
     size = block.channels * matrices.k_groups
     strides = (*(size * stride for stride in row_major(leading)), matrices.k_groups * channels, channels, 1)
     sizes = (*leading, block.tiles, matrices.k_groups, channels)
-    return View(sizes, strides, packed.offset // K_GROUP), leading
+    return View(sizes, strides, packed.offset // K_GROUP)
 
 
 def _emit_rows(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose rows are contiguous: the whole K groups, and the rows that are left."""
-    view, _ = _targets(matrices, block)
+    view = _targets(matrices, block)
     whole, rest = divmod(matrices.depth, K_GROUP)
     for first, count, rows in ((0, whole, K_GROUP), (whole, 1, rest)):
         if not count or not rows:
@@ -119,42 +120,27 @@ def _signed(body: Body, word: Value, rows: int) -> Value:
 
 def _emit_columns(kernel: Kernel, matrices: Matrices, buffers: tuple[Buffer, Buffer], block: ChannelBlock) -> None:
     """Pack matrices whose columns are contiguous: squares of 32-bit numbers, read along K, written along channels."""
-    view, _ = _targets(matrices, block)
-    *_, tiles, _, channels = view.sizes
-    known = min(matrices.channels - block.start, tiles * channels)
-    whole, rest = divmod(known, channels)
-    # Beyond the last channel there may be nothing to read; what the lanes there hold counts nowhere.
-    for tile, count, extent in ((0, whole, channels), (whole, 1, rest)):
-        for channel, size, width in split(extent, min(_SQUARE, extent)) if count and extent else ():
-            _emit_squares(kernel, matrices, buffers, block, (tile, count), (channel, size, width))
-
-
-def _emit_squares(
-    kernel: Kernel,
-    matrices: Matrices,
-    buffers: tuple[Buffer, Buffer],
-    block: ChannelBlock,
-    tiles: tuple[int, int],
-    channels: tuple[int, int, int],
-) -> None:
-    """Pack `channels` of each tile, (first, count, of a square), in `tiles`, (first, count)."""
-    view, leading = _targets(matrices, block)
+    view, column = _targets(matrices, block), matrices.channel_stride // K_GROUP
+    *leading, tiles, k_groups, width = view.sizes
     outer = tuple(f"b{i}" for i in range(len(leading)))
-    *_, k_groups, width = view.sizes
-    first, count = tiles
-    channel, size, square = channels
-    column, loops = matrices.channel_stride // K_GROUP, Loops((*outer, "nt", "kk", "nl"))
-    steps = tuple(axis.strides[0] // K_GROUP for axis in matrices.leading)
-    start = matrices.start // K_GROUP + (block.start + first * width + channel) * column
-    origin = view.offset + first * view.strides[-3] + channel
-    for row, rows, row_tile in split(k_groups, min(_SQUARE, k_groups)):
-        read = View((*leading, count, size, rows), (*steps, width * column, column, 1), start + row)
+    loops, steps = Loops((*outer, "nt", "kk", "nl")), tuple(axis.strides[0] // K_GROUP for axis in matrices.leading)
+    # Beyond the last channel there may be nothing to read; what the lanes there hold counts nowhere.
+    whole, rest = divmod(min(matrices.channels - block.start, tiles * width), width)
+    parts = [
+        (first, count, extent) for first, count, extent in ((0, whole, width), (whole, 1, rest)) if count and extent
+    ]
+    squares = [(first, count, *part) for first, count, extent in parts for part in split(extent, min(_SQUARE, extent))]
+    for (first, count, channel, size, square), (row, rows, row_tile) in product(
+        squares, split(k_groups, min(_SQUARE, k_groups))
+    ):
+        start = matrices.start // K_GROUP + (block.start + first * width + channel) * column + row
+        read = View((*leading, count, size, rows), (*steps, width * column, column, 1), start)
         inputs = [Operand(kernel.read(buffers[0], read), (*outer, "nt", "nl", "kk"))]
-        write = View((*leading, count, rows, size), view.strides, origin + row * view.strides[-2])
-        destination, where = kernel.write(buffers[1], write)
+        origin = view.offset + first * view.strides[-3] + channel + row * view.strides[-2]
+        destination, where = kernel.write(buffers[1], View((*leading, count, rows, size), view.strides, origin))
         body = kernel.body(inputs)
         value = _signed(body, body.inputs[0], K_GROUP)
-        root = Tag(kernel.next_micro_kernel(), "root", (*(1,) * len(leading), 1, row_tile, square))
+        root = Tag(kernel.next_micro_kernel(), "root", (*(1 for _ in leading), 1, row_tile, square))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
 

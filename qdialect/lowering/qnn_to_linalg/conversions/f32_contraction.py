@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +22,11 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Fold,
     Reduced,
     Reduction,
+    as_folded,
     emit_reduction,
 )
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
-from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 _ROWS, _YMM_ROWS = 8, 6
 """Of a tile of products; with 256 bits 16 registers hold the sums of six rows of two vectors, and three operands."""
@@ -126,13 +126,9 @@ def _products(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> Reduced
 
     def epilogue(channels: slice) -> tuple[list[MapOperand], Finish]:
         if found is None:
-            return [], _total
+            return [], as_folded
         strides = (*(0,) * (rank - 1), 1)
         return [MapOperand(np.ascontiguousarray(array[channels]), strides) for array in found.arrays()], found.emit
 
     fold = F32_ROUNDED_PRODUCTS if op.rounded_products else F32_PRODUCTS
     return ReducedProducts(fold, epilogue, strategy.f32_lanes, _YMM_ROWS if strategy.lanes == _YMM else _ROWS)
-
-
-def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
-    return total

@@ -28,7 +28,7 @@ from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
 from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
 from qdialect.lowering.qnn_to_linalg.conversions.contraction import data_of, groups_of, taps_of, window_of
 from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import ReducedProducts, operand_of
-from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, map_stored
+from qdialect.lowering.qnn_to_linalg.conversions.maps import AxisArray, Source, Stored, broadcast_strides, map_stored
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import Emit, MapOperand, flipped
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import Finish, Fold
@@ -270,9 +270,7 @@ def _summed(op: AnyI16Contraction | I16MatmulOp, fold: Fold) -> ReducedProducts:
     return ReducedProducts(fold, epilogue, TILE_LANES, _ROWS)
 
 
-def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> MapOperand:
+def _spread(operand: MapOperand, value: ir.Value, leading: tuple[int, ...]) -> MapOperand:
     """Matrices whose leading dimensions broadcast to `leading`."""
-    own = shape_of(value.type)[:-2]
-    missing = len(leading) - len(own)
-    steps = [0 if extent == 1 else step for extent, step in zip(own, operand.strides[: len(own)], strict=True)]
-    return MapOperand(operand.source, (*(0,) * missing, *steps, *operand.strides[-2:]), operand.offset)
+    steps = broadcast_strides(shape_of(value.type)[:-2], operand.strides[:-2], leading)
+    return replace(operand, strides=(*steps, *operand.strides[-2:]))

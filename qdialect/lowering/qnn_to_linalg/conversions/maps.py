@@ -120,7 +120,7 @@ def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperan
 def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
     """`tensor` broadcast to `shape`."""
     own = tensor.shape or (1,)
-    strides = _broadcast_strides(own, dim_strides(own, tensor.slot.storage), shape)
+    strides = broadcast_strides(own, dim_strides(own, tensor.slot.storage), shape)
     return MapOperand(tensor.slot, strides, tensor.slot.storage.origin)
 
 
@@ -129,10 +129,10 @@ def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> 
     if values.shape[-1] == shape[-1]:
         values = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, lanes - shape[-1])])
     own = (*values.shape[:-1], shape[-1] if values.shape[-1] > 1 else 1)
-    return MapOperand(values, _broadcast_strides(own, row_major(values.shape), shape))
+    return MapOperand(values, broadcast_strides(own, row_major(values.shape), shape))
 
 
-def _broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of a tensor of shape `own`, seen as one of `shape`."""
     missing = len(shape) - len(own)
     triples = zip(own, shape[missing:], steps, strict=True)

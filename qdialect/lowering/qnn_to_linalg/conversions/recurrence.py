@@ -42,6 +42,7 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Fold,
     Reduced,
     Reduction,
+    as_folded,
     emit_reduction,
 )
 from qdialect.lowering.qnn_to_linalg.program.operands import required_constant
@@ -342,7 +343,7 @@ class _QuantizedState:
         reduced = (steps.batch, steps.op.hidden)
         # One accumulator for each lane, so that lanes are joined once and not for every vector.
         by_lane = replace(fold, lanes=LANES)
-        emit_reduction(steps.kernel, Reduction((1,), reduced, [source], [], target, by_lane, _total, LANES, 1))
+        emit_reduction(steps.kernel, Reduction((1,), reduced, [source], [], target, by_lane, as_folded, LANES, 1))
 
     def _number(self, operands: Sequence[MapOperand], output: MapOperand, expression: Expression) -> None:
         emit_map(self._steps.kernel, (1, 1), operands, output, _emitted(expression), 1)
@@ -388,7 +389,3 @@ def _byte(body: Body, values: Sequence[Value]) -> Value:
 
 def _emitted(expression: Expression) -> Emit:
     return lambda body, values: emit_expression(body, expression, *values)
-
-
-def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
-    return total

@@ -49,7 +49,9 @@ from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     Fold,
     Reduced,
     Reduction,
+    as_folded,
     emit_reduction,
+    folded,
 )
 from qdialect.lowering.qnn_to_linalg.kernels.resizing import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
@@ -158,22 +160,14 @@ def _fold(op_class: type[IntegerReduceOp], element: str) -> Fold:
         IntMinOp: ("arith.minsi", -1 - low),
     }
     name, start = folds[op_class]
-
-    def join(body: Body, total: Value, value: Value) -> Value:
-        return body.binary(name, total, value)
-
-    return Fold(element, start, lambda body, total, values: join(body, total, values[0]), join)
-
-
-def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
-    return total
+    return folded(element, start, name)
 
 
 @lowers(IntSumOp, IntProdOp, IntMaxOp, IntMinOp)
 def _reduce(lowering: GraphLowering, op: IntegerReduceOp) -> None:
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     fold = _fold(type(op), element_of(op.input.type))
-    over.emit(lowering, Kernel(lowering.program), fold, _total, TILE_LANES, op.operation.name)
+    over.emit(lowering, Kernel(lowering.program), fold, as_folded, TILE_LANES, op.operation.name)
 
 
 # Sums over axes, requantized; a mean's multiplier has the number of elements in it.
@@ -340,38 +334,12 @@ _LONG_ROW = 8 * _MANY_LANES
 """From here on joining more accumulators takes less than what waits for fewer."""
 
 
-def _add(body: Body, total: Value, value: Value) -> Value:
-    return body.add(total, value)
-
-
-def _times(body: Body, total: Value, value: Value) -> Value:
-    return body.multiply(total, value)
-
-
-def _extreme(op: str, start: float) -> Fold:
-    def join(body: Body, total: Value, value: Value) -> Value:
-        return body.binary(op, total, value)
-
-    return Fold("f32", start, lambda body, total, values: join(body, total, values[0]), join)
-
-
 _FOLDS: dict[type[F32ReduceOp], Fold] = {
-    F32SumOp: Fold("f32", 0.0, lambda body, total, values: _add(body, total, values[0]), _add, is_ordered=True),
-    F32ProdOp: Fold("f32", 1.0, lambda body, total, values: _times(body, total, values[0]), _times, is_ordered=True),
-    F32MaxOp: _extreme("arith.maximumf", -inf),
-    F32MinOp: _extreme("arith.minimumf", inf),
+    F32SumOp: folded("f32", 0.0, "arith.addf", is_ordered=True),
+    F32ProdOp: folded("f32", 1.0, "arith.mulf", is_ordered=True),
+    F32MaxOp: folded("f32", -inf, "arith.maximumf"),
+    F32MinOp: folded("f32", inf, "arith.minimumf"),
 }
-
-
-def _f32_total(_: Body, total: Value, __: Sequence[Value]) -> Value:
-    return total
-
-
-def _extreme_bits(op: str) -> Fold:
-    def emit(body: Body, total: Value, values: Sequence[Value]) -> Value:
-        return body.binary(op, total, body.cast("arith.bitcast", values[0], "i32"))
-
-    return Fold("i32", 0, emit, lambda body, total, value: body.binary(op, total, value))
 
 
 def _largest(body: Body, total: Value, _: Sequence[Value]) -> Value:
@@ -384,8 +352,8 @@ def _smallest(body: Body, total: Value, _: Sequence[Value]) -> Value:
 
 
 _FROM_ZERO: dict[type[F32ReduceOp], tuple[Fold, Finish]] = {
-    F32MaxOp: (_extreme_bits("arith.maxsi"), _largest),
-    F32MinOp: (_extreme_bits("arith.maxui"), _smallest),
+    F32MaxOp: (folded("i32", 0, "arith.maxsi", "arith.bitcast"), _largest),
+    F32MinOp: (folded("i32", 0, "arith.maxui", "arith.bitcast"), _smallest),
 }
 """Of extremes from zero: one instruction for a vector, which has no case for a NaN or the sign of a zero."""
 
@@ -408,7 +376,7 @@ def _reduce_f32(lowering: GraphLowering, op: F32ReduceOp) -> None:
         lower_ends(lowering, op, ends, _accumulators(lowering, op))
         return
     is_from_zero = isinstance(op, F32ExtremeOp) and op.from_zero
-    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], _f32_total)
+    fold, finish = _FROM_ZERO[type(op)] if is_from_zero else (_FOLDS[type(op)], as_folded)
     if isinstance(op, F32ExtremeOp) and op.nan_as_zero:
         fold = _without_nan(op, fold)
     over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), replace(fold, lanes=_accumulators(lowering, op))

@@ -246,41 +246,36 @@ def _split_axis(axis: Axis, size: int, tile: int) -> list[Axis]:
 _MAX_IN_FLOAT32 = 2**24
 
 
-def _add_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
-    return body.add(acc, body.cast("arith.extui", values[0], "i32"))
+def folded(element: str, start: float, op: str, cast: str = "", *, is_ordered: bool = False) -> Fold:
+    """Numbers folded by one operation on two, `cast` to `element` before."""
+
+    def join(body: Body, acc: Value, value: Value) -> Value:
+        return body.binary(op, acc, value)
+
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        return join(body, acc, body.cast(cast, values[0], element) if cast else values[0])
+
+    return Fold(element, start, emit, join, is_ordered)
 
 
-def _largest_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
-    return body.binary("arith.maxui", acc, values[0])
+def as_folded(_: Body, acc: Value, __: Sequence[Value]) -> Value:
+    """The accumulator as it is."""
+    return acc
 
 
-def _smallest_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
-    return body.binary("arith.minui", acc, values[0])
-
-
-SUM = Fold("i32", 0, _add_value, lambda body, a, b: body.add(a, b))
+SUM = folded("i32", 0, "arith.addi", "arith.extui")
 """The sum of stored quantized values."""
 
-MAX = Fold("i8", 0, _largest_value, lambda body, a, b: body.binary("arith.maxui", a, b))
+MAX = folded("i8", 0, "arith.maxui")
 """The largest stored value."""
 
-I16_SUM = Fold(
-    "i32",
-    0,
-    lambda body, acc, values: body.add(acc, body.cast("arith.extsi", values[0], "i32")),
-    lambda body, a, b: body.add(a, b),
-)
+I16_SUM = folded("i32", 0, "arith.addi", "arith.extsi")
 """The sum of 16-bit values."""
 
-I16_MAX = Fold(
-    "i16",
-    -(2**15),
-    lambda body, acc, values: body.binary("arith.maxsi", acc, values[0]),
-    lambda body, a, b: body.binary("arith.maxsi", a, b),
-)
+I16_MAX = folded("i16", -(2**15), "arith.maxsi")
 """The largest 16-bit value."""
 
-MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minui", a, b))
+MIN = folded("i8", -1, "arith.minui")
 """The smallest stored value, from 255 as a signless byte."""
 
 
@@ -299,19 +294,10 @@ F32_ROUNDED_PRODUCTS = replace(F32_PRODUCTS, emit=_add_rounded_product)
 """The same, each product rounded before it is added."""
 
 
-def _extreme(op: str) -> Fold:
-    """The extreme of f32 values and 0."""
-
-    def join(body: Body, acc: Value, value: Value) -> Value:
-        return body.binary(op, acc, value)
-
-    return Fold("f32", 0.0, lambda body, acc, values: join(body, acc, values[0]), join)
-
-
-F32_MAXIMUM = _extreme("arith.maximumf")
+F32_MAXIMUM = folded("f32", 0.0, "arith.maximumf")
 """The largest of f32 values and 0."""
 
-F32_MINIMUM = _extreme("arith.minimumf")
+F32_MINIMUM = folded("f32", 0.0, "arith.minimumf")
 """The minimum of f32 values and 0."""
 
 
