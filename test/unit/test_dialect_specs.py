@@ -149,8 +149,8 @@ def test_the_round_trip_has_every_attribute(name: str) -> None:
     assert text.startswith("// RUN: %roundtrip\n")
     checks = "\n".join(CHECK.findall(text))
     assert f'"qnn.{name}"(' in checks
-    for attribute in BY_NAME[name].attribute_fields:
-        assert re.search(rf"\b{attribute}\b", checks)
+    for printed in BY_NAME[name].attribute_fields:
+        assert re.search(rf"\b{printed}\b", checks)
 
 
 @pytest.mark.parametrize("name", STAGES)
@@ -160,8 +160,8 @@ def test_some_lit_test_prints_every_attribute_of_a_stage(name: str) -> None:
     inherited = set[str]() if name == "requantize" else {field.name for field in fields(QuantizedStage)}
     own = {field.name for field in fields(STAGES[name])} - inherited
     assert re.search(rf"\{{{name}(?: = \{{|\}})", checks)
-    for attribute in own:
-        assert re.search(rf"\{{{name} = \{{[^{{}}]*\b{attribute} = ", checks), attribute
+    for printed in own:
+        assert re.search(rf"\{{{name} = \{{[^{{}}]*\b{printed} = ", checks), printed
 
 
 def test_no_file_tests_what_is_not_there() -> None:

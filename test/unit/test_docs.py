@@ -162,8 +162,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_a_page_has_no_block_that_nothing_runs() -> None:
-    for page in PAGES:
-        assert page.read_text().count("```") == 2 * len(blocks_of(page)), page.name
+    for one in PAGES:
+        assert one.read_text().count("```") == 2 * len(blocks_of(one)), one.name
 
 
 def test_the_index_has_each_page_once() -> None:

@@ -154,7 +154,7 @@ def test_elements_moved_apart(dtype: Any, dilations: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("fill", [0.5, -np.inf, 3e9])
 def test_padding_with_any_number(fill: float) -> None:
-    inputs = [given(drawn(np.float32, 3, 4)), known([[1, 0], [0, 2]]), given(np.float32(fill), is_constant=True)]
+    inputs = [given(drawn(np.float32, 3, 4)), known([[1, 0], [0, 2]]), given(np.array(fill, np.float32), is_constant=True)]
     check_operator(KIND.PADV2, inputs, [result((4, 6), np.float32)])
 
 

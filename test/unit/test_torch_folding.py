@@ -62,9 +62,9 @@ def test_constants_are_not_written_to() -> None:
 def test_other_operators_are_not_run(tmp_path: Path) -> None:
     path = tmp_path / "made"
     mapped = call("aten.from_file.default", filename=str(path), shared=True, size=16)
-    for run in (lambda: evaluate(mapped, {}), lambda: fold(mapped, {}, Budget.of_file(0))):
+    for attempt in (lambda: evaluate(mapped, {}), lambda: fold(mapped, {}, Budget.of_file(0))):
         with pytest.raises(UnsupportedError, match="operator is not supported on constants"):
-            run()
+            attempt()
     assert not path.exists()
 
 
