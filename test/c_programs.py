@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from absence import absent
-from deadline import HANG
+from bounds import HANG
 from numpy.typing import NDArray
 
 from qdialect.cli import compile as command

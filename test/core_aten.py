@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch_functions import drawn
+from torch_models import drawn
 
 F = drawn(1, 2, 3, 4)
 G = drawn(2, 2, 3, 4)

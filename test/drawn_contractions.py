@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from drawing import Build, Draw, drawn_module, tensor
+from drawn_ops import Build, Draw, drawn_module, tensor
 
 from qdialect.arithmetic import AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.arithmetic.activations import STAGE_ACTIVATIONS

@@ -1,7 +1,7 @@
 """A lit format that runs the Python commands of RUN lines in forks of lit's worker, which has imported what they need.
 
 Most of these commands work for a hundredth of a second, and a new interpreter would import modules for half a second.
-Everything else is lit's own: the shell, pipes, redirections, ``not``, exit statuses. Tests of `test/unit/` start the
+Everything else is lit's own: the shell, pipes, redirections, ``not``, exit statuses. Tests of `test/cli/` start the
 commands as processes of their own.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from graphs import random_inputs
+from drawn_graphs import random_inputs
 from numpy.typing import NDArray
 
 from qdialect.ir._mlir import ir

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from litert import reference
+from compiled_ops import check_compiled
 from numpy.typing import NDArray
-from together import check_compiled
+from tflite_graphs import reference
 
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_ops import check_compiled
 from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import ModelBuilder
-from together import check_compiled
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter

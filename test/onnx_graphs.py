@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from compiled_ops import check_compiled
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -153,3 +155,19 @@ def evaluated(content: bytes, *inputs: Array) -> Array:
     """The first output of a model with inputs ``x0``, ``x1``, ..., by onnx's reference."""
     evaluator: Any = ReferenceEvaluator(content)
     return evaluator.run(None, {f"x{i}": array for i, array in enumerate(inputs)})[0]
+
+
+# ONNX models whose results ONNX Runtime, the interpreter and compiled code agree on.
+
+ORT: Any = import_module("onnxruntime")
+
+
+def agreed(content: bytes, *inputs: Array) -> Array:
+    """The one output of the model `content`, which all of them give."""
+    module = import_onnx(content)
+    found = interpreter.run(module, list(inputs))
+    check_compiled(module, "host", [list(inputs)], [found])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {one.name: x for one, x in zip(session.get_inputs(), inputs, strict=True)})
+    np.testing.assert_array_equal(found[0], wanted, strict=True)
+    return wanted

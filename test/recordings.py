@@ -1,4 +1,4 @@
-"""What a framework computed, as `test/unit/vectors/*.npz` keep it.
+"""What a framework computed, as `test/vectors/*.npz` keep it.
 
 A file holds, for each case, the arrays ``CASE.model`` (the bytes of the model's file), ``CASE.in0``, ``CASE.in1`` and
 so on, and ``CASE.out0`` and so on.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-FOLDER = Path(__file__).parent / "unit" / "vectors"
+FOLDER = Path(__file__).parent / "vectors"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deadline import HANG
+from bounds import HANG
 
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,14 +1,22 @@
 """Parts of small .tflite models: options tables without their schema, and integer constants."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tflite
+from compiled_ops import check_compiled
 from flatbuffers import Builder
 from numpy.typing import NDArray
 
+from qdialect.frontends import frameworks
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 
 HALF = Quantization((0.5,), (3,))
 Entries = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
@@ -59,3 +67,99 @@ def small_network() -> bytes:
     writer.operator(code.ADD, [y, x], z, kind.AddOptions, add_options)
     writer.operator(code.SOFTMAX, [z], p, kind.SoftmaxOptions, softmax_options)
     return writer.finish([x], [p])
+
+
+# Files of one operator between float32 tensors, compiled and run by LiteRT's reference kernels.
+
+Array = NDArray[Any]
+
+
+def both(
+    kind: int,
+    inputs: Sequence[Array],
+    shape: Sequence[int],
+    *option: Any,
+    constants: int = 0,
+    order: Sequence[int] | None = None,
+) -> tuple[Array, Array]:
+    """What is compiled gives, and what LiteRT gives; the last `constants` inputs are known.
+
+    The operator reads the inputs in this `order`.
+    """
+    writer, free = ModelWriter("one operator"), len(inputs) - constants
+    tensors = [writer.tensor(f"x{i}", array.shape, array.dtype.type) for i, array in enumerate(inputs[:free])]
+    names = tensors + [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
+    output = writer.tensor("y", shape, np.float32)
+    writer.operator(kind, [names[i] for i in order or range(len(names))], output, *option)
+    content = writer.finish(tensors, [output])
+    (wanted,) = reference(content, inputs[:free])
+    return compiled(content, inputs[:free]), wanted
+
+
+def compiled(content: bytes, inputs: Sequence[Array]) -> Array:
+    module = import_tflite(content)
+    (wanted,) = interpreter.run(module, inputs)
+    np.testing.assert_array_equal(compile_module(module)(*inputs), wanted)
+    return wanted
+
+
+# Models of one .tflite operator, compared with LiteRT's reference kernels.
+
+Option = tuple[int, Callable[[Builder], int]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """An input: its elements, whether the file has them, and what they stand for."""
+
+    data: Array
+    is_constant: bool = False
+    quantization: Quantization | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output."""
+
+    shape: tuple[int, ...]
+    dtype: type[np.generic]
+    quantization: Quantization | None = None
+
+
+def one_operator(kind: int, inputs: Sequence[Given], outputs: Sequence[Result], option: Option | None = None) -> bytes:
+    """The file of an operator with these tensors."""
+    writer = ModelWriter("one operator")
+    names = [
+        writer.constant(f"c{i}", one.data, one.quantization)
+        if one.is_constant
+        else writer.tensor(f"x{i}", one.data.shape, one.data.dtype.type, one.quantization)
+        for i, one in enumerate(inputs)
+    ]
+    results = [writer.tensor(f"y{i}", one.shape, one.dtype, one.quantization) for i, one in enumerate(outputs)]
+    options_type, write_options = option or (tflite.BuiltinOptions.NONE, None)
+    writer.operator(kind, names, results, options_type, write_options)
+    free = [name for name, one in zip(names, inputs, strict=True) if not one.is_constant]
+    return writer.finish(free, results)
+
+
+def check_operator(
+    kind: int, inputs: Sequence[Given], outputs: Sequence[Result], option: Option | None = None
+) -> Sequence[Array]:
+    """Interpreted and compiled, the operator gives LiteRT's elements; what they are."""
+    content = one_operator(kind, inputs, outputs, option)
+    arrays = [one.data for one in inputs if not one.is_constant]
+    wanted = reference(content, arrays)
+    module = import_tflite(content)
+    for value, one in zip(interpreter.run(module, arrays), wanted, strict=True):
+        np.testing.assert_array_equal(value, one)
+        assert value.dtype == one.dtype
+    check_compiled(module, "host", [arrays], [wanted])
+    return wanted
+
+
+# What LiteRT's reference kernels make of a model.
+
+
+def reference(content: bytes, inputs: Sequence[Array]) -> Sequence[Array]:
+    """Its outputs, by the reference kernels alone."""
+    return frameworks.load_litert(content, 1, is_reference=True)(inputs)

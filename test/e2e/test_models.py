@@ -1,24 +1,45 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
+from __future__ import annotations
+
+import math
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from subprocesses import output_of
+from tolerances import FLOATS, tolerance_of
+from torch_models import NETWORKS, QUANTIZERS
+from torch_models import Array as ArrayTorch
+from torch_models import network as network_torch
 
 import qdialect
 from qdialect import targets
+from qdialect.cli import compile as command
+from qdialect.dialect import DequantizeOp
+from qdialect.dialect.constants import constants_of
+from qdialect.driver.torch_backend import compile_captured
+from qdialect.frontends.onnx import import_onnx
 from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
+from qdialect.frontends.torch import import_torch
+from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.passes.matching import producer
+from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
+from qdialect.reference.interpreter import run
 from qdialect.runtime import Executable, compile_module
-from qdialect.runtime.comparison import differing
+from qdialect.runtime.comparison import differing, random_inputs
 from qdialect.runtime.phase_comparison import with_layers
 
 Array = NDArray[Any]
@@ -149,3 +170,323 @@ def test_r7_r8_between_kernels_there_are_bytes_alone(require_model: Callable[[st
     assert max(int(length) for length, element in views if element == "i8") <= 114 * 114 * 16
     # Two of the largest layers live at a time, and what is read beyond a row's end.
     assert lowered.arena_bytes <= (114 * 114 + 112 * 112) * 16 + 1024
+
+
+# Real ONNX networks: imported, interpreted and compiled, every element as ONNX Runtime has it.
+
+MOBILENET_ONNX = "mobilenet_v2_torch_qat_qdq"
+RESIDUAL = "ort_qdq_with_multi_consumer_dq_nodes"
+TRANSPOSED = "ort_conv_follow_convtrans_s8"
+SIGMOID = "tract_qsigmoid_1"
+TDNN = "tract_qtdnn_qlinearconv"
+MODELS_ONNX = [MOBILENET_ONNX, RESIDUAL, TRANSPOSED, SIGMOID, TDNN]
+
+
+@pytest.fixture
+def network(require_model: Callable[[str], Path], require_reference: Reference) -> Callable[[str], Any]:
+    """The module of a network, its input and what ONNX Runtime's default optimization gives for it."""
+
+    def load(name: str) -> tuple[ir.Module, Array, list[Array]]:
+        recorded = require_reference(f"onnx/{name}")
+        image = recorded["in_0"]
+        wanted = [recorded[f"opt_{k}"] for k in range(sum(key.startswith("opt_") for key in recorded))]
+        return import_onnx(require_model(f"onnx/{name}.onnx"), batch=image.shape[0]), image, wanted
+
+    return load
+
+
+def different(wanted: list[Array], found: tuple[Array, ...]) -> list[int]:
+    """How many elements of each output differ as float32; dequantized values are equal where quantized ones are."""
+    assert [array.shape for array in found] == [array.shape for array in wanted]
+    return [int(np.count_nonzero(a != b)) for a, b in zip(wanted, found, strict=True)]
+
+
+@pytest.mark.parametrize("name", MODELS_ONNX)
+def test_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
+    module, image, wanted = network(name)
+    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
+    PassManager("fuse-qnn").run(module)
+    assert different(wanted, interpreter.run(module, [image])) == [0] * len(wanted)
+
+
+@pytest.mark.parametrize("name", MODELS_ONNX)
+def test_compiled_outputs_equal_onnx_runtime(name: str, network: Callable[[str], Any]) -> None:
+    module, image, wanted = network(name)
+    found = qdialect.compile(module)(image)
+    assert different(wanted, found if isinstance(found, tuple) else (found,)) == [0] * len(wanted)
+
+
+FUSED: dict[str, tuple[list[str], list[str]]] = {
+    # Name: the first ops and the last ops; in between there are convolutions alone, with their sums.
+    MOBILENET_ONNX: (
+        ["qnn.quantize", "qnn.transpose"],
+        ["qnn.mean", "qnn.reshape", "qnn.fused_dense", "qnn.dequantize"],
+    ),
+    RESIDUAL: (
+        ["qnn.quantize", "qnn.transpose"],
+        ["qnn.dequantize", "qnn.dequantize", "arith.addf", "qnn.transpose", "qnn.transpose", "qnn.dequantize"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_nothing_stands_between_convolutions(name: str, network: Callable[[str], Any]) -> None:
+    module, _, _ = network(name)
+    PassManager("fuse-qnn").run(module)
+    operations = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
+    names = [op.name for op in operations if op.name not in ("qnn.constant", "func.return")]
+    convolutions = [i for i, op in enumerate(names) if op == "qnn.fused_conv2d"]
+    inside = names[convolutions[0] : convolutions[-1] + 1]
+    assert names[: convolutions[0]] == FUSED[name][0]
+    assert sorted(names[convolutions[-1] + 1 :]) == sorted(FUSED[name][1])
+    assert set(inside) == {"qnn.fused_conv2d"}
+    assert len(convolutions) == {MOBILENET_ONNX: 52, RESIDUAL: 6}[name]
+
+
+def test_between_kernels_there_are_bytes_alone(network: Callable[[str], Any]) -> None:
+    module, image, _ = network(MOBILENET_ONNX)
+    PassManager("fuse-qnn").run(module)
+    wide: list[tuple[str, int]] = []
+
+    def observe(op: ir.Operation, value: Array) -> None:
+        if value.dtype.itemsize > 1 and op.name != "qnn.constant":
+            wide.append((op.name, math.prod(value.shape)))
+
+    interpreter.run(module, [image], observe=observe)
+    assert wide == [("qnn.dequantize", 1000)]
+
+
+# Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round.
+
+# Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
+# without one, what float32 loses in a sum of a hundred numbers.
+FLOAT_LOSS = FLOATS["network"].absolute
+SUMS = tolerance_of(".pt2", "aten.conv2d.default")
+
+
+@cache
+def imported(name: str, quantizer: str) -> ir.Module:
+    return import_torch(network_torch(name, quantizer).exported())
+
+
+def step_of(module: ir.Module) -> float:
+    """The scale of the quantized values that the result stands for, 0 where it is computed in float32."""
+    (function,) = module.body.operations
+    *_, last = function.regions[0].blocks[0].operations
+    source = producer(last.operation.operands[0])
+    return source.scales[0] if isinstance(source, DequantizeOp) and len(source.scales) == 1 else 0.0
+
+
+def assert_close(found: ArrayTorch, wanted: ArrayTorch, step: float) -> None:
+    assert found.shape == wanted.shape
+    differences = np.abs(found - wanted)
+    loss = FLOAT_LOSS * float(np.abs(wanted).max())
+    assert differences.max() <= SUMS.steps * step + loss
+    assert np.count_nonzero(differences > loss) <= SUMS.share * wanted.size
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_interpreted(name: str, quantizer: str) -> None:
+    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    found = [run(module, [image.numpy()])[0] for image in model.images]
+    assert_close(np.stack(found), np.stack(model.results()), step_of(module))
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_tensor_of_values(name: str, quantizer: str) -> None:
+    """Not only results: whatever the network quantizes on the way."""
+    torch: Any = import_module("torch")
+    model = network_torch(name, quantizer)
+    opened = model.opened()
+    module = import_torch(torch.export.export(opened, (model.images[0],)))
+    total = differing = 0
+    for image in model.images[:2]:
+        with torch.no_grad():
+            wanted = [values.numpy().astype(np.int64) for values in opened(image)]
+        for found, values in zip(run(module, [image.numpy()]), wanted, strict=True):
+            steps = np.abs(found.astype(np.int64) - values)
+            assert steps.max() <= SUMS.steps
+            total += steps.size
+            differing += np.count_nonzero(steps)
+    assert differing <= SUMS.share * total
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_compiled(name: str, quantizer: str) -> None:
+    """Compiled, the module gives the interpreter's bits."""
+    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    executable = qdialect.compile(module)
+    for image in model.images:
+        assert np.array_equal(executable(image.numpy()), run(module, [image.numpy()])[0])
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_torch_compile(name: str, quantizer: str) -> None:
+    """Through Dynamo a model is what it is through export."""
+    model, module = network_torch(name, quantizer), imported(name, quantizer)
+    torch: Any = import_module("torch")
+    fast = torch.compile(model.model, backend=compile_captured)
+    for image in model.images[:2]:
+        with torch.no_grad():
+            found = fast(image).numpy()
+        assert np.array_equal(found, run(module, [image.numpy()])[0])
+
+
+# Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
+# the ops beside them once it is fused.
+FUSED_TORCH = {
+    ("resnet", "x86"): (6, {"max_pool2d", "mean", "dynamic_dense"}),
+    ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
+    ("mobilenet", "x86"): (8, {"mean", "dynamic_conv2d", "dynamic_dense"}),
+    ("mobilenet", "xnnpack"): (13, {"mean", "mul"}),
+    ("perceptron", "x86"): (2, {"dynamic_dense"}),
+    ("perceptron", "xnnpack"): (3, set[str]()),
+}
+EDGES = {"quantize", "dequantize", "transpose", "reshape", "constant", "broadcast"}
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_fused(name: str, quantizer: str) -> None:
+    module = import_torch(network_torch(name, quantizer).exported())
+    qdialect.PassManager("fuse-qnn").run(module)
+    (function,) = module.body.operations
+    names = [op.operation.name for op in function.regions[0].blocks[0].operations]
+    kernels = [op.removeprefix("qnn.") for op in names if op.startswith("qnn.")]
+    count, beside = FUSED_TORCH[name, quantizer]
+    assert sum(kernel.startswith("fused_") for kernel in kernels) == count
+    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == beside
+    # The image comes with its channels first; nothing else is turned.
+    assert kernels.count("transpose") == (name != "perceptron")
+    if quantizer == "xnnpack":
+        # Everything between quantize and dequantize is 8 bits wide.
+        assert kernels.count("quantize") == kernels.count("dequantize") == 1
+        assert not any(op.startswith(("arith.", "math.")) for op in names)
+
+
+# Real networks from files: the numbers that were recorded of TFLite, in a process without the compiler.
+
+MODELS_SAVED = [
+    "mobilenet_v1_0.25_224_quant",
+    "kws_ref_model",
+    "ad01_int8",
+    "pretrainedResnet_quant",
+    "dcgan_generator_int8",
+]
+PROGRAM = """
+import sys
+import numpy as np
+import qdialect
+
+executable = qdialect.load(sys.argv[1])
+found = executable(*(np.load(f"{sys.argv[2]}/in_{i}.npy") for i in range(len(executable.inputs))))
+for i, array in enumerate(found if isinstance(found, tuple) else (found,)):
+    wanted = np.load(f"{sys.argv[2]}/ref_{i}.npy")
+    assert array.dtype == wanted.dtype
+    print(int((array != wanted).sum()), "torch_mlir" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("cpu", ["host", "x86-64"])
+@pytest.mark.parametrize("name", MODELS_SAVED)
+def test_loaded_networks_give_the_recorded_numbers(
+    name: str,
+    cpu: str,
+    tmp_path: Path,
+    require_model: Callable[[str], Path],
+    require_reference: Callable[..., Mapping[str, Array]],
+) -> None:
+    path, recorded = tmp_path / "network.so", require_reference(name)
+    assert command.main([str(require_model(name)), "-o", str(path), "--mcpu", cpu]) == 0
+    for title, array in recorded.items():
+        if re.fullmatch(r"(in|ref)_\d+", title):
+            np.save(tmp_path / f"{title}.npy", array)
+    printed = output_of(PROGRAM, str(path), str(tmp_path)).splitlines()
+    assert printed
+    assert set(printed) == {"0 False"}
+
+
+# How much memory networks need: an arena near what lives at once, constants near the model's, nothing for a call.
+
+# The arena as a multiple of what lives at once; packed weights, and all constants, as multiples of the model's. Beyond
+# 1.1 are arenas with borders around small images; beyond 1.15 weights with rows of 3 or 5 taps that are packed as 4 and
+# 8, and what requantization needs for each channel of networks that have few weights a channel.
+NETWORKS_MEMORY = {
+    "tflite/mobilenet_v1_0.25_224_quant.tflite": (1.02, 1.06, 1.18),
+    "tflite/vww_96_int8.tflite": (1.04, 1.04, 1.11),
+    "tflite/kws_ref_model.tflite": (1.27, 1.06, 1.21),
+    "tflite/ad01_int8.tflite": (1.1, 1.01, 1.08),
+    "tflite/pretrainedResnet_quant.tflite": (1.12, 1.02, 1.08),
+    "tflite/tf2_mobilenet_v2_1.0_224_ptq.tflite": (1.02, 1.02, 1.05),
+    "tflite/bisonai_mobilenetv3_mnist.tflite": (1.04, 1.15, 1.29),
+    "tflite/dcgan_generator_int8.tflite": (1.75, 1.03, 1.1),
+    "tflite/derived_selfie_segmenter_a8w8.tflite": (1.02, 1.3, 1.82),
+    "tflite/deeplabv3_mnv2_dm05_pascal_quant.tflite": (1.03, 1.16, 1.37),
+    "onnx/mobilenet_v2_torch_qat_qdq.onnx": (1.04, 1.02, 1.04),
+}
+
+
+def operations(module: ir.Module) -> list[ir.Operation]:
+    (function,) = module.body.operations
+    return [op.operation for op in function.operation.regions[0].blocks[0].operations]
+
+
+def model_weights(module: ir.Module) -> int:
+    """Bytes of the model's 8-bit constants."""
+    return sum(array.nbytes for array in constants_of(module) if array.itemsize == 1)
+
+
+def model_constants(module: ir.Module) -> int:
+    """Bytes of its constants, and 4 for each scale of an output channel."""
+    scales = [op.attributes["weight_scales"] for op in operations(module) if "weight_scales" in op.attributes]
+    return sum(array.nbytes for array in constants_of(module)) + sum(4 * len(ir.DenseF64ArrayAttr(s)) for s in scales)
+
+
+@pytest.mark.parametrize("name", NETWORKS_MEMORY)
+def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
+    module = qdialect.read_model(require_model(name))
+    lowered = lower(module, targets.TARGETS["avx512vbmi"], Phase.LINALG)
+    max_arena, max_weights, max_constants = NETWORKS_MEMORY[name]
+    assert lowered.live_bytes <= lowered.arena_bytes <= max_arena * lowered.live_bytes
+    assert model_weights(module) <= lowered.weights_bytes <= max_weights * model_weights(module)
+    assert lowered.constants.size <= max_constants * model_constants(module)
+
+
+@pytest.mark.parametrize("name", ["amxint8", "avx512vbmi", "avx2"])
+def test_generated_code_calls_nothing_but_itself(require_model: Callable[[str], Path], name: str) -> None:
+    """So it cannot allocate either: a function of somebody else's would be declared."""
+    module = qdialect.read_model(require_model("tflite/kws_ref_model.tflite"))
+    lowered = lower(module, targets.resolve(name))
+    found = [op.operation for op in lowered.module.body.operations]
+    functions = [op for op in found if op.name == "llvm.func"]
+    assert functions
+    assert all(len(op.regions[0].blocks) for op in functions)
+    # There are also constants of the code, such as the shapes of matrix tiles.
+    others = [op for op in found if op.name != "llvm.func"]
+    assert all(op.name == "llvm.mlir.global" and "constant" in op.attributes for op in others)
+
+
+def test_a_call_allocates_nothing(require_model: Callable[[str], Path]) -> None:
+    executable = compile_module(qdialect.read_model(require_model("tflite/kws_ref_model.tflite")))
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    call = executable.bind(random_inputs(executable.inputs, 0), outputs)
+    call()
+    # Other threads of the process may allocate meanwhile; what the call does, it does each time.
+    maximum = min(traced(call) for _ in range(5))
+    # What Python needs for a call of a function.
+    assert maximum < 1000
+
+
+def traced(call: Callable[[], object]) -> int:
+    """The most bytes that Python's allocator had given out at a time during 100 calls."""
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

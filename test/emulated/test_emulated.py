@@ -4,10 +4,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from drawn_networks import Network, drawn, in_tiles, literal
+from drawn_vector import module_of
 from numpy.typing import NDArray
-from strategy_networks import Network, drawn, literal
-from tile_networks import in_tiles
-from vector_programs import module_of
 
 from qdialect.aot.object_file import disassembly, object_code
 from qdialect.ir._mlir import ir

@@ -1,20 +1,38 @@
 """Compiled code equals the reference interpreter on drawn modules, and touches no byte outside its buffers."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 import pytest
 from drawn_contractions import CONTRACTIONS
-from drawn_f32 import F32_VALUES
-from drawn_i16 import I16_VALUES
+from drawn_graphs import random_inputs
+from drawn_networks import in_tiles, with_tiles
+from drawn_numbers import F32_VALUES, I16_VALUES
 from drawn_ops import OTHERS
+from drawn_tiles import tiles
+from drawn_vector import (
+    HOST_TARGETS,
+    Program,
+    assert_same_on_targets,
+    contractions,
+    conversions,
+    gathers,
+    products,
+    stores,
+)
 from guarded import GuardedRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tile_networks import in_tiles, with_tiles
 
+import qdialect
 from qdialect import targets
 from qdialect.ir.context import parse
 from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.runtime import compile_module
+from qdialect.targets import Target
 
 _HOST_KINDS = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
 # Cores whose code has forms of its own, and by vector ops the kinds that this CPU does not have.
@@ -113,3 +131,67 @@ def _check_drawn(runner: GuardedRunner, texts: st.SearchStrategy[str], examples:
 
     check()
     assert divided == {True, False}
+
+
+# What is saved and loaded gives the bits of what was compiled, on drawn modules.
+
+KINDS = CONTRACTIONS | OTHERS | F32_VALUES
+TARGETS_SAVED = [name for name, one in targets.TARGETS.items() if one.features <= targets.host_features()]
+
+FEW_SAVED = settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_code_computes_the_same(kind: str, tmp_path: Path) -> None:
+    paths = (tmp_path / f"network{number}.so" for number in range(100_000))
+
+    @FEW_SAVED
+    @given(KINDS[kind], st.sampled_from(TARGETS_SAVED), st.sampled_from((1, 1, 2)), st.integers(0, 999))
+    def check(text: str, name: str, threads: int, seed: int) -> None:
+        module, path = parse(text), next(paths)
+        compiled = compile_module(module, target=name, threads=threads, min_cycles=0)
+        compiled.save(path)
+        loaded = qdialect.load(path)
+        inputs = random_inputs(module, seed)
+        found, wanted = loaded(*inputs), compiled(*inputs)
+        for one, other in zip(_listed(found), _listed(wanted), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+    check()
+
+
+def _listed(found: np.ndarray | tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    return [np.atleast_1d(array) for array in (found if isinstance(found, tuple) else (found,))]
+
+
+# Whatever a legal module of phase `vector` says, instructions of a target give what portable code gives.
+
+# An example compiles a module for the generic target and for three others, which together are all of them.
+TRIPLES = [(HOST_TARGETS[first:] + HOST_TARGETS[:first])[:3] for first in range(len(HOST_TARGETS))]
+EXAMPLES = settings(max_examples=settings().max_examples // 5 if _IS_CAMPAIGN else 20)
+KINDS_VECTOR_PROGRAMS = {
+    "contractions": contractions(),
+    "conversions": conversions(),
+    "gathers": gathers(),
+    "products": products(),
+    "stores": stores(),
+    "tiles": tiles(),
+}
+
+_MARK_VECTOR_PROGRAMS = pytest.mark.skipif(not HOST_TARGETS, reason="this CPU is not an x86-64 one")
+
+
+@_MARK_VECTOR_PROGRAMS
+@pytest.mark.parametrize("kind", KINDS_VECTOR_PROGRAMS)
+def test_instructions_change_nothing(kind: str) -> None:
+    covered: set[str] = set()
+
+    @EXAMPLES
+    @given(KINDS_VECTOR_PROGRAMS[kind], st.sampled_from(TRIPLES))
+    def check(program: Program, targets: list[Target]) -> None:
+        assert_same_on_targets(program.text, program.arrays, targets)
+        covered.update(one.name for one in targets)
+
+    check()
+    assert covered == {one.name for one in HOST_TARGETS}

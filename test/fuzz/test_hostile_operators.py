@@ -8,11 +8,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-import hostile_onnx
-import hostile_tflite
+import hostile_models as hostile_onnx
+import hostile_models as hostile_tflite
 import pytest
-from deadline import deadline
-from memory_bound import memory_at_most
+from bounds import deadline, memory_at_most
 
 from qdialect.frontends.building.checks import CONVERSION_FAILED
 from qdialect.frontends.onnx import import_onnx
@@ -64,7 +63,7 @@ def test_an_onnx_operator(kind: str, context: ir.Context) -> None:
 @pytest.mark.parametrize("kind", tflite_operators())
 def test_a_tflite_operator(kind: str, context: ir.Context) -> None:
     for seed in seeds(kind):
-        content = hostile_tflite.Drawing(seed).model(kind, hostile_tflite.options_of(kind))
+        content = hostile_tflite.TfliteDrawing(seed).model(kind, hostile_tflite.options_of(kind))
         profile = PROFILES[seed % len(PROFILES)]
         check(
             lambda content=content, profile=profile: import_tflite(content, context, profile=profile),

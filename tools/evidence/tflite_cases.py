@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 import tflite
 from flatbuffers import Builder
-from tflite_operators import Given, Option, Result, one_operator
+from tflite_graphs import Given, Option, Result, one_operator
 
 from qdialect.frontends import frameworks
 from qdialect.frontends.tflite.flatbuffer.writer import Quantization

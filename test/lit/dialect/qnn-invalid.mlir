@@ -1,6 +1,6 @@
 // RUN: %qopt %s --split-input-file --verify-diagnostics
 
-// What all ops share: counts, attributes and types. Every op is tried by test/unit/test_dialect_fields.py.
+// What all ops share: counts, attributes and types. Every op is tried by test/dialect/test_fields.py.
 
 func.func @qnn_nan(%input: tensor<2x3xi8>) {
   // expected-error @+1 {{'qnn.relu' op nan must be one of "max", "min", "zero_point", "zero", but got unit}}

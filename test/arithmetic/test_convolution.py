@@ -1,0 +1,333 @@
+"""Convolution and dense accumulators against plain loops, over drawn shapes and parameters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from arithmetic import plain_arithmetic as plain
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import qdialect
+from qdialect.arithmetic import (
+    Division,
+    Multiplier,
+    Rounding,
+    folded_count_multiplier,
+    quantized_range,
+    requantize,
+    requantize_parameters,
+)
+from qdialect.arithmetic.activations import ACTIVATIONS, Activation
+from qdialect.arithmetic.convolution import conv2d_accumulate
+from qdialect.arithmetic.ranges import range_scale, range_zero_point
+from qdialect.reference import interpreter
+from qdialect.reference.contraction_evaluators import conv_transpose2d_accumulate, dense_accumulate
+from qdialect.reference.qnn_evaluators import avg_pool2d, max_pool2d, mean
+from qdialect.runtime import compile_module
+
+DTYPES = st.sampled_from(["int8", "uint8"])
+EITHER_END = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def drawn_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[np.integer[Any]]:
+    lo, hi = quantized_range(dtype)
+    return rng.integers(lo, hi + 1, shape, dtype=np.int64).astype(dtype)
+
+
+def zero_point_at(dtype: str, where: float) -> int:
+    lo, hi = quantized_range(dtype)
+    return round(lo + where * (hi - lo))
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))
+    kernel = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
+    dilation = (data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2)))
+    strides = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
+    top, left, bottom, right = (data.draw(st.integers(0, 2)) for _ in range(4))
+    acc_range = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    height = max(acc_range[0] - top - bottom, 1) + data.draw(st.integers(0, 4))
+    width = max(acc_range[1] - left - right, 1) + data.draw(st.integers(0, 4))
+    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
+    values = drawn_values(rng, (data.draw(st.integers(1, 2)), height, width, groups * group_in), data_dtype)
+    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
+    per_channel = data.draw(st.booleans())
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
+    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
+    zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
+    window = (strides, (top, left, bottom, right), dilation, groups)
+    got = conv2d_accumulate(values, weight, *zero_points, *window, bias)
+    expected = plain.conv2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
+    assert got.dtype == np.int32
+    assert np.array_equal(got, expected)
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_conv_transpose2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
+    def pair(minimum: int, maximum: int) -> tuple[int, int]:
+        return data.draw(st.integers(minimum, maximum)), data.draw(st.integers(minimum, maximum))
+
+    rng = np.random.default_rng(seed)
+    groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))
+    kernel, strides, dilation, extra, size = pair(1, 3), pair(1, 3), pair(1, 2), pair(0, 2), pair(1, 4)
+    full = [(size[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
+    top, left = (data.draw(st.integers(0, min(2, extent - 1))) for extent in full)
+    bottom, right = (data.draw(st.integers(0, min(2, full[i] - 1 - cut))) for i, cut in enumerate((top, left)))
+    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
+    values = drawn_values(rng, (data.draw(st.integers(1, 2)), *size, groups * group_in), data_dtype)
+    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
+    per_channel = data.draw(st.booleans())
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
+    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
+    zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
+    window = (strides, (top, left, bottom, right), extra, dilation, groups)
+    got = conv_transpose2d_accumulate(values, weight, *zero_points, *window, bias)
+    expected = plain.conv_transpose2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
+    assert got.dtype == np.int32
+    assert np.array_equal(got, expected)
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_dense_equals_integer_products(data: st.DataObject, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, depth, channels = (data.draw(st.integers(1, 20)) for _ in range(3))
+    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
+    values, weight = drawn_values(rng, (2, rows, depth), data_dtype), drawn_values(rng, (channels, depth), weight_dtype)
+    zero_point = zero_point_at(data_dtype, data.draw(EITHER_END))
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), channels if data.draw(st.booleans()) else 1)
+    bias = rng.integers(-(2**20), 2**20, channels).astype(np.int32)
+    got = dense_accumulate(values, weight, zero_point, weight_zero_points.tolist(), bias)
+    centred = weight.astype(np.int64) - weight_zero_points.reshape(-1, 1)
+    assert np.array_equal(got, (values.astype(np.int64) - zero_point) @ centred.T + bias)
+
+
+@pytest.mark.parametrize(
+    ("quantized", "bias", "expected"), [(255, 2**31 - 1, 255 * 255 - 2**31 - 1), (0, -(2**31), -(2**31))]
+)
+def test_accumulators_wrap_as_int32_does(quantized: int, bias: int, expected: int) -> None:
+    values = np.full((1, 1, 1, 1), quantized, dtype=np.uint8)
+    weight = np.full((1, 1, 1, 1), 255, dtype=np.uint8)
+    offset = np.array([bias], dtype=np.int32)
+    got = conv2d_accumulate(values, weight, 0, [0], (1, 1), (0, 0, 0, 0), (1, 1), 1, offset)
+    assert got.tolist() == [[[[expected]]]]
+    assert dense_accumulate(values[:, 0, 0], weight[:, 0, 0], 0, [0], offset).tolist() == [[expected]]
+
+
+# Pools and means against plain loops.
+
+Window = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[NDArray[np.int8], Window]:
+    """Quantized values [2, H, W, 3] and a window that never lies in the padding alone."""
+    kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    strides = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    top, left, bottom, right = (draw(st.integers(0, kernel[i % 2] - 1)) for i in range(4))
+    height, width = kernel[0] + draw(st.integers(0, 4)), kernel[1] + draw(st.integers(0, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = rng.integers(-128, 128, (2, height, width, 3)).astype(np.int8)
+    return values, (kernel, strides, (top, left, bottom, right))
+
+
+def elements(values: NDArray[Any], window: Window, index: tuple[int, ...], outside: int | None) -> list[int]:
+    """What the window at an output index holds; padding is `outside`, or left out."""
+    kernel, strides, padding = window
+    found: list[int] = []
+    for r, s in np.ndindex(*kernel):
+        y, x = index[1] * strides[0] - padding[0] + r, index[2] * strides[1] - padding[1] + s
+        if 0 <= y < values.shape[1] and 0 <= x < values.shape[2]:
+            found.append(int(values[index[0], y, x, index[3]]))
+        elif outside is not None:
+            found.append(outside)
+    return found
+
+
+def mean_value(values: list[int], division: Division, zero_point: int) -> int:
+    if division is Division.HALF_AWAY_CENTERED:
+        return tosa_mean(sum(values) - zero_point * len(values), len(values)) + zero_point
+    exact = Fraction(sum(values), len(values))
+    return plain.half_away(exact) if division is Division.HALF_AWAY else int(exact)
+
+
+def tosa_mean(total: int, count: int) -> int:
+    """As the specification of TOSA states it: reciprocal_scale, then apply_scale_32 without double_round."""
+    shift = (count - 1).bit_length()
+    return (total * (((2**30 + 1) << shift) // count) + (1 << (29 + shift))) >> (30 + shift)
+
+
+@given(count=st.integers(1, 2**20), data=st.data())
+def test_the_reciprocal_of_tosa_rounds_ties_away_from_zero(count: int, data: st.DataObject) -> None:
+    total = data.draw(st.integers(-255 * count, 255 * count))
+    tie = (2 * (total // count) + 1) * count // 2
+    for value in (total, tie - 1, tie, tie + 1):
+        assert tosa_mean(value, count) == plain.half_away(Fraction(value, count))
+
+
+@given(case=windows(), division=st.sampled_from(list(Division)), include=st.booleans(), value=st.integers(-128, 127))
+def test_average(case: tuple[NDArray[np.int8], Window], division: Division, include: bool, value: int) -> None:
+    values, window = case
+    got = avg_pool2d(values, *window, division, -100, 100, count_include_pad=include, zero_point=value)
+    for index in np.ndindex(*got.shape):
+        seen = elements(values, window, index, value if include else None)
+        expected = mean_value(seen, division, value)
+        assert got[index] == plain.clamp(expected, -100, 100)
+
+
+@given(case=windows())
+def test_maximum(case: tuple[NDArray[np.int8], Window]) -> None:
+    values, window = case
+    got = max_pool2d(values, *window, -100, 100)
+    for index in np.ndindex(*got.shape):
+        assert got[index] == plain.clamp(max(elements(values, window, index, None)), -100, 100)
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+@given(height=st.integers(1, 9), width=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: int, width: int, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(-128, 128, (1, height, width, 4)).astype(np.int8)
+    got = mean(values, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
+    f32 = (values.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
+    assert got.shape == (1, 1, 1, 4)
+    # Two roundings may add up to one quantization step.
+    error = 1.0 if rounding in (Rounding.FIXED32_DOUBLE, Rounding.FIXED64_DOUBLE) else 0.5
+    assert np.all(np.abs(got - np.clip(f32, -128, 127)) <= error + 1e-4)
+
+
+def test_a_float_mean_divides_the_real_multiplier() -> None:
+    values = np.arange(-60, 60).reshape(1, 5, 4, 6).astype(np.int8)
+    rounding = Rounding.F32_RNE_ZP_LAST
+    got = mean(values, [1, 2], False, 0.1, 2, 0.3, 5, -128, 127, rounding, Multiplier.F64)
+    total = (values.astype(np.int64) - 2).sum(axis=(1, 2))
+    params = requantize_parameters(rounding, np.array([0.1 / 0.3 / 20]))
+    assert got.tolist() == requantize(total, params, 5, -128, 127, rounding).tolist()
+
+
+@given(m=st.floats(2.0**-10, 2.0**10), count=st.integers(1, 10**6))
+def test_folded_multiplier_keeps_its_precision(m: float, count: int) -> None:
+    q, e = folded_count_multiplier(m, count)
+    assert q < 2**31
+    assert abs(q * 2.0 ** (e - 31) * count / m - 1) < 2.0**-28
+
+
+def test_folding_never_shifts_below_the_register() -> None:
+    q, e = folded_count_multiplier(2.0**-31, 1000)
+    assert e == -31
+    assert q == 2**30 * 2 // 1000
+
+
+# Products with parameters known at run time, against the formulas in NumPy.
+
+Array = NDArray[Any]
+RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_dense_product(by_row: bool, is_last: bool) -> None:
+    rows = "2x3x1x" if by_row else ""
+    module = qdialect.parse(f"""
+    func.func @main(%x: tensor<2x3x5xui8>, %s: tensor<{rows}f32>, %z: tensor<{rows}ui8>, %b: tensor<4xf32>)
+        -> tensor<2x3x4xf32> {{
+      %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
+        : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
+      %y = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{
+        weight_scales = array<f64: 0.1, 0.2, 0.3, 0.4>, weight_zero_points = array<i64: 1, 0, -1, 2>,
+        scale_last = {str(is_last).lower()}
+      }} : (tensor<2x3x5xui8>, tensor<4x5xi8>, tensor<{rows}f32>, tensor<{rows}ui8>, tensor<4xf32>)
+        -> tensor<2x3x4xf32>
+      return %y : tensor<2x3x4xf32>
+    }}""")
+    shape = (2, 3, 1) if by_row else ()
+    x = RNG.integers(0, 256, (2, 3, 5)).astype(np.uint8)
+    scale, point = RNG.uniform(0.01, 0.1, shape), RNG.integers(0, 256, shape)
+    scale, point = np.asarray(scale, np.float32), np.asarray(point, np.uint8)
+    bias = RNG.normal(size=4).astype(np.float32)
+    weight = np.array([[1, -2, 3, -4, 5], [127, -128, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
+    acc = (x.astype(np.int64) - point) @ (weight - np.array([[1], [0], [-1], [2]])).T
+    weight_scales = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+    by_product = acc.astype(np.float32) * (scale * weight_scales) + bias
+    in_turn = acc.astype(np.float32) * weight_scales * scale + bias
+    assert not np.array_equal(by_product, in_turn)
+    (found,) = interpreter.run(module, [x, scale, point, bias])
+    np.testing.assert_array_equal(found, in_turn if is_last else by_product)
+
+
+def test_a_convolution_without_bias() -> None:
+    module = qdialect.parse("""
+    func.func @main(%x: tensor<1x3x3x1xi8>, %s: tensor<f32>, %z: tensor<i8>) -> tensor<1x2x2x1xf32> {
+      %w = "qnn.constant"() {value = dense<[[[[1], [-2]], [[3], [4]]]]> : tensor<1x2x2x1xi8>} : () -> tensor<1x2x2x1xi8>
+      %y = "qnn.dynamic_conv2d"(%x, %w, %s, %z) {weight_scales = array<f64: 0.5>}
+        : (tensor<1x3x3x1xi8>, tensor<1x2x2x1xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2x2x1xf32>
+      return %y : tensor<1x2x2x1xf32>
+    }""")
+    x, scale, point = RNG.integers(-128, 128, (3, 3)).astype(np.int8), np.float32(0.3), np.int8(-7)
+    real = x.astype(np.int64) + 7
+    acc = real[:-1, :-1] - 2 * real[:-1, 1:] + 3 * real[1:, :-1] + 4 * real[1:, 1:]
+    (found,) = interpreter.run(module, [x.reshape(1, 3, 3, 1), np.array(scale), np.array(point)])
+    np.testing.assert_array_equal(found[0, :, :, 0], acc.astype(np.float32) * (scale * np.float32(0.5)))
+
+
+@pytest.mark.parametrize("scale", [0.02, np.nan, np.inf])
+def test_activations_of_a_product(scale: float) -> None:
+    """Every function of one product, by its float operations, with the same bits in compiled code."""
+    functions = [one for one in Activation if one is not Activation.NONE]
+    alphas = [0.25 if one.has_alpha else 0.0 for one in functions]
+    ops = "\n".join(
+        f"""%y{i} = "qnn.dynamic_dense"(%x, %w, %s, %z, %b) {{activation = "{one}", alpha = {alpha} : f64}}
+        : (tensor<3x5xi8>, tensor<4x5xi8>, tensor<f32>, tensor<i8>, tensor<4xf32>) -> tensor<3x4xf32>"""
+        for i, (one, alpha) in enumerate(zip(functions, alphas, strict=True))
+    )
+    types = ", ".join(["tensor<3x4xf32>"] * len(functions))
+    names = ", ".join(f"%y{i}" for i in range(len(functions)))
+    module = qdialect.parse(f"""
+    func.func @main(%x: tensor<3x5xi8>, %s: tensor<f32>, %z: tensor<i8>) -> ({types}) {{
+      %w = "qnn.constant"() {{value = dense<[[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3, 3, 3, 3, 3], [0, 0, 0, 0, 1]]>
+        : tensor<4x5xi8>}} : () -> tensor<4x5xi8>
+      %b = "qnn.constant"() {{value = dense<[0.5, -1.0, 0.0, 2.0]> : tensor<4xf32>}} : () -> tensor<4xf32>
+      {ops}
+      return {names} : {types}
+    }}""")
+    inputs = [RNG.integers(-9, 9, (3, 5)).astype(np.int8), np.array(scale, np.float32), np.array(3, np.int8)]
+    weight = np.array([[1, -2, 3, -4, 5], [27, -28, 0, 9, 8], [3] * 5, [0, 0, 0, 0, 1]])
+    with np.errstate(all="ignore"):
+        sums = ((inputs[0].astype(np.int64) - 3) @ weight.T).astype(np.float32)
+        values = sums * np.float32(scale) + np.array([0.5, -1, 0, 2], np.float32)
+        wanted = [ACTIVATIONS[one].in_kernel(values, alpha=alpha) for one, alpha in zip(functions, alphas, strict=True)]
+        np.testing.assert_array_equal(wanted[0], np.maximum(values, 0))
+    interpreted, compiled = interpreter.run(module, inputs), compile_module(module)(*inputs)
+    for exact, found, same in zip(wanted, interpreted, compiled, strict=True):
+        np.testing.assert_array_equal(found, exact)
+        np.testing.assert_array_equal(same, exact)
+
+
+# Scale and zero point of a range, on ranges whose results are known.
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "scale", "zero_point"),
+    [
+        (0.0, 0.0, 1.0, 0.0),
+        (0.0, 255.0, 1.0, -128.0),
+        (-255.0, 0.0, 1.0, 127.0),
+        (-100.0, 155.0, 1.0, -28.0),
+        (3.0, 255.0, 1.0, -128.0),
+        (-255.0, -7.0, 1.0, 127.0),
+        (-100.25, 154.75, 1.0, -28.0),
+        (-100.5, 154.5, 1.0, -28.0),
+        (-130.5, 124.5, 1.0, 3.0),
+        (-np.inf, 1.0, np.inf, 127.0),
+    ],
+)
+def test_known_ranges(minimum: float, maximum: float, scale: float, zero_point: float) -> None:
+    """Ties, 127 - 154.5 and 127 - 124.5, go away from zero; a width of infinity leaves the other end."""
+    ends = np.array([minimum], np.float32), np.array([maximum], np.float32)
+    np.testing.assert_array_equal(range_scale(*ends), np.array([scale], np.float32))
+    np.testing.assert_array_equal(range_zero_point(*ends), np.array([zero_point], np.float32))

@@ -1,0 +1,342 @@
+"""Additions, products and concatenation on drawn operands, against exact or independent arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from arithmetic import plain_arithmetic as plain
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import (
+    AddArithmetic,
+    BinaryQuantization,
+    FloatRounding,
+    Multiplier,
+    NanPolicy,
+    QuantParams,
+    Rounding,
+    Scaling,
+    SumFactors,
+    activations,
+    onnx_activations,
+    quantize_array,
+    quantize_multiplier,
+    requantize_f32,
+    same_scale,
+    scale_factors,
+    sum_factors,
+)
+from qdialect.arithmetic.elementwise import add, concat, mul, rescale
+from qdialect.arithmetic.expressions import Alpha, Expression, Input, Number, fold
+from qdialect.reference.movement import pad, reshape, transpose
+
+AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
+QUANTIZED = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(
+    lambda quantized: np.array(quantized, dtype=np.int8)
+)
+
+
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_every_addition_is_near_the_real_sum(
+    lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
+) -> None:
+    f32 = left.scale * (lhs.astype(float) - left.zero_point) + right.scale * (rhs.astype(float) - right.zero_point)
+    wanted = np.clip(f32 / output.scale + output.zero_point, -128, 127)
+    for arithmetic, error in (
+        (AddArithmetic.REQUANTIZE_EACH, 1.01),
+        (AddArithmetic.SHIFTED_FIXED, 0.51),
+        (AddArithmetic.SHIFTED_SINGLE, 0.51),
+        (AddArithmetic.SHIFTED_DOUBLE, 0.76),
+        (AddArithmetic.FLOAT_ONCE, 0.51),
+        (AddArithmetic.FIXED_ONCE, 0.51),
+    ):
+        got = add(
+            lhs,
+            rhs,
+            BinaryQuantization(left, right, output, (-128, 127)),
+            arithmetic,
+            Rounding.FIXED64_UP,
+            Multiplier.F64,
+        )
+        assert np.all(np.abs(got - wanted) <= error)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "each", "sums"),
+    [
+        (AddArithmetic.SHIFTED_FIXED, Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
+        (AddArithmetic.SHIFTED_SINGLE, Rounding.FIXED64_UP, Rounding.FIXED64_UP),
+        (AddArithmetic.SHIFTED_DOUBLE, Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE),
+    ],
+)
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_shifted_addition_equals_exact_arithmetic(
+    arithmetic: AddArithmetic,
+    each: Rounding,
+    sums: Rounding,
+    lhs: np.ndarray,
+    rhs: np.ndarray,
+    left: QuantParams,
+    right: QuantParams,
+    output: QuantParams,
+) -> None:
+    got = add(
+        lhs,
+        rhs,
+        BinaryQuantization(left, right, output, (-128, 127)),
+        arithmetic,
+        Rounding.F32_RNE_ZP_LAST,
+        Multiplier.F64,
+    )
+    twice = 2 * max(left.scale, right.scale)
+    multipliers = [quantize_multiplier(affine.scale / twice) for affine in (left, right)]
+    last = quantize_multiplier(twice / (2**20 * output.scale))
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        total = 0
+        for value, affine, (q, e) in zip((a, b), (left, right), multipliers, strict=True):
+            total += plain.multiply((value - affine.zero_point) << 20, q, e, each)
+        scaled = plain.multiply(total, *last, sums)
+        assert quantized == plain.clamp(scaled + output.zero_point, -128, 127)
+
+
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_addition_of_one_shift_equals_exact_arithmetic(
+    lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
+) -> None:
+    got = add(
+        lhs,
+        rhs,
+        BinaryQuantization(left, right, output, (-128, 127)),
+        AddArithmetic.FIXED_ONCE,
+        Rounding.FIXED64_UP,
+        Multiplier.F64,
+    )
+    ratios = [np.float32(affine.scale) / np.float32(output.scale) for affine in (left, right)]
+    shift = 20 - math.floor(math.log2(max(ratios)))
+    factors = [round(Fraction(float(ratio)) * 2**shift) for ratio in ratios]
+    assert 2**20 <= max(factors) <= 2**21
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        total = (a - left.zero_point) * factors[0] + (b - right.zero_point) * factors[1]
+        wanted = math.floor(Fraction(total, 2**shift) + Fraction(1, 2)) + output.zero_point
+        assert quantized == plain.clamp(wanted, -128, 127)
+
+
+def test_sum_factors_beyond_the_range_of_xnnpack_fit_64_bits() -> None:
+    assert sum_factors(2.0**30, 2.0**-60, 2.0**-60) == SumFactors(2**40, 2, 1)
+    assert sum_factors(2.0**-60, 2.0**-60, 2.0**30) == SumFactors(0, 0, 40)
+
+
+def test_each_operand_is_rounded_alone() -> None:
+    """1/2 + 1/2 is two where both halves round up, and one where the sum is rounded."""
+    one, half, unit = np.array([1], dtype=np.uint8), QuantParams(0.5, 0), QuantParams(1.0, 0)
+    results = {
+        arithmetic: int(
+            add(
+                one,
+                one,
+                BinaryQuantization(half, half, unit, (0, 255)),
+                arithmetic,
+                Rounding.FIXED64_UP,
+                Multiplier.F64,
+            )[0]
+        )
+        for arithmetic in AddArithmetic
+    }
+    assert results.pop(AddArithmetic.REQUANTIZE_EACH) == 2
+    assert set(results.values()) == {1}
+
+
+@pytest.mark.parametrize("multiplier", list(Multiplier))
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_products_round_once(
+    multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
+) -> None:
+    got = mul(lhs, rhs, BinaryQuantization(left, right, output, (-128, 127)), Rounding.FIXED64_NEAREST, multiplier)
+    ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
+    for a, b, quantized in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        f32 = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
+        assert abs(quantized - min(max(f32, -128), 127)) <= Fraction(51, 100)
+
+
+def test_operands_broadcast() -> None:
+    lhs, rhs = np.arange(6, dtype=np.int8).reshape(2, 3), np.array([[10], [20]], dtype=np.int8)
+    unit = QuantParams(1.0, 0)
+    how = (Rounding.FIXED64_UP, Multiplier.F64)
+    assert add(
+        lhs, rhs, BinaryQuantization(unit, unit, unit, (-128, 127)), AddArithmetic.REQUANTIZE_EACH, *how
+    ).tolist() == [
+        [10, 11, 12],
+        [23, 24, 25],
+    ]
+    assert mul(lhs, rhs, BinaryQuantization(unit, unit, unit, (-128, 60)), *how).tolist() == [[0, 10, 20], [60, 60, 60]]
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_equal_parameters_are_never_rescaled(rounding: Rounding) -> None:
+    quantized, affine = np.arange(-128, 128, dtype=np.int8), QuantParams(0.1, 5)
+    assert rescale(quantized, affine, affine, rounding, Multiplier.F32).tolist() == quantized.tolist()
+
+
+def test_concat_rescales_what_differs_and_clamps() -> None:
+    first, second = np.array([[100, -100]], dtype=np.int8), np.array([[100, -3]], dtype=np.int8)
+    same, coarse = QuantParams(0.5, 1), QuantParams(1.0, 0)
+    how = (Rounding.FIXED64_UP, Multiplier.F64)
+    assert concat([first, second], [same, coarse], 1, same, (-128, 127), *how).tolist() == [[100, -100, 127, -5]]
+    assert concat([first, second], [same, coarse], 0, same, (-128, 127), *how).tolist() == [[100, -100], [127, -5]]
+
+
+def test_data_movement() -> None:
+    quantized = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
+    assert pad(quantized, (0, 1, 0), (0, 0, 2), -7).tolist() == [[[-7] * 5, [0, 1, 2, -7, -7], [3, 4, 5, -7, -7]]]
+    assert reshape(quantized, (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    turned = transpose(quantized, (2, 0, 1))
+    assert turned.tolist() == [[[0, 3]], [[1, 4]], [[2, 5]]]
+    assert turned.flags.c_contiguous
+
+
+# Expression trees: written as formulas, evaluated in the type of what they take, and put into each other.
+
+X, Y = Input(0), Input(1)
+VALUES = np.linspace(-4, 4, 33)
+
+
+def text(expression: Expression) -> str:
+    """A tree as nested calls."""
+    return fold(expression, ("x", "y"), "alpha", repr, lambda op, operands: f"{op.split('.')[1]}({','.join(operands)})")
+
+
+def test_a_formula_keeps_its_order() -> None:
+    assert text(Number(1.0) - 2.0 * X) == "subf(1.0,mulf(2.0,x))"
+    assert text(1 / (1 + -X)) == "divf(1,addf(1,negf(x)))"
+    assert text(X.where_positive(X, Y * Alpha())) == "select(cmpf(x,0.0),x,mulf(y,alpha))"
+    assert text(abs(X).at_least(Y).at_most(3.0)) == "minimumf(maximumf(absf(x),y),3.0)"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_result_has_the_type_of_the_inputs(dtype: type[np.floating[Any]]) -> None:
+    x = VALUES.astype(dtype)
+    for expression in (activations.gelu, activations.elu(0.7), X + 0.1, onnx_activations.mish):
+        assert expression(x).dtype == dtype
+
+
+def test_numbers_are_rounded_to_the_type_of_the_values() -> None:
+    x = np.array([1.0], np.float32)
+    assert (X * 0.1)(x)[0] == np.float32(0.1)
+    assert (X * Alpha())(x, alpha=0.1)[0] == np.float32(0.1)
+    assert (X * 0.1)(x.astype(np.float64))[0] == 0.1
+
+
+def test_a_tree_takes_another_one() -> None:
+    assert text(activations.square.of(X + 1.0)) == "mulf(addf(x,1.0),addf(x,1.0))"
+    assert text(activations.leaky_relu(Alpha()).of(Y)) == "select(cmpf(y,0.0),y,mulf(y,alpha))"
+
+
+def test_variants_of_a_function_are_near_each_other() -> None:
+    pairs = [
+        (activations.gelu_tanh, activations.tflite_gelu_tanh),
+        (activations.elu(0.7), onnx_activations.elu(0.7)),
+        (activations.hardswish, onnx_activations.hard_swish),
+        (activations.silu, onnx_activations.swish(1.0)),
+        (activations.hardsigmoid, onnx_activations.hard_sigmoid(1 / 6, 0.5)),
+    ]
+    for one, other in pairs:
+        np.testing.assert_allclose(one(VALUES), other(VALUES), rtol=1e-12, atol=1e-14)
+        assert one != other
+
+
+def test_a_parameter_without_a_number_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="the function has a parameter"):
+        fold(X * Alpha(), ("x",), None, repr, lambda op, operands: op)
+
+
+# Reciprocals of scales against PyTorch, at ties and with scales that no float32 is; and when two scales are one.
+
+# Registers the operators of exported programs.
+import_module("torch.ao.quantization.fx._decomposed")
+# Equal as float32; the first is what a .pt2 file holds, the second what a text says.
+CLOSE = (0.17717300355434418, 0.177173)
+_WHOLE = (-(2**31), 2**31 - 1)
+
+
+def ties(scale: float) -> NDArray[np.float32]:
+    """The 720 float32 numbers closest to the ties between the quantized values -360 and 360."""
+    return ((np.arange(-360, 360) + 0.5) * scale).astype(np.float32)
+
+
+def quantized(x: NDArray[np.float32], scale: float, scaling: Scaling) -> NDArray[np.int32]:
+    how = (FloatRounding.HALF_EVEN, scaling, NanPolicy.ZERO_POINT)
+    return quantize_array(x, scale, 0, 0, np.int32, *how).astype(np.int32)
+
+
+def decomposed(x: NDArray[np.float32], scale: float) -> NDArray[np.int32]:
+    """PyTorch's operator of exported programs."""
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    return quantize(torch.tensor(x), scale, 0, *_WHOLE, torch.int32).numpy()
+
+
+SCALES = [0.03, *CLOSE, *(10.0 ** np.random.default_rng(5).uniform(-4, 2, 300)).tolist()]
+
+
+def test_ties_are_those_of_exported_programs() -> None:
+    for scale in SCALES:
+        np.testing.assert_array_equal(quantized(ties(scale), scale, Scaling.RECIPROCAL), decomposed(ties(scale), scale))
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_ties_are_those_of_quantized_tensors() -> None:
+    for scale in SCALES:
+        found = quantized(ties(scale), scale, Scaling.RECIPROCAL_F32)
+        wanted = torch.quantize_per_tensor(torch.tensor(ties(scale)), scale, 0, torch.qint32).int_repr()
+        np.testing.assert_array_equal(found, wanted.numpy())
+
+
+@pytest.mark.parametrize("scaling", [Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32, Scaling.DIVIDE])
+def test_the_stage_of_a_fused_op_quantizes_likewise(scaling: Scaling) -> None:
+    for scale in SCALES:
+        found = requantize_f32(ties(scale), scale, 0, *_WHOLE, Rounding.F32_RNE_ZP_LAST, scaling)
+        np.testing.assert_array_equal(found, quantized(ties(scale), scale, Scaling(scaling.value)))
+
+
+def test_the_two_reciprocals_differ() -> None:
+    """In 470 of 720 ties: a test that takes one for the other fails."""
+    found = [quantized(ties(0.03), 0.03, scaling) for scaling in (Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32)]
+    assert np.count_nonzero(found[0] != found[1]) == 470
+
+
+def test_scales_of_channels() -> None:
+    """PyTorch divides one by float32 scales in float32: both reciprocals are the same there."""
+    scales = np.array(SCALES, dtype=np.float32)
+    x = np.stack([ties(float(scale)) for scale in scales])
+    channels = torch.ops.quantized_decomposed.quantize_per_channel.default
+    points = torch.zeros(len(scales), dtype=torch.int64)
+    wanted = channels(torch.tensor(x), torch.tensor(scales), points, 0, *_WHOLE, torch.int32)
+    for scaling in (Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32):
+        how = (FloatRounding.HALF_EVEN, scaling, NanPolicy.ZERO_POINT)
+        np.testing.assert_array_equal(
+            quantize_array(x, scales.astype(np.float64), np.zeros(len(scales)), 0, np.int32, *how), wanted.numpy()
+        )
+
+
+@given(scale=st.floats(2.0**-60, 2.0**30))
+def test_factors_equal_exact_arithmetic(scale: float) -> None:
+    assert scale_factors(scale, Scaling.DIVIDE) == plain.float32(scale)
+    assert scale_factors(scale, Scaling.RECIPROCAL) == plain.float32(1 / scale)
+    assert scale_factors(scale, Scaling.RECIPROCAL_F32) == plain.float32(1 / plain.float32(scale))
+
+
+def test_factors_beyond_float32() -> None:
+    assert scale_factors(1e-300, Scaling.DIVIDE) == 0
+    assert [float(scale_factors(1e-300, s)) for s in (Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32)] == [math.inf] * 2
+
+
+def test_scales_that_are_one_float32_are_the_same() -> None:
+    assert same_scale(*CLOSE)
+    assert not same_scale(0.177173, float(np.nextafter(np.float32(0.177173), np.float32(1))))

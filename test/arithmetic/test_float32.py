@@ -1,0 +1,439 @@
+"""Float32 products and functions of kernels: fused multiply-adds, polynomials as derived, errors within one ulp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import tensor
+from drawn_graphs import graph
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import activations, float32, transcendental
+from qdialect.arithmetic.expressions import Expression
+from qdialect.arithmetic.float32.functions import (
+    ERF,
+    EXPM1,
+    EXPONENTIAL,
+    LOGARITHM,
+    NEAR,
+    OFFSET,
+    POWER_OF_TWO,
+    ROWS,
+    SHIFT,
+)
+from qdialect.arithmetic.float32.machine import ENTRIES, row_sum
+from qdialect.arithmetic.float32.machine import NUMPY as NUMPY32
+from qdialect.arithmetic.machine import F32Array, multiply_add
+from qdialect.arithmetic.transcendental import NUMPY
+from qdialect.dialect import F32MatmulOp, build
+from qdialect.ir._mlir import ir
+from qdialect.reference import interpreter
+from tools import float_tanh
+from tools.float_coefficients import approximations, derive
+from tools.float_errors import TRUTHS, errors
+from tools.float_pieces import Piecewise, derive_piece, pieces
+
+F32 = np.float32
+NAMES = [name.removeprefix("math.") for name in float32.ALGORITHMS]
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 1e-40, 2**-126, 3.4e38, -3.4e38], F32)
+TABLES = {
+    "EXPONENTIAL": EXPONENTIAL,
+    "EXPM1": EXPM1,
+    "POWER_OF_TWO": POWER_OF_TWO,
+    "LOGARITHM": LOGARITHM,
+}
+
+
+def any_floats(count: int, seed: int) -> Any:
+    """Float32 numbers of every size, drawn by their bits."""
+    return np.random.default_rng(seed).integers(0, 2**32, count, dtype=np.uint32).view(F32)
+
+
+def nearest(exact: Fraction) -> Any:
+    """The float32 number nearest to a number, ties to even; an infinity beyond the largest."""
+    if exact == 0:
+        return F32(0)
+    size = abs(exact)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    unit = Fraction(2) ** (max(exponent, -126) - 23)
+    with np.errstate(over="ignore"):
+        return F32(np.copysign(float(round(size / unit) * unit), -1.0 if exact < 0 else 1.0))
+
+
+def triples() -> Any:
+    """Factors and addends: any, those of one size, and those whose sum lies next to a tie."""
+    rng = np.random.default_rng(4)
+    drawn = any_floats(3 * 2000, 1).reshape(3, -1)
+    alike = rng.normal(size=(3, 2000)).astype(F32)
+    small = (rng.normal(size=(3, 1000)) * 1e-23).astype(F32)
+    small[2] *= F32(1e-20)
+    # a * b is 1 + 2^-24 and a little more or less: c moves it across the tie only where nothing was lost before.
+    near = np.array([[1 + 2**-12, 1 - 2**-12, 1.0], [1 + 2**-12, 1 + 2**-12, 1 + 2**-23]], F32)
+    near = np.concatenate(
+        [np.repeat(near, 4, axis=1), np.tile(np.array([2**-24, -(2**-24), 2**-60, -(2**-60)], F32), 3)[None]]
+    )
+    return np.concatenate([drawn, alike, small, near], axis=1)
+
+
+def test_a_fused_multiply_add_is_rounded_once() -> None:
+    a, b, c = triples()
+    is_finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    a, b, c = (array[is_finite] for array in (a, b, c))
+    with np.errstate(all="ignore"):
+        found = multiply_add(a, b, c)
+    exact = [[Fraction(float(one)) for one in array] for array in (a, b, c)]
+    wanted = [nearest(x * y + z) for x, y, z in zip(*exact, strict=True)]
+    np.testing.assert_array_equal(found, np.array(wanted, F32))
+    # Rounding the float64 sum again would have been another number.
+    with np.errstate(over="ignore"):
+        twice = (a.astype(np.float64) * b + c).astype(F32)
+    assert (found != twice).any()
+
+
+def test_a_fused_multiply_add_of_special_numbers() -> None:
+    a, b, c = np.array(
+        [
+            (np.inf, 1, -np.inf, np.nan),
+            (np.inf, 0, 1, np.nan),
+            (np.inf, 2, 1, np.inf),
+            (1, 1, -np.inf, -np.inf),
+            (np.nan, 1, 1, np.nan),
+            (3e38, 3e38, -np.inf, -np.inf),
+            (3e38, 3e38, -1, np.inf),
+            (-0.0, 1, -0.0, -0.0),
+            (-0.0, 1, 0.0, 0.0),
+            (1, 1, -1, 0.0),
+            (1e-45, 1e-45, -0.0, 0.0),
+            (1e-45, -1e-45, 0.0, -0.0),
+            (1e-45, 0.5, 1e-45, 3e-45),
+        ],
+        F32,
+    ).T[:3]
+    wanted = np.array([np.nan, np.nan, np.inf, -np.inf, np.nan, -np.inf, np.inf, -0.0, 0, 0, 0, -0.0, 3e-45], F32)
+    with np.errstate(all="ignore"):
+        found = multiply_add(a, b, c)
+    np.testing.assert_array_equal(found, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
+
+
+@pytest.mark.parametrize("wanted", approximations(), ids=lambda wanted: wanted.name)
+def test_polynomials_are_those_that_the_tool_derives(wanted: Any) -> None:
+    np.testing.assert_array_equal(np.array(TABLES[wanted.name], F32), np.array(derive(wanted), F32))
+
+
+@pytest.mark.parametrize("wanted", pieces(), ids=lambda wanted: wanted.name)
+def test_pieces_are_those_that_the_tool_derives(wanted: Any) -> None:
+    assert wanted.name == "ERF"
+    count = len(wanted.edges()) - 1
+    assert (ERF.scale, ERF.offset, ERF.shift) == (wanted.scale, wanted.offset, wanted.shift)
+    assert len(ERF.rows) == count <= ENTRIES
+    for index in (0, 1, count // 2, count - 1):
+        row, _ = derive_piece(wanted, index)
+        np.testing.assert_array_equal(np.array(ERF.rows[index], F32), np.array(row, F32))
+
+
+def test_tanh_is_made_of_what_the_tool_derives() -> None:
+    assert (float_tanh.PIECES.offset, float_tanh.PIECES.shift) == (OFFSET, SHIFT)
+    assert len(float_tanh.PIECES.edges()) - 1 == len(ROWS) <= ENTRIES
+    np.testing.assert_array_equal(np.array(NEAR, F32), np.array(float_tanh.polynomial(), F32))
+    np.testing.assert_array_equal(np.array(ROWS, F32), np.array(float_tanh.rows(), F32))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limit"), [(*pieces(), 0.85), (float_tanh.PIECES, 1)], ids=lambda wanted: getattr(wanted, "name", None)
+)
+def test_every_piece_is_within_one_unit_of_the_last_place(wanted: Piecewise, limit: float) -> None:
+    """Both ends of each piece, and numbers between them."""
+    ends = np.array([2.0**-13, *map(float, wanted.edges()[1:])], F32).view(np.int32)
+    near = ends[:, None] + np.arange(-200, 201)
+    inside = np.random.default_rng(5).integers(ends[0], ends[-1], 60_000)
+    x = np.concatenate([near.reshape(-1), inside]).astype(np.int32).view(F32)
+    name = wanted.name.lower()
+    assert errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64))).max() <= limit
+
+
+def test_anchors_of_pieces_tell_the_first_piece() -> None:
+    """x stands for the anchor in the first piece because it is below all others there, and they are below x."""
+    anchors = [row[1] for row in ERF.rows]
+    assert anchors == sorted(anchors)
+    assert anchors[0] == 0
+    numbers = np.linspace(0, anchors[1], 4000, dtype=F32)
+    scale, offset = (np.full(1, number, F32) for number in (ERF.scale, ERF.offset))
+    told = multiply_add(numbers, scale, offset).view(np.int32) >> ERF.shift
+    is_first = told == int(F32(ERF.offset).view(np.int32)) >> ERF.shift
+    assert is_first[0]
+    assert not is_first[-1]
+
+
+def next_to_halves() -> F32Array:
+    """The 64 numbers on either side of multiples of 1/4, where an exponent k changes."""
+    bits = np.concatenate([np.arange(0.25, 2.25, 0.25), -np.arange(0.25, 1.25, 0.25)]).astype(F32).view(np.int32)
+    return (bits[:, None] + np.arange(-64, 65, dtype=np.int32)).view(F32).reshape(-1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_within_one_unit_of_the_last_place(name: str) -> None:
+    rng = np.random.default_rng(2)
+    ranges = [(-105, 90), (-4, 4), (-1, 1), (-0.5, 0.5), (0.7, 1.5), (15, 19), (-1e-6, 1e-6)]
+    drawn = [rng.uniform(low, high, 15_000).astype(F32) for low, high in ranges]
+    x = np.concatenate([*drawn, any_floats(60_000, 3), next_to_halves(), SPECIAL])
+    with np.errstate(all="ignore"):
+        distance = errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64)))
+    assert distance.max() <= 1, x[np.argmax(distance)]
+
+
+@pytest.mark.parametrize("name", ["expm1", "tanh", "erf", "log1p"])
+def test_small_numbers_keep_their_sign_and_size(name: str) -> None:
+    x = np.array([0.0, -0.0, 1e-45, -1e-45, 1e-40, -1e-40], F32)
+    found = float32.evaluate(f"math.{name}", x)
+    wanted = TRUTHS[name](x.astype(np.float64)).astype(F32)
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
+
+
+def test_errors_are_counted_at_the_ends() -> None:
+    """A number on one side alone, a sign that is lost, and one unit of a subnormal number."""
+    found = np.array([np.inf, 0.0, 2e-45, np.nan, 1.0], F32)
+    truth = np.array([1.0, -0.0, 1.401298464324817e-45, np.nan, 1.0 + 2**-23])
+    assert errors(found, truth).tolist() == [np.inf, np.inf, 0.0, 0.0, 1.0]
+
+
+def gelu(x: Any) -> Any:
+    return x / 2 * (1 + transcendental.erf(NUMPY, x * np.sqrt(0.5)))
+
+
+FORMULAS: list[tuple[Expression, Callable[[Any], Any]]] = [
+    (activations.gelu, gelu),
+    (activations.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    (activations.silu, lambda x: x / (1 + np.exp(-x))),
+    (activations.tanh, np.tanh),
+]
+
+
+def lost(found: Any, truth: Any, scale: float) -> int:
+    """Quantized values that are not those of the float64 truth."""
+    return int(np.count_nonzero(np.rint(found.astype(np.float64) / scale) != np.rint(truth / scale)))
+
+
+@pytest.mark.parametrize(("formula", "exact"), FORMULAS, ids=["gelu", "sigmoid", "silu", "tanh"])
+def test_no_more_ties_are_lost_than_with_functions_rounded_from_float64(formula: Expression, exact: Any) -> None:
+    x = np.random.default_rng(0).normal(size=200_000).astype(F32)
+    truth = exact(x.astype(np.float64))
+    scale = float(np.abs(truth).max() / 127)
+    assert lost(formula.in_kernel(x), truth, scale) <= lost(formula(x), truth, scale) <= 3
+    assert np.abs(formula.in_kernel(x) - truth).mean() <= 1.05 * np.abs(formula(x) - truth).mean()
+
+
+def test_partial_sums_are_nearer_to_the_truth_than_sums_in_order() -> None:
+    """Of a softmax and of a layer normalization, in 8 bits and as floats."""
+
+    def in_order(rows: Any) -> Any:
+        return np.add.accumulate(rows, axis=-1, dtype=F32)[:, -1]
+
+    def softmax(x: Any, total: Any, raise_: Any) -> Any:
+        raised = raise_(x - x.max(axis=-1, keepdims=True))
+        return raised / total(raised)[:, None]
+
+    def normalized(x: Any, total: Any, _: Any) -> Any:
+        centred = x - (total(x) / x.dtype.type(512))[:, None]
+        variance = total(centred * centred) / x.dtype.type(512)
+        return centred / np.sqrt(variance + x.dtype.type(1e-5))[:, None]
+
+    x = np.random.default_rng(0).normal(size=(400, 512)).astype(F32)
+    for function in (softmax, normalized):
+        truth = function(x.astype(np.float64), partial(np.sum, axis=-1), np.exp)
+        before = function(x, in_order, activations.exp)
+        after = function(x, partial(row_sum, axes=(1,)), partial(float32.evaluate, "math.exp"))
+        scale = float(np.abs(truth).max() / 127)
+        assert lost(after, truth, scale) <= lost(before, truth, scale)
+        assert np.abs(after - truth).mean() < 0.5 * np.abs(before - truth).mean()
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((3, 32), (1,)), ((2, 5, 37), (0, 2)), ((2, 3, 70), (1, 2))])
+def test_terms_of_a_row_join_sixteen_partial_sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).normal(size=shape).astype(F32)
+    kept = [i for i in range(x.ndim) if i not in axes]
+    found, columns = row_sum(x, axes), shape[-1]
+    for position in np.ndindex(*(shape[i] for i in kept)):
+        chosen: list[Any] = [slice(None)] * x.ndim
+        for axis, index in zip(kept, position, strict=True):
+            chosen[axis] = index
+        rows = x[tuple(chosen)].reshape(-1, columns)
+        partial, rest = np.zeros(16, F32), F32(0)
+        for row in rows:
+            for i in range(columns // 16 * 16):
+                partial[i % 16] += row[i]
+            for i in range(columns // 16 * 16, columns):
+                rest += row[i]
+        total = F32(0)
+        for one in partial:
+            total += one
+        assert found[position] == (total + rest if columns % 16 else total)
+
+
+def test_short_rows_and_other_axes_are_summed_in_order() -> None:
+    x = np.random.default_rng(1).normal(size=(3, 31, 40)).astype(F32)
+    np.testing.assert_array_equal(row_sum(x, (1,)), np.add.accumulate(x, axis=1)[:, -1])
+    np.testing.assert_array_equal(row_sum(x[:, :, :31], (2,)), np.add.accumulate(x[:, :, :31], axis=2)[..., -1])
+    assert not np.signbit(row_sum(np.full((1, 40), -0.0, F32), (1,))).any()
+
+
+def products(rows: Any, columns: Any, rounded: bool) -> Any:
+    """The matrix product, by the reference."""
+
+    def body(*values: ir.Value) -> ir.Value:
+        return build(F32MatmulOp, *values, element="f32", rounded_products=rounded).output
+
+    module = graph([tensor(array.shape, "f32") for array in (rows, columns)], body)
+    return interpreter.run(module, [rows, columns])[0]
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_a_step_of_a_product_is_rounded_once_or_twice(rounded: bool) -> None:
+    rng = np.random.default_rng(4)
+    rows, columns = rng.normal(size=(6, 9)).astype(F32), rng.normal(size=(9, 11)).astype(F32)
+    found = products(rows, columns, rounded)
+    for i, j in np.ndindex(found.shape):
+        total = F32(0)
+        for a, b in zip(rows[i], columns[:, j], strict=True):
+            product = Fraction(float(a)) * Fraction(float(b))
+            total = nearest((Fraction(float(nearest(product))) if rounded else product) + Fraction(float(total)))
+        assert found[i, j] == total
+
+
+@pytest.mark.parametrize("depth", [3, 64, 768])
+def test_fused_products_are_nearer_to_the_truth(depth: int) -> None:
+    rng = np.random.default_rng(5)
+    rows, columns = rng.normal(size=(64, depth)).astype(F32), rng.normal(size=(depth, 64)).astype(F32)
+    truth = rows.astype(np.float64) @ columns.astype(np.float64)
+    fused, rounded = (np.abs(products(rows, columns, one) - truth).mean() for one in (False, True))
+    assert fused < rounded
+
+
+def test_functions_of_what_is_not_positive_have_the_bits_of_the_whole_function() -> None:
+    drawn = [
+        SPECIAL,
+        any_floats(200_000, 12),
+        -np.abs(any_floats(200_000, 13)),
+        np.linspace(-20, 0, 200_000, dtype=F32),
+    ]
+    x = np.concatenate(drawn)
+    x = x[~(x > 0)]
+    for name, algorithm in float32.BELOW_ZERO.items():
+        with np.errstate(all="ignore"):
+            found = np.asarray(algorithm(NUMPY32, x), F32)
+        np.testing.assert_array_equal(found.view(np.uint32), float32.evaluate(name, x).view(np.uint32))
+
+
+# The project's own transcendental functions against the libraries' ones.
+
+LIBRARY: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf),
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+}
+
+
+def values() -> Any:
+    """Numbers of many sizes, both signs, and the points where the algorithms change."""
+    rng = np.random.default_rng(7)
+    drawn = [rng.normal(size=4000) * size for size in (1e-12, 1e-6, 1e-3, 0.3, 1.0, 4.0, 30.0)]
+    return np.concatenate([*drawn, [0.0, 1.0, -1.0, 6.0, -6.0, 20.0, 40.0, -40.0, 300.0, -300.0]])
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_within_a_few_units_of_the_last_place(name: str) -> None:
+    x = values()
+    with np.errstate(all="ignore"):
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
+    x, found, wanted = (array[np.isfinite(wanted)] for array in (x, found, wanted))
+    assert np.all(np.abs(found - wanted) <= 8 * np.spacing(np.abs(wanted)))
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_same_float32(name: str) -> None:
+    x = values().astype(np.float32).astype(np.float64)
+    with np.errstate(all="ignore"):
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+
+
+def test_powers() -> None:
+    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e-30, 7.3])
+    drawn = np.random.default_rng(1).normal(size=(2, 500)) * 3
+    x, y = (np.concatenate(pair).astype(np.float32).astype(np.float64) for pair in (
+        (np.repeat(special, len(special)), drawn[0]), (np.tile(special, len(special)), drawn[1]),
+    ))  # fmt: skip
+    with np.errstate(all="ignore"):
+        found, wanted = transcendental.power(NUMPY, x, y), np.power(x, y)
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+
+
+def test_zeros_keep_their_sign() -> None:
+    for name in ("expm1", "tanh", "erf", "log1p"):
+        found = getattr(transcendental, name)(NUMPY, np.array([0.0, -0.0]))
+        assert np.signbit(found).tolist() == [False, True]
+
+
+def test_ends_of_the_range() -> None:
+    x = np.array([np.inf, -np.inf, np.nan])
+    machine = NUMPY
+    with np.errstate(all="ignore"):
+        found = [getattr(transcendental, name)(machine, x).astype(np.float32).tolist() for name in LIBRARY]
+    assert found[0][:2] == [math.inf, 0.0]
+    assert found[1][:2] == [math.inf, -1.0]
+    assert found[2][:2] == [1.0, -1.0]
+    assert found[3][:2] == [1.0, -1.0]
+    assert all(math.isnan(row[2]) for row in found)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_every_size(name: str) -> None:
+    """Every float32; libraries reduce those of any size."""
+    bits = np.random.default_rng(3).integers(0, 2**32, 200_000, dtype=np.uint32)
+    with np.errstate(all="ignore"):
+        x = bits.view(np.float32).astype(np.float64)
+        found, wanted = getattr(transcendental, name)(NUMPY, x), LIBRARY[name](x)
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+    assert np.signbit(transcendental.sin(NUMPY, np.array(-0.0)))
+
+
+# Inverse trigonometric functions of kernels, against float64.
+
+Array = NDArray[Any]
+
+NUMBERS = np.concatenate(
+    [np.linspace(-1, 1, 20001), np.random.default_rng(0).normal(size=9999) * 3, [np.inf, -np.inf, 1e30, -1e-30]]
+).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "truth"),
+    [
+        (activations.acos, np.arccos),
+        (activations.asin, np.arcsin),
+        (activations.atan, np.arctan),
+    ],
+)
+def test_three_units_of_the_last_place(function: Expression, truth: Callable[[Array], Array]) -> None:
+    with np.errstate(invalid="ignore"):
+        wanted = truth(NUMBERS.astype(np.float64))
+    found = function.in_kernel(NUMBERS)
+    assert np.array_equal(np.isnan(found), np.isnan(wanted))
+    units = np.abs(found - wanted) / np.spacing(np.abs(wanted).astype(np.float32))
+    assert np.nanmax(units) <= 3

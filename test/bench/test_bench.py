@@ -1,0 +1,493 @@
+"""How the benchmark chooses and measures: without other engines, and without a word about how long anything takes."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qdialect.bench import engines, levels, pictures, report, run, sources
+from qdialect.bench.bandwidth import read_rate
+from qdialect.bench.campaign import Campaign, Plan, cores_for
+from qdialect.bench.cases import Case, EngineError, Form, Source, save
+from qdialect.bench.core_share import CoreShare, core_share
+from qdialect.bench.drawn import LAYERS, ConvolutionLayer, draw_input, layer_network, layer_parameters, write_case
+from qdialect.bench.engines.iree import layer_text
+from qdialect.bench.engines.pytorch import layer_variants
+from qdialect.bench.footprint import Footprint, footprint
+from qdialect.bench.goals import duration, judge
+from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.process import WorkerProcess
+from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
+from qdialect.bench.results import Measurement, Results, Rounds, Row
+from qdialect.bench.run import Run, Selection, Settings, select
+from qdialect.bench.sources import model_sources
+from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
+from qdialect.bench.worker import agreement, measure, summary
+from qdialect.cli import bench
+from qdialect.cli.bench import measurement_table
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.tflite import import_tflite
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.reference import interpreter
+from qdialect.support.diagnostics import CompileError, InputError
+
+LAYER = ConvolutionLayer(1, 4, 6, 6, 5, (3, 3), padding=1, activation="relu")
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    network = layer_network("tiny", LAYER)
+    data = draw_input(network, "tiny")
+    return write_case(tmp_path, ("tiny", "network", "a small layer"), network, data, np.zeros(network.output.shape))
+
+
+def exact(case: Case) -> Case:
+    """The case with the answer that the reference gives."""
+    form = case.forms["qdq"]
+    inputs = form.inputs()
+    outputs = interpreter.run(import_onnx(Path(form.model)), inputs)
+    data = save(Path(form.data).with_name("exact.npz"), inputs, outputs)
+    return replace(case, forms={"qdq": Form(form.model, data)})
+
+
+def ignore(_: object) -> None:
+    """Neither progress nor results are shown."""
+
+
+def test_our_own_engine_is_measured_and_compared(case: Case) -> None:
+    with Campaign(Plan(["qdialect"], 1, 2, 0.01), ignore) as campaign:
+        right = campaign.measure(exact(case))
+        wrong = campaign.measure(case)
+    (row,) = right.rows
+    assert (row.engine, row.variant, row.error, row.different) == ("qdialect", "qdq", "", 0)
+    assert row.calls > 0
+    assert all(row.different > 0 and not row.is_exact for row in wrong.rows)
+
+
+def test_a_worker_that_dies_is_named() -> None:
+    with WorkerProcess("nonsense", 1, cores_for(1)) as worker, pytest.raises(EngineError) as failure:
+        worker.ask("version")
+    assert str(failure.value) == "engine 'nonsense' ended with status 1: KeyError: 'nonsense'"
+
+
+def test_a_dead_engine_does_not_stop_the_others(case: Case) -> None:
+    with Campaign(Plan(["nonsense", "qdialect"], 1, 1, 0.01), ignore) as campaign:
+        for _ in range(2):
+            dead, *alive = campaign.measure(exact(case)).rows
+            assert dead.error.startswith("engine 'nonsense' ended with status 1")
+            assert [row.error for row in alive] == [""]
+
+
+def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
+    chosen = Selection([Source("tiny", "network", lambda _: exact(case))], ["nonsense", "qdialect"], {})
+    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
+    assert list(results.versions) == ["qdialect"]
+    assert "nonsense" in results.absent
+    assert [m.name for m in results.measurements] == ["tiny"]
+    (one,) = results.footprints
+    assert one.weights == case.weight_bytes
+    assert one.kernels > 0
+    (share,) = results.core_shares
+    assert (share.name, share.seconds > 0) == ("tiny", True)
+    assert 0 <= share.of_peak <= share.of_bound < 2 or not share.of_bound
+
+
+def test_a_network_that_cannot_be_read_is_left_out(case: Case) -> None:
+    def broken(_: Path) -> Case:
+        raise InputError("it is damaged")
+
+    chosen = Selection(
+        [Source("bad", "layer", broken), Source("tiny", "layer", lambda _: exact(case))], ["qdialect"], {}
+    )
+    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
+    assert results.absent == {"bad": "it is damaged"}
+    assert [m.name for m in results.measurements] == ["tiny"]
+
+
+def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
+    Path(case.forms["qdq"].model).write_bytes(b"damaged")
+    with pytest.raises(EngineError, match=r"footprint of 'tiny' ended with status 1: .*damaged"):
+        footprint(case)
+    with pytest.raises(EngineError, match=r"core_share of 'tiny' ended with status 1: .*damaged"):
+        core_share(case)
+
+
+def test_names_select() -> None:
+    everything, absent = sources.all_sources()
+    chosen = select(["W6", "W1_N128"], ["qdialect"], everything, absent)
+    assert [source.name for source in chosen.sources] == ["W6", "W1_N128"]
+    assert chosen.engines == ["qdialect"]
+    names = [source.name for source in select([], [], everything, absent).sources]
+    assert {*LAYERS, *RANDOM_NETWORKS, "call"} <= set(names)
+    assert "W1_N128" not in names
+
+
+def test_unknown_names_are_refused() -> None:
+    everything, absent = sources.all_sources()
+    with pytest.raises(InputError, match=r"workload must be one of W1, W2, .* but got 'W9'"):
+        select(["W9"], [], everything, absent)
+    with pytest.raises(InputError, match=r"engine must be one of qdialect, onnxruntime, .* but got 'gcc'"):
+        select([], ["gcc"], everything, absent)
+    with pytest.raises(InputError, match="workload 'gone' is not here: deleted"):
+        select(["gone"], [], everything, {"gone": "deleted"})
+
+
+def test_an_engine_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tvm_alone(name: str) -> str:
+        return "tvm" if name == "tvm" else ""
+
+    monkeypatch.setattr(run, "missing_package", tvm_alone)
+    chosen = select(["W1"], [], *sources.all_sources())
+    assert chosen.absent == {"tvm": "package 'tvm' is not installed"}
+    assert chosen.engines == [name for name in engines.ENGINES if name != "tvm"]
+
+
+def test_networks_that_are_not_here_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qdialect.bench.models.find", ignore)
+    chosen = select([], [], *sources.all_sources())
+    assert chosen.absent["kws_ref_model"] == "'kws_ref_model.tflite' is in no folder of models"
+    assert "kws_ref_model" not in [source.name for source in chosen.sources]
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_real_network_has_recorded_data_or_drawn(
+    is_recorded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = layer_network("tiny", LAYER)
+    model, recorded = tmp_path / "kws_ref_model.tflite", tmp_path / "recorded.npz"
+    model.write_bytes(write_tflite(network))
+    data = signed_channels_last(draw_input(network, "tiny"))
+    np.savez(recorded, in_0=data, in_names=["x"], ref_0=data[:, :1], out_0=data[:, :2])
+
+    def find(name: str) -> Path | None:
+        return model if name == "kws_ref_model.tflite" else None
+
+    def find_reference(_: str) -> Path | None:
+        return recorded if is_recorded else None
+
+    monkeypatch.setattr("qdialect.bench.models.find", find)
+    monkeypatch.setattr("qdialect.bench.models.find_reference", find_reference)
+    (source,) = model_sources()[0]
+    case = source.prepare(tmp_path)
+    form = case.forms["tflite"]
+    assert case.macs == network.macs
+    if is_recorded:
+        np.testing.assert_array_equal(form.inputs()[0], data)
+        np.testing.assert_array_equal(form.outputs()[0], data[:, :1])
+    else:
+        (wanted,) = interpreter.run(import_tflite(model), form.inputs())
+        np.testing.assert_array_equal(form.outputs()[0], wanted)
+
+
+def test_more_threads_than_cores_are_refused() -> None:
+    with pytest.raises(InputError, match=r"threads must be at most .* but got 100000"):
+        Settings((100000,), 1, 0.01).plans(["qdialect"])
+
+
+def test_two_threads_are_for_networks_unless_asked_for(case: Case) -> None:
+    layer = replace(case, kind="layer")
+    default, asked = Settings((), 1, 0.01), Settings((2,), 1, 0.01)
+    assert [default.wants(layer, 2), default.wants(layer, 1), default.wants(case, 2)] == [False, True, True]
+    assert asked.wants(layer, 2)
+
+
+def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--only", "W9"]) == 1
+    assert "but got 'W9'" in capsys.readouterr().err
+    for arguments in (["--rounds", "0"], ["--seconds", "nan"], ["--threads", "1,x"]):
+        with pytest.raises(SystemExit) as end:
+            bench.main(arguments)
+        assert end.value.code == 1
+        assert f"but got '{arguments[1].rpartition(',')[2]}'" in capsys.readouterr().err
+
+
+def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--list", "--only", "W1,W6", "--engines", "qdialect"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "workload  kind",
+        "W1        layer",
+        "W6        layer",
+        "",
+        "engines: qdialect",
+    ]
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["--help"])
+    assert "qdialect-bench --quick" in capsys.readouterr().out
+
+
+def test_calls_are_counted() -> None:
+    calls: list[int] = []
+    found = measure(lambda: calls.append(1), 0.001)
+    assert 0 < found.calls <= len(calls)
+    assert found.minimum <= found.median <= found.upper
+
+
+def test_samples_are_summed_up() -> None:
+    found = summary([float(n) for n in range(10, 0, -1)], 2)
+    assert (found.median, found.minimum, found.upper, found.calls) == (5.5, 1.0, 10.0, 20)
+
+
+def test_outputs_are_compared() -> None:
+    right = np.arange(100000, dtype=np.int64)
+    other = right.copy()
+    assert agreement([right], [other]).is_exact
+    other[5] += 2
+    assert (agreement([right], [other]).different, agreement([right], [other]).is_exact) == (1, True)
+    other[5] += 9
+    assert not agreement([right], [other]).is_exact
+    other[:] += 1
+    assert not agreement([right], [other]).is_exact
+    assert not agreement([right], [right.reshape(10, -1)]).is_exact
+    infinite = np.array([np.inf, 1.0])
+    assert agreement([infinite], [infinite]).is_exact
+
+
+def test_memory_is_read() -> None:
+    assert read_rate(16 << 10) > 0
+
+
+def test_a_random_network_computes_its_answer() -> None:
+    drawing = Drawing(3)
+    value = drawing.convolution(drawing.input, 4, 7, 8, (3, 3, 3, 3), "relu")
+    value = drawing.max_pool(value, 3, 2, 1)
+    value = drawing.sum(drawing.convolution(value, 4, 3, 1, (1, 1, 1, 1), "none"), value)
+    drawing.head(drawing.convolution(value, 4, 3, 2, (0, 0, 1, 1), "relu6", depthwise=True))
+    network, image, answer = drawing.finish()
+    (found,) = interpreter.run(import_onnx(write_qdq(network)), [image])
+    # A sum of f32 values may round the other way in one element, and what follows sees it.
+    assert np.abs(found.astype(int) - answer).max() <= 1
+    assert network.macs == sum(node.macs for node in network.nodes) > 0
+
+
+@pytest.mark.parametrize("name", ["W1", "W2", "W3", "W6", "W7b"])
+def test_the_text_for_iree_is_mlir(name: str) -> None:
+    network = layer_network(name, LAYERS[name])
+    shapes = [(s[0], s[2], s[3], s[1]) if len(s) == 4 else s for s in (network.input.shape, network.output.shape)]
+    with make_context():
+        module = ir.Module.parse(layer_text(layer_parameters(network), *shapes))
+        assert module.operation.verify()
+
+
+def test_engines_are_kept_to_a_target(case: Case) -> None:
+    with Campaign(Plan(["qdialect"], 1, 1, 0.01, "x86-64"), ignore) as campaign:
+        (row,) = campaign.measure(exact(case)).rows
+    assert (row.error, row.different) == ("", 0)
+    chosen = select((), (), [], {}, "avx2")
+    assert "qdialect" in chosen.engines
+    assert set(chosen.engines) <= set(levels.LIMITED)
+    assert chosen.absent.get("litert", "package").startswith(("it uses all that the CPU has", "package"))
+    assert levels.environment("alderlake")["ONEDNN_MAX_CPU_ISA"] == "AVX2_VNNI"
+    assert levels.environment("skx")["ATEN_CPU_CAPABILITY"] == "avx512"
+    assert "ONEDNN_MAX_CPU_ISA" not in levels.environment("host")
+    assert layer_variants(False, "host") == ["fbgemm", "onednn"]
+    assert levels.environment("znver3")["FBGEMM_ENABLE_INSTRUCTIONS"] == "AVX2"
+    assert levels.environment("cascadelake")["FBGEMM_ENABLE_INSTRUCTIONS"] == "AVX512_E1"
+    assert layer_variants(False, "avx2") == ["fbgemm", "onednn"]
+    assert layer_variants(False, "sse4.1") == ["onednn"]
+    assert layer_variants(True, "sse4.1") == ["onednn", "onednn_nhwc", "fused_nhwc"]
+    assert levels.reason_to_leave_out("torch", "generic") == "it cannot be kept to 'generic'"
+    with pytest.raises(CompileError, match="target must be one of"):
+        levels.environment("avx3")
+
+
+def test_a_report_at_a_target_names_it_and_has_no_goals() -> None:
+    settings = Settings((1,), 1, 0.01, target="avx2")
+    texts = settings.texts()
+    assert texts["target"] == "avx2"
+    page = report.markdown(Results({}, {}, {}, texts, (Measurement("W1", "layer", "", 10, 1, 1, 1.0, ()),)))
+    assert "| target | avx2 |" in page
+    assert "## Goals" not in page
+    assert "target" not in Settings((1,), 1, 0.01).texts()
+
+
+# What the benchmark says about a run: goals, tables and pictures, from recorded figures.
+
+PEAK = 200e9
+MACS = 1_000_000
+
+
+def row(engine: str, share: float, variant: str = "qdq", **fields: Any) -> Row:
+    made = Row(engine, variant, seconds=MACS / PEAK / share, minimum=1e-6, upper=1e-5, calls=10)
+    return replace(made, **fields)
+
+
+def measurement(name: str, *rows: Row, kind: str = "layer", threads: int = 1) -> Measurement:
+    return Measurement(name, kind, f"what {name} is", MACS, 50_000, threads, PEAK * threads, rows)
+
+
+INEXACT: dict[str, Any] = {"is_exact": False, "different": 0.25, "largest": 2.0}
+RESULTS = Results(
+    machine={"cpu": "a fast one"},
+    versions={"qdialect": "1.0", "onnxruntime": "2.0"},
+    absent={"litert": "package 'ai_edge_litert' is not installed"},
+    settings={"rounds": "3"},
+    measurements=(
+        measurement("W1", row("qdialect", 0.95), row("qdialect", 0.7, "other"), row("onnxruntime", 0.8)),
+        measurement("W2", row("qdialect", 0.9), row("onnxruntime", 0.5), row("torch", 0.6, **INEXACT)),
+        measurement("net", row("qdialect", 0.5), row("onnxruntime", 0.45), kind="model"),
+        measurement("W3", row("qdialect", 0.5), Row("tvm", "relax", error="it broke")),
+    ),
+    limits={"L1": 200e9, "DRAM": 20e9},
+    footprints=(Footprint("mobilenet_v1_025", 2.5, 300 << 20, 7, 30, 1100, 1000, 1300, 1000, 1200, 1000),),
+    core_shares=(CoreShare("net", 2.5e-4, 0.6, 0.875, 0.08, 0.041),),
+)
+
+
+def verdicts(results: Results) -> dict[tuple[str, str], bool]:
+    return {(v.what, v.figure): v.is_met for v in judge(results)}
+
+
+def test_goals_are_judged() -> None:
+    assert verdicts(RESULTS) == {
+        ("W1", "95.0 %"): True,
+        ("W2", "90.0 %"): False,
+        ("W3", "50.0 %"): False,
+        ("net", "1.11 times"): False,
+        ("compiling mobilenet_v1_025", "2.50 s, 300 MiB"): True,
+        ("memory of mobilenet_v1_025", "1.10 times"): True,
+        ("memory of mobilenet_v1_025", "1.20 times"): False,
+    }
+
+
+def test_goals_are_those_of_the_instruction_of_the_peak() -> None:
+    layers = (
+        measurement("W1", row("qdialect", 0.74), row("onnxruntime", 0.8)),
+        measurement("W2", row("qdialect", 0.76), row("onnxruntime", 0.5)),
+        measurement("W3", row("qdialect", 0.3)),
+        measurement("net", row("qdialect", 0.5), row("onnxruntime", 0.45), kind="model"),
+    )
+    results = replace(RESULTS, measurements=layers, footprints=(), loop="tdpbusd")
+    assert [(v.what, v.goal, v.figure, v.is_met) for v in judge(results)] == [
+        ("W1", "at least 75.0 % of bare tdpbusd", "74.0 %", False),
+        ("W2", "at least 75.0 % of bare tdpbusd", "76.0 %", True),
+        ("W1", "as fast as every engine", "0.92 times", False),
+        ("W2", "as fast as every engine", "1.52 times", True),
+        ("net", "1.25 times as fast as every engine", "1.11 times", False),
+    ]
+    page = report.markdown(results)
+    assert "| peak, 1 thread | 200.0 GMAC/s, bare tdpbusd |" in page
+    assert "bare tdpbusd" in pictures.shares(results)
+    unknown = replace(results, loop="vpmaddwd and vpaddd")
+    assert [v.what for v in judge(unknown)] == ["net"], "no goal was made for it"
+
+
+def test_transformers_are_judged_by_the_fastest_engine() -> None:
+    rows = row("qdialect", 0.56), row("onnxruntime", 0.4), row("torch", 0.3)
+    found = tuple(measurement(name, *rows, kind="transformer") for name in ("T2", "T3"))
+    results = replace(RESULTS, measurements=found, footprints=())
+    met = [(verdict.what, verdict.goal, verdict.is_met) for verdict in judge(results)]
+    assert met == [
+        ("T2", "1.5 times as fast as every engine", False),
+        ("T3", "1.25 times as fast as every engine", True),
+    ]
+
+
+def test_two_threads_are_judged_by_one() -> None:
+    slow = Row("qdialect", "qdq", seconds=2e-3)
+    one, two = (measurement("net", slow, kind="network", threads=threads) for threads in (1, 2))
+    faster = replace(two, rows=(replace(slow, seconds=1e-3),))
+    assert verdicts(replace(RESULTS, measurements=(one, faster), footprints=())) == {("net", "2.00 times"): True}
+    assert verdicts(replace(RESULTS, measurements=(one, two), footprints=())) == {("net", "1.00 times"): False}
+
+
+def test_the_best_of_the_others_says_whether_it_is_exact() -> None:
+    (found,) = (v.best_peer for v in judge(RESULTS) if v.what == "W2")
+    assert found == "50.0 % (onnxruntime); 60.0 % (torch, inexact)"
+
+
+def test_results_survive_their_json_form() -> None:
+    assert Results.from_json(RESULTS.to_json()) == RESULTS
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 0}', '{"version": 1, "measurements": 3}'])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="results must"):
+        Results.from_json(text)
+
+
+def test_the_page_has_every_figure() -> None:
+    page = report.markdown(RESULTS)
+    assert "## Goals: 3 of 7 met" in page
+    assert "| W1 | at least 94.0 % of bare vpdpbusd | 95.0 % | 80.0 % (onnxruntime) | met |" in page
+    assert "| **W2** what W2 is | 5.556 us, 90.0 % | 10 us, 50.0 % | 8.333 us, 60.0 % \\* | 1.50 |" in page
+    assert "| W2 | 25 % | 2 |" not in page
+    assert "| torch | qdq | 8.333 us | 1 us | 10 us | 60.0 % | 25 % | 2 |" in page
+    assert "- tvm relax: it broke" in page
+    assert "- litert: package 'ai_edge_litert' is not installed" in page
+    assert "| reads from L1 | 200.0 GB/s |" in page
+
+
+def test_a_table_for_the_terminal_has_failures_below() -> None:
+    lines = measurement_table(RESULTS.measurements[3]).splitlines()
+    assert lines[0] == "W3: what W3 is, 1 thread, 1 million multiply-accumulates, peak 200.0 GMAC/s"
+    assert lines[-1] == "tvm relax: it broke"
+
+
+@pytest.mark.parametrize("picture", [pictures.shares, pictures.roofline])
+def test_pictures_are_well_formed(picture: Callable[[Results], str]) -> None:
+    for results in (RESULTS, replace(RESULTS, measurements=(), limits={})):
+        root = ElementTree.fromstring(picture(results))
+        assert root.tag.endswith("svg")
+
+
+def test_there_is_a_bar_for_each_engine() -> None:
+    bars = pictures.shares(RESULTS).count("opacity=")
+    # The fastest variant of each: two, three, two and one.
+    assert bars == 8
+    assert pictures.shares(RESULTS).count('opacity="0.45"') == 1
+
+
+def test_a_point_is_where_its_work_and_bytes_put_it() -> None:
+    assert pictures.roofline(RESULTS).count(f'r="5" fill="{"#c96a12"}"') == 4
+
+
+def test_a_roofline_of_matrix_tiles_is_higher() -> None:
+    tiles = replace(RESULTS, measurements=tuple(replace(m, peak=3e12) for m in RESULTS.measurements))
+    mark = ">3000</text>"
+    assert mark in pictures.roofline(tiles)
+    assert mark not in pictures.roofline(RESULTS)
+
+
+def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results.json").write_text(RESULTS.to_json())
+    assert bench.main(["--report-only", "--output-dir", str(tmp_path)]) == 0
+    assert (tmp_path / "RESULTS.md").read_text() == report.markdown(RESULTS)
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "RESULTS.md", "shares.svg", "roofline.svg"}
+    (tmp_path / "results.json").unlink()
+    assert bench.main(["--report-only", "--output-dir", str(tmp_path)]) == 1
+    assert "results.json" in capsys.readouterr().err
+
+
+def test_rounds_become_a_row() -> None:
+    agreed = {"elements": 8, "different": 2, "largest": 1.0, "is_exact": False}
+    times: list[Mapping[str, Any]] = [
+        {"median": m, "minimum": m / 2, "upper": m * 2, "calls": 5} for m in (3.0, 1.0, 2.0)
+    ]
+    assert Rounds("a", "b", agreed, times).row() == Row("a", "b", 2.0, 0.5, 4.0, 15, 0.25, 1.0, False)
+    assert Rounds("a", "b", {"error": "no"}).row() == Row("a", "b", error="no")
+
+
+def test_durations_have_a_unit_that_suits() -> None:
+    assert [duration(s) for s in (2e-6, 1.5e-3, 2.0)] == ["2 us", "1.5 ms", "2 s"]
+
+
+def test_the_share_of_the_core_is_told() -> None:
+    lines = report.markdown(RESULTS).splitlines()
+    assert "## Share of the core" in lines
+    assert "| net | 250 us | 60.0 % | 87.5 % | 8.0 % | 4.1 % |" in lines
+    assert Results.from_json(RESULTS.to_json()) == RESULTS
+    older = json.loads(RESULTS.to_json())
+    del older["core_shares"], older["loop"]
+    assert Results.from_json(json.dumps(older)).core_shares == (), "results of before have none"
+    assert Results.from_json(json.dumps(older)).loop == "vpdpbusd"

@@ -1,0 +1,395 @@
+"""The builder: defaults, inference, and an error that says what is wrong before an op exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from drawn_graphs import failures, graph
+from op_texts import CONTEXT, Change, OpText, example, read
+from quantized_layers import fused
+
+from qdialect.arithmetic import Entries, NanPolicy, Rounding
+from qdialect.arithmetic.choices import SoftmaxArithmetic
+from qdialect.dialect import (
+    OPS,
+    AddOp,
+    ConcatOp,
+    ConstraintError,
+    Conv2DOp,
+    FusedDenseOp,
+    LutOp,
+    PadOp,
+    QnnOp,
+    QuantizeOp,
+    ReluOp,
+    SoftmaxOp,
+    build,
+)
+from qdialect.dialect.constants import constant
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.stages.builtin_stages import ClampStage, LutStage, RequantizeStage
+from qdialect.dialect.stages.stage_base import STAGES, Domain, Stage, stage
+from qdialect.dialect.type_constraints import QuantizedType
+from qdialect.dialect.unary_ops import EightBitFunction
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse, verify
+from qdialect.lowering.qnn_to_linalg.contractions import epilogue
+from qdialect.lowering.qnn_to_linalg.stages.quantized import LutKernel
+from qdialect.lowering.qnn_to_linalg.stages.stage_kernel import STAGE_KERNELS, lowers_stage
+from qdialect.passes.decompose_fused import DecomposeFusedPass
+from qdialect.passes.fused_stages import DECOMPOSITIONS, decomposes
+from qdialect.passes.registry import all_passes
+from qdialect.reference import contraction_evaluators
+from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, evaluates_stage
+from qdialect.support.diagnostics import VerificationError
+
+PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
+CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}
+FUSED: dict[str, Any] = {**CONTRACTION, "output_scale": 0.25, "output_zero_point": 0}
+
+
+def parameters_with(**changes: Any) -> dict[str, Any]:
+    return {**PARAMETERS, **changes}
+
+
+@pytest.fixture
+def module() -> Iterator[ir.Module]:
+    """An empty module; what a test builds goes into it."""
+    with make_context(), ir.Location.unknown():
+        built = ir.Module.create()
+        with ir.InsertionPoint(built.body):
+            yield built
+
+
+def bytes_of(*shape: int) -> ir.Value:
+    return constant(np.zeros(shape, np.int8))
+
+
+def words_of(*shape: int) -> ir.Value:
+    return constant(np.zeros(shape, np.int32))
+
+
+def test_defaults_are_left_out_and_read_back(module: ir.Module) -> None:
+    how: dict[str, Any] = {**parameters_with(output_zero_point=4), "entries": Entries.HALF_AWAY_DIVIDE}
+    build(ReluOp, bytes_of(2, 3), element="ui8", **how)
+    verify(module)
+    text = str(module)
+    assert "entries" not in text
+    assert "nan" not in text
+    again = parse(text)
+    assert str(again) == text
+    op = again.body.operations[1]
+    assert isinstance(op, ReluOp)
+    assert op.attribute_values() == {
+        **parameters_with(output_zero_point=4),
+        "entries": Entries.HALF_AWAY_DIVIDE,
+        "nan": NanPolicy.MAX,
+    }
+    assert str(op.output.type) == "tensor<2x3xui8>"
+
+
+def test_a_missing_optional_operand_reads_as_none(module: ir.Module) -> None:
+    data, weight = bytes_of(1, 2, 2, 1), bytes_of(1, 1, 1, 1)
+    without = build(Conv2DOp, data, weight, None, element="i32", **CONTRACTION)
+    bias = words_of(1)
+    with_bias = build(Conv2DOp, data, weight, bias, element="i32", **CONTRACTION)
+    verify(module)
+    assert without.bias is None
+    assert with_bias.bias == bias
+    assert (without.strides, without.padding, without.groups) == ((1, 1), (0, 0, 0, 0), 1)
+
+
+def test_operands_of_a_concat_may_differ_in_type(module: ir.Module) -> None:
+    unsigned = constant(np.zeros((5, 3), np.uint8))
+    parameters: dict[str, Any] = {
+        "input_scales": (0.5, 0.5),
+        "input_zero_points": (0, 0),
+        "output_scale": 0.5,
+        "output_zero_point": 0,
+    }
+    op = build(ConcatOp, bytes_of(2, 3), unsigned, element="i8", axis=0, **parameters)
+    verify(module)
+    assert str(op.output.type) == "tensor<7x3xi8>"
+    assert op.inputs == list(op.operation.operands)
+    assert str(parse(str(module))) == str(module)
+
+
+def test_a_table_is_read_as_it_was_written(module: ir.Module) -> None:
+    for table in (np.arange(256, dtype=np.uint8)[::-1], np.full(256, 200, np.uint8)):
+        op = build(LutOp, bytes_of(4), element="i8", table=table, **PARAMETERS)
+        np.testing.assert_array_equal(op.table, table)
+        assert op.table.dtype == np.uint8
+    verify(module)
+
+
+def test_what_is_no_default_is_written(module: ir.Module) -> None:
+    op = build(ReluOp, bytes_of(2, 3), element="i8", **parameters_with(entries=Entries.HALF_EVEN_DIVIDE))
+    verify(module)
+    assert 'entries = "half_even_divide"' in str(module)
+    assert op.entries is Entries.HALF_EVEN_DIVIDE
+
+
+def test_a_default_may_be_written(module: ir.Module) -> None:
+    build(ReluOp, bytes_of(2, 3), element="i8", **PARAMETERS)
+    text = str(module).replace("input_scale", 'nan = "max", input_scale')
+    again = parse(text)
+    assert str(again) == str(parse(str(again)))
+    assert 'nan = "max"' in str(again)
+
+
+def test_an_epilogue_is_read_as_it_was_written(module: ir.Module) -> None:
+    table = np.arange(256, dtype=np.uint8)[::-1]
+    epilogue = (
+        RequantizeStage(rounding=Rounding.FIXED64_UP, scale=0.5, element="ui8"),
+        ClampStage(min=0, max=100),
+        LutStage(table=table),
+    )
+    operands = bytes_of(2, 4), bytes_of(3, 4), words_of(3)
+    op = build(FusedDenseOp, *operands, element="i8", epilogue=epilogue, **FUSED)
+    verify(module)
+    assert op.epilogue == epilogue
+    assert op.residual is None
+    assert [(one.before, one.after) for one in op.stages()] == [
+        (None, QuantizedType(0.5, 0, "ui8")),
+        (QuantizedType(0.5, 0, "ui8"), QuantizedType(0.5, 0, "ui8")),
+        (QuantizedType(0.5, 0, "ui8"), QuantizedType(0.25, 0, "i8")),
+    ]
+    assert str(parse(str(module))) == str(module)
+    other = (*epilogue[:-1], LutStage(table=table[::-1].copy()))
+    assert op.epilogue != other
+
+
+Case = tuple[Callable[[], object], str]
+
+WRONG_KINDS: dict[str, Case] = {
+    "no operand": (lambda: build(ReluOp, element="i8", **PARAMETERS), "must have 1 operand, but got 0"),
+    "one too many": (
+        lambda: build(ReluOp, bytes_of(1), bytes_of(1), element="i8", **PARAMETERS),
+        "must have 1 operand, but got 2",
+    ),
+    "a gap": (
+        lambda: build(Conv2DOp, bytes_of(1, 2, 2, 1), None, words_of(1), element="i32", **CONTRACTION),
+        "must have 2 or 3 operands, but got 2 with a gap",
+    ),
+    "no variadic": (lambda: build(ConcatOp, element="i8"), "must have 1 to 16 operands, but got 0"),
+    "operand rank": (
+        lambda: build(Conv2DOp, bytes_of(4), bytes_of(4), element="i32", **CONTRACTION),
+        "operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<4xi8>",
+    ),
+    "operand type": (
+        lambda: build(ReluOp, words_of(4), element="i8", **PARAMETERS),
+        "operand 'input' must be a non-empty static tensor of i8 or ui8, but got tensor<4xi32>",
+    ),
+    "result type": (
+        lambda: build(ReluOp, bytes_of(4), element="f32", **PARAMETERS),
+        "result 'output' must be a non-empty static tensor of i8 or ui8, but got tensor<4xf32>",
+    ),
+    "result size": (
+        lambda: build(PadOp, bytes_of(4), element="i8", low=(2**63 - 1,), high=(2**63 - 1,), value=0),
+        "with at most 2147483647 elements",
+    ),
+    "unknown attribute": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", slope=1, **PARAMETERS),
+        "'qnn.relu' has no attribute 'slope'",
+    ),
+    "missing attributes": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", input_scale=1.0, output_scale=1.0),
+        "'qnn.relu' needs attribute 'input_zero_point', 'output_zero_point'",
+    ),
+    "text for a number": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", **parameters_with(input_scale="wide")),
+        "input_scale must be an f64 in [2^-60, 2^30], but got 'wide'",
+    ),
+    "a negative scale": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", **parameters_with(input_scale=-1.0)),
+        "input_scale must be an f64 in [2^-60, 2^30], but got -1.000000e+00 : f64",
+    ),
+    "a fraction for an integer": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", **parameters_with(input_zero_point=0.5)),
+        "input_zero_point must be an i64, but got 0.5",
+    ),
+    "a huge integer": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", **parameters_with(input_zero_point=2**64)),
+        "input_zero_point must be an i64, but got 18446744073709551616",
+    ),
+    "an unknown choice": (
+        lambda: build(ReluOp, bytes_of(4), element="i8", nan="least", **PARAMETERS),
+        'nan must be one of "max", "min", "zero_point", "zero", but got "least"',
+    ),
+    "a short table": (
+        lambda: build(LutOp, bytes_of(4), element="i8", table=np.zeros(10, np.uint8), **PARAMETERS),
+        "table must be a dense tensor<256xi8>",
+    ),
+    "a wide table": (
+        lambda: build(LutOp, bytes_of(4), element="i8", table=np.zeros(256, np.int64), **PARAMETERS),
+        "table must be a dense tensor<256xi8>",
+    ),
+}
+
+
+@pytest.mark.usefixtures("module")
+@pytest.mark.parametrize("case", WRONG_KINDS.values(), ids=WRONG_KINDS)
+def test_what_is_not_of_the_declared_kind_is_refused(case: Case) -> None:
+    make, message = case
+    with pytest.raises(TypeError, match=re.escape(message)):
+        make()
+
+
+@pytest.mark.usefixtures("module")
+def test_shapes_without_meaning_name_their_constraint() -> None:
+    values: dict[str, Any] = {"scale": 0.25, "zero_point": 0, "min": -128, "max": 127}
+    parameters = {f"{side}_{key}": value for side in ("lhs", "rhs", "output") for key, value in values.items()}
+    kept = {key: value for key, value in parameters.items() if key in AddOp.attribute_fields}
+    with pytest.raises(ConstraintError, match="must broadcast, but got \\[2\\] and \\[3\\]") as caught:
+        build(AddOp, bytes_of(2), bytes_of(3), element="i8", **kept)
+    assert caught.value.label == "C1"
+
+
+def test_the_other_constraints_are_the_verifiers(module: ir.Module) -> None:
+    build(ReluOp, bytes_of(4), element="i8", **parameters_with(input_zero_point=200))
+    with pytest.raises(VerificationError, match="input_zero_point must be in \\[-128, 127\\], but got 200"):
+        verify(module)
+
+
+def test_a_scalar_has_one_channel(module: ir.Module) -> None:
+    scalar = constant(np.zeros((), np.float32))
+    build(QuantizeOp, scalar, element="i8", scales=(0.5,), zero_points=(0,))
+    verify(module)
+
+
+def test_a_scalar_has_no_axis(module: ir.Module) -> None:
+    attributes: dict[str, Any] = {"axis": 0, "input_scale": 0.5, "output_scale": 0.5, "output_zero_point": 0}
+    build(SoftmaxOp, bytes_of(), element="i8", arithmetic=SoftmaxArithmetic.FLOAT, **attributes)
+    with pytest.raises(VerificationError, match="axis must be in \\[0, 0\\), but got 0"):
+        verify(module)
+
+
+# Printing loses nothing and adds nothing: every text of the round-trip tests, every choice, every element type.
+#
+# Tables are defined for every pair of signednesses (R2), and every rounding (R15) is a choice.
+
+ROUND_TRIPS = Path(__file__).resolve().parents[1] / "lit" / "dialect"
+BARE = ir.Context()
+BARE.allow_unregistered_dialects = True
+# Of these parameters every arithmetic and, where it is `onnx_float`, every way to count takes each.
+RESIZED = {"size": "array<i64: 8, 12>", "coordinates": '"half_pixel"', "arithmetic": '"onnx_float"'}
+STARTS = {
+    "qnn.i16_requantize": Change({"input": "tensor<2x3xi32>"}),
+    "qnn.resize_bilinear": Change({"input": "tensor<1x4x6x3xui8>"}, "tensor<1x8x12x3xui8>", RESIZED),
+}
+ZERO_POINTS = {"i8": ("-128", "127"), "ui8": ("0", "255")}
+with_every_op = pytest.mark.parametrize("op_class", OPS, ids=lambda op_class: op_class.OPERATION_NAME)
+
+
+def assert_printed_as_written(text: str) -> None:
+    """Printed, `text` has the ops, types and attributes that a context without the dialect reads in it."""
+    with BARE:
+        written = str(ir.Module.parse(text))
+        printed = str(ir.Module.parse(str(parse(text, CONTEXT))))
+    assert printed == written
+
+
+def choices(op_class: type[QnnOp]) -> list[tuple[str, str]]:
+    """Each value of each attribute that is one of several texts."""
+    fields = {name: field.kind.description for name, field in op_class.attribute_fields.items()}
+    listed = {name: words for name, words in fields.items() if words.startswith("one of ")}
+    return [(name, value) for name, words in listed.items() for value in re.findall(r'"\w+"', words)]
+
+
+@with_every_op
+def test_a_text_is_printed_as_it_is_written(op_class: type[QnnOp]) -> None:
+    name = op_class.OPERATION_NAME.removeprefix("qnn.")
+    assert_printed_as_written((ROUND_TRIPS / f"{name}.mlir").read_text())
+
+
+@with_every_op
+def test_every_choice_is_printed_as_it_is_written(op_class: type[QnnOp]) -> None:
+    start = STARTS.get(op_class.OPERATION_NAME, Change()).of(op_class, example(op_class))
+    for name, value in choices(op_class):
+        text = start.with_attributes(**{name: value})
+        with read(text) as op:
+            assert f'"{op.attribute_values()[name]}"' == value
+        assert_printed_as_written(str(text))
+
+
+def assert_accepted(op_class: type[QnnOp], text: OpText) -> None:
+    with read(text) as op:
+        assert isinstance(op, op_class)
+    assert_printed_as_written(str(text))
+
+
+@pytest.mark.parametrize("shape", ["", "2x3x"])
+@pytest.mark.parametrize("op_class", [op for op in OPS if issubclass(op, EightBitFunction)], ids=lambda op: op.__name__)
+def test_functions_of_one_tensor_take_every_element_type(op_class: type[QnnOp], shape: str) -> None:
+    for before, after, end in product(ZERO_POINTS, ZERO_POINTS, (0, 1)):
+        zero_points = {"input_zero_point": ZERO_POINTS[before][end], "output_zero_point": ZERO_POINTS[after][end]}
+        change = Change({"input": f"tensor<{shape}{before}>"}, f"tensor<{shape}{after}>", zero_points)
+        assert_accepted(op_class, change.of(op_class, example(op_class)))
+
+
+@pytest.mark.parametrize("op_class", [op for op in OPS if issubclass(op, BinaryOp)], ids=lambda op: op.__name__)
+def test_ops_of_two_tensors_take_every_element_type(op_class: type[QnnOp]) -> None:
+    shapes = [("2x3x", "2x3x", "2x3x"), ("2x1x3x", "4x1x", "2x4x3x"), ("", "2x", "2x"), ("", "", "")]
+    for (lhs, rhs, output), elements in product(shapes, product(ZERO_POINTS, repeat=3)):
+        low, high = ZERO_POINTS[elements[2]]
+        ends = zip(("lhs", "rhs", "output"), elements, strict=True)
+        zero_points = {f"{name}_zero_point": ZERO_POINTS[element][1] for name, element in ends}
+        operands = {"lhs": f"tensor<{lhs}{elements[0]}>", "rhs": f"tensor<{rhs}{elements[1]}>"}
+        attributes = {**zero_points, "output_min": low, "output_max": high}
+        change = Change(operands, f"tensor<{output}{elements[2]}>", attributes)
+        assert_accepted(op_class, change.of(op_class, example(op_class)))
+
+
+# Every stage of an epilogue is defined, evaluated, lowered and decomposed, each in one file.
+
+# Imported for what they register.
+_REGISTERED = (epilogue, contraction_evaluators, all_passes())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingStage(Stage):
+    """What nobody evaluates, lowers or takes apart."""
+
+    takes: ClassVar[Domain] = Domain.QUANTIZED
+    leaves: ClassVar[Domain] = Domain.QUANTIZED
+
+
+def test_every_stage_is_complete() -> None:
+    known = set(STAGES.values())
+    assert known == set(STAGE_EVALUATORS)
+    assert known == set(DECOMPOSITIONS)
+    # A clamp bounds the stage before it.
+    assert known == {*STAGE_KERNELS, ClampStage}
+
+
+def meaning(_: Any, values: Any, __: Any) -> Any:
+    return values
+
+
+DUPLICATES: dict[str, tuple[Callable[[], object], str]] = {
+    "name": (lambda: stage("lut")(NothingStage), "stage 'lut' is registered already, by LutStage"),
+    "evaluator": (lambda: evaluates_stage(LutStage)(meaning), "stage 'lut' has an evaluator already"),
+    "kernel": (lambda: lowers_stage(LutStage)(LutKernel), "stage 'lut' is lowered already, by LutKernel"),
+    "decomposition": (lambda: decomposes(LutStage)(meaning), "stage 'lut' has a decomposition already"),
+}
+
+
+@pytest.mark.parametrize(("register", "message"), DUPLICATES.values(), ids=DUPLICATES)
+def test_nothing_is_registered_twice(register: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        register()
+
+
+def test_a_stage_without_decomposition_is_a_match_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(DECOMPOSITIONS, ClampStage)
+    module = graph(["tensor<1x6x7x4xui8>"], lambda x: fused(x, "ui8", ClampStage(min=3, max=9)))
+    assert failures(module, DecomposeFusedPass()) == [
+        "[decompose-fused] 'qnn.fused_conv2d' has a stage 'clamp' that stands for no ops"
+    ]

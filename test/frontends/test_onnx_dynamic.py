@@ -1,0 +1,477 @@
+"""Quantization whose parameters are found at run time, as ONNX Runtime computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from compiled_ops import check_compiled, variants_together
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx_graphs import ModelBuilder, convolved, drawn
+
+from qdialect.dialect import DynamicConv2DOp, DynamicDenseOp, build
+from qdialect.dialect.constants import constant
+from qdialect.frontends.onnx import import_onnx
+from qdialect.ir._mlir import func, ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.passes.fuse_qnn import FuseQnnPass
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+from qdialect.support.diagnostics import CompileError, ImportModelError
+from qdialect.targets import resolve
+
+Array = NDArray[Any]
+ORT: Any = import_module("onnxruntime")
+
+
+def quantized(x: Array) -> tuple[Array, np.float32, int]:
+    """Quantized values, scale and zero point by the formulas of the operator, in float32."""
+    low, high = min(np.float32(x.min()), np.float32(0)), max(np.float32(x.max()), np.float32(0))
+    scale = (high - low) / np.float32(255) if high != low else np.float32(1)
+    point = int(np.rint(np.clip(np.float32(0) - low / scale, 0, 255)))
+    return np.clip(np.rint(x / scale) + point, 0, 255).astype(np.uint8), scale, point
+
+
+def of_onnx_runtime(content: bytes, inputs: Sequence[Array], level: str) -> Sequence[Array]:
+    options = ORT.SessionOptions()
+    options.graph_optimization_level = getattr(ORT.GraphOptimizationLevel, level)
+    session = ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs, strict=True)))
+
+
+def run(content: bytes, *inputs: Array) -> tuple[Array, ...]:
+    """Results of the reference, which those of compiled code and of ONNX Runtime equal."""
+    wanted = compiled(content, *inputs)
+    for level in ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL"):
+        for one, found in zip(wanted, of_onnx_runtime(content, inputs, level), strict=True):
+            np.testing.assert_array_equal(one, found)
+    return wanted
+
+
+def compiled(content: bytes, *inputs: Array) -> tuple[Array, ...]:
+    """Results of the reference, which those of compiled code equal."""
+    module = import_onnx(content)
+    wanted = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [wanted])
+    return wanted
+
+
+DATA = {
+    "both signs": np.random.default_rng(0).normal(size=(5, 19)),
+    "positive": np.random.default_rng(0).uniform(1, 3, (5, 19)),
+    "negative": -np.random.default_rng(0).uniform(1, 3, (5, 19)),
+    "zero": np.zeros((5, 19)),
+    "tiny": np.random.default_rng(0).normal(size=(5, 19)) * 1e-30,
+}
+
+
+def _with(number: float, index: int) -> Array:
+    data = np.random.default_rng(0).normal(size=(5, 19)).astype(np.float32)
+    data.flat[index] = number
+    return data
+
+
+def test_ranges_without_a_number_or_an_end() -> None:
+    """A NaN is not in the range and becomes 0; an infinite scale leaves 0, and a zero point."""
+    model = ModelBuilder()
+    model.node_of_many("DynamicQuantizeLinear", [model.input("x", (5, 19))], ["quantized", "scale", "point"])
+    parts = [model.node("Cast", one, to=1) for one in ("quantized", "point")]
+    content = model.finish(*parts, "scale", dtype=np.float32)
+    module = import_onnx(content)
+    cases = [_with(number, index) for number in (np.nan, np.inf, -np.inf) for index in (0, 47, 94)]
+    for x in cases:
+        wanted = interpreter.run(module, [x])
+        for one, found in zip(wanted, of_onnx_runtime(content, [x], "ORT_ENABLE_ALL"), strict=True):
+            np.testing.assert_array_equal(one, found)
+    check_compiled(module, "host", [[x] for x in cases], [interpreter.run(module, [x]) for x in cases])
+
+
+@variants_together
+@pytest.mark.parametrize("name", DATA)
+def test_parameters_come_from_the_data(name: str) -> None:
+    model, x = ModelBuilder(), DATA[name].astype(np.float32)
+    outputs = ["quantized", "scale", "point"]
+    model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], outputs)
+    total = model.node("Mul", model.node("Cast", "quantized", to=1), "scale")
+    content = model.finish(total, "scale", model.node("Cast", "point", to=1), dtype=np.float32)
+    found = run(content, x)
+    values, scale, point = quantized(x)
+    np.testing.assert_array_equal(found[0], values.astype(np.float32) * scale)
+    assert found[1:] == (scale, np.float32(point))
+
+
+@variants_together
+@pytest.mark.parametrize("weight_point", [0, 7])
+def test_a_product_with_run_time_parameters(weight_point: int) -> None:
+    model, x = ModelBuilder(), DATA["both signs"].astype(np.float32)
+    weight = np.random.default_rng(1).integers(-127, 128, (19, 10)).astype(np.int8)
+    model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], ["quantized", "scale", "point"])
+    sums = model.node(
+        "MatMulInteger", "quantized", model.constant(weight), "point", model.constant(np.array(weight_point, np.int8))
+    )
+    factor = model.node("Mul", "scale", model.constant(0.02))
+    f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
+    (found,) = run(model.finish(f32, dtype=np.float32), x)
+    values, scale, point = quantized(x)
+    wanted = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - weight_point)
+    np.testing.assert_array_equal(found, wanted.astype(np.float32) * (scale * np.float32(0.02)))
+
+
+def names_of(content: bytes) -> list[str]:
+    """The ops of the imported and fused module."""
+    module = import_onnx(content)
+    FuseQnnPass().run(module)
+    block = module.body.operations[0].regions[0].blocks[0]
+    return [op.operation.name for op in block.operations]
+
+
+def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
+    """All targets equal the specification's own evaluator, bit for bit."""
+    evaluator: Any = ReferenceEvaluator(onnx.load_from_string(content))
+    feeds: dict[str, Any] = {str(name): array for name, array in zip(evaluator.input_names, inputs, strict=True)}
+    results: list[Array] = evaluator.run(None, feeds)
+    for wanted, found in zip(results, run(content, *inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+class DynamicChain:
+    """DynamicQuantizeLinear, an integer product, its scale and a bias, as `quantize_dynamic` writes them."""
+
+    def __init__(self, kind: str, shape: tuple[int, ...], weight: Array, per_channel: bool, **attributes: Any) -> None:
+        activated: bool = attributes.pop("activated", False)
+        rng, model = np.random.default_rng(7), ModelBuilder()
+        channels = weight.shape[0] if kind == "ConvInteger" else weight.shape[-1]
+        spread = (1, channels, *[1] * (len(shape) - 2)) if kind == "ConvInteger" else (channels,)
+        points = rng.integers(1, 9, channels if per_channel and kind != "ConvInteger" else ()).astype(weight.dtype)
+        scales = rng.uniform(0.01, 0.02, spread if per_channel else ()).astype(np.float32)
+        model.node_of_many("DynamicQuantizeLinear", [model.input("x", shape)], ["quantized", "scale", "point"])
+        operands = ["quantized", model.constant(weight), "point", model.constant(np.asarray(points))]
+        sums = model.node(kind, *operands, **attributes)
+        factor = model.node("Mul", "scale", model.constant(np.asarray(scales)))
+        f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
+        bias = model.constant(rng.normal(size=spread).astype(np.float32))
+        added = model.node("Add", f32, bias)
+        self.plain = model.finish(added, dtype=np.float32)
+        self.content = model.finish(model.node("Relu", added), dtype=np.float32) if activated else self.plain
+        self.data = rng.normal(size=shape).astype(np.float32)
+
+
+@variants_together
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("shape", [(5, 19), (2, 3, 64)])
+def test_a_matrix_product_is_one_op(shape: tuple[int, ...], dtype: type, per_channel: bool) -> None:
+    chain = DynamicChain("MatMulInteger", shape, drawn((shape[-1], 10), dtype), per_channel)
+    assert_as_onnx_says(chain.content, chain.data)
+    names = names_of(chain.content)
+    assert names.count("qnn.dynamic_dense") == 1
+    assert "arith.mulf" not in names
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("shape", "weight", "attributes"),
+    [
+        ((1, 3, 9, 9), (8, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((2, 8, 9, 7), (16, 8, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 2]}),
+        ((1, 8, 9, 7), (8, 1, 3, 3), {"pads": [1, 1, 1, 1], "group": 8}),
+        ((1, 16, 5, 5), (24, 16, 1, 1), {}),
+    ],
+)
+def test_a_convolution_is_one_op(shape: tuple[int, ...], weight: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    chain = DynamicChain("ConvInteger", shape, drawn(weight, np.uint8), False, **attributes)
+    values, scale, point = quantized(chain.data)
+    (found,) = run(chain.content, chain.data)
+    weights, factor, bias = parameters_of(chain.content, scale)
+    sums = convolved(values.astype(np.int32) - point, weights, attributes)
+    np.testing.assert_array_equal(found, sums.astype(np.float32) * factor + bias)
+    names = names_of(chain.content)
+    assert names.count("qnn.dynamic_conv2d") == 1
+    assert "arith.mulf" not in names
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("kind", "op", "shape", "weight"),
+    [
+        ("MatMulInteger", "qnn.dynamic_dense", (5, 19), (19, 10)),
+        ("ConvInteger", "qnn.dynamic_conv2d", (1, 8, 6, 5), (16, 8, 3, 3)),
+    ],
+)
+def test_an_activation_is_part_of_the_product(
+    kind: str, op: str, shape: tuple[int, ...], weight: tuple[int, ...]
+) -> None:
+    chain = DynamicChain(kind, shape, drawn(weight, np.int8), False, activated=True)
+    (found,) = run(chain.content, chain.data)
+    assert found.min() == 0 < found.max()
+    assert names_of(chain.content) == names_of(chain.plain)
+    assert names_of(chain.content).count(op) == 1
+
+
+def parameters_of(content: bytes, scale: np.float32) -> tuple[Array, np.float32, Array]:
+    """The weights less their zero point, the factor and the bias of a chain with a convolution."""
+    arrays = [numpy_helper.to_array(one) for one in onnx.load_from_string(content).graph.initializer]
+    weight, point, factor, bias = arrays
+    return weight.astype(np.int32) - int(point), scale * np.float32(factor), bias
+
+
+@pytest.mark.parametrize("columns", [(), (5,)])
+@pytest.mark.parametrize("leading", [(), (2, 3)])
+def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    model = ModelBuilder()
+    shapes = ((*leading, 4, 6), (*leading, 6, 5), (), columns)
+    names = [model.input(name, shape, np.uint8) for name, shape in zip("abcd", shapes, strict=True)]
+    content = model.finish(model.node("MatMulInteger", *names), dtype=np.int32)
+    rng = np.random.default_rng(2)
+    inputs = [np.asarray(rng.integers(0, 256, shape), np.uint8) for shape in shapes]
+    # ONNX Runtime takes zero points of columns beside matrices alone.
+    (found,) = (compiled if leading and columns else run)(content, *inputs)
+    left, right = inputs[0].astype(np.int32) - inputs[2], inputs[1].astype(np.int32) - inputs[3]
+    np.testing.assert_array_equal(found, left @ right)
+
+
+@variants_together
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
+    rng = np.random.default_rng(4)
+    weight, columns = drawn((20, 9), np.int8), (9,) if per_column else ()
+    scales = np.asarray(rng.uniform(0.01, 0.02, columns), np.float32)
+    points = np.asarray(rng.integers(-9, 9, columns), np.int8)
+    addend = rng.normal(size=9).astype(np.float32)
+    x = rng.normal(size=(4, 20)).astype(np.float32)
+    values, scale, point = quantized(x)
+    sums = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - points)
+    wanted = sums.astype(np.float32) * (scale * scales) + (addend if bias else np.float32(0))
+
+    model = ModelBuilder()
+    rest = [model.constant(one) for one in (weight, scales, points)] + ([model.constant(addend)] if bias else [])
+    y = model.node("com.microsoft.DynamicQuantizeMatMul", model.input("x", x.shape), *rest)
+    content = model.finish(y, dtype=np.float32)
+    np.testing.assert_array_equal(run(content, x)[0], wanted)
+    assert names_of(content).count("qnn.dynamic_dense") == 1
+
+    model = ModelBuilder()
+    data, known_scale, known_point = (
+        model.input("x", x.shape, np.uint8),
+        model.input("s", (), np.float32),
+        model.input("z", (), np.uint8),
+    )
+    weight_name, scale_name, point_name, *last = [model.constant(one) for one in (weight, scales, points)] + (
+        [model.constant(addend)] if bias else []
+    )
+    operands = [data, weight_name, known_scale, scale_name, known_point, point_name, *last]
+    y = model.node("com.microsoft.MatMulIntegerToFloat", *operands)
+    content = model.finish(y, dtype=np.float32)
+    found = run(content, values, np.array(scale), np.array(point, np.uint8))[0]
+    np.testing.assert_array_equal(found, wanted)
+    assert names_of(content).count("qnn.dynamic_dense") == 1
+
+
+def message_of(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int32, **attributes: Any) -> str:
+    content = model.finish(model.node(kind, *operands, **attributes), dtype=dtype)
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(content)
+    return caught.value.render()
+
+
+def test_what_no_product_can_read_is_named() -> None:
+    model = ModelBuilder()
+    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.int8))
+    assert "zero point must be ui8, but got i8" in text
+    model = ModelBuilder()
+    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (4,), np.uint8))
+    assert "zero point must have 1 entry, but got [4]" in text
+    model = ModelBuilder()
+    left, right = model.input("x", (2, 4, 5), np.uint8), model.input("w", (3, 5, 4), np.uint8)
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.uint8))
+    assert "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]" in text
+    model = ModelBuilder()
+    operands = [
+        model.input("x", (4, 4)),
+        model.constant(drawn((4, 4), np.int8)),
+        model.constant(np.ones(3, np.float32)),
+    ]
+    text = message_of(model, "com.microsoft.DynamicQuantizeMatMul", *operands, dtype=np.float32)
+    assert "scale of the matrix must have 1 or 4 entries, but got [3]" in text
+
+
+# Compiled products with parameters known at run time equal the reference on every target.
+
+TARGETS = ("generic", "host")
+
+
+def tensor(shape: tuple[int, ...], element: str) -> ir.Type:
+    return ir.RankedTensorType.get(list(shape), ir.Type.parse(element))
+
+
+class Product:
+    """A module with one product, its data and parameters, drawn from a seed."""
+
+    def __init__(
+        self,
+        op_class: type[DynamicConv2DOp | DynamicDenseOp],
+        data: tuple[int, ...],
+        weight: tuple[int, ...],
+        element: str = "ui8",
+        weight_points: bool = False,
+        bias: bool = True,
+        rows: tuple[int, ...] = (),
+        known: tuple[str, ...] = (),
+        **attributes: Any,
+    ) -> None:
+        rng = np.random.default_rng(5)
+        dtype, low = (np.uint8, 0) if element == "ui8" else (np.int8, -128)
+        channels = weight[0]
+        self.arrays: dict[str, Array] = {
+            "data": rng.integers(low, low + 256, data).astype(dtype),
+            "scale": np.asarray(rng.uniform(0.001, 0.1, rows), np.float32),
+            "zero_point": np.asarray(rng.integers(low, low + 256, rows), dtype),
+        }
+        with make_context(), ir.Location.unknown():
+            self.module = ir.Module.create()
+            inputs = {name: array for name, array in self.arrays.items() if name not in known}
+            types = [tensor(a.shape, "f32" if a.dtype == np.float32 else element) for a in inputs.values()]
+            with ir.InsertionPoint(self.module.body):
+                main = func.FuncOp("main", (types, []))
+            block = main.add_entry_block()
+            with ir.InsertionPoint(block):
+                held = dict(zip(inputs, block.arguments, strict=True))
+                held |= {name: constant(self.arrays[name]) for name in known}
+                op = build(
+                    op_class,
+                    held["data"],
+                    constant(rng.integers(-128, 128, weight).astype(np.int8)),
+                    held["scale"],
+                    held["zero_point"],
+                    constant(rng.normal(size=channels).astype(np.float32)) if bias else None,
+                    element="f32",
+                    weight_scales=tuple(rng.uniform(0.001, 0.1, channels).tolist()),
+                    weight_zero_points=tuple(rng.integers(-128, 128, channels).tolist()) if weight_points else (0,),
+                    **attributes,
+                )
+                func.ReturnOp([op.output])
+            signature = ir.FunctionType.get(types, [op.output.type])
+            main.attributes["function_type"] = ir.TypeAttr.get(signature)
+        self.inputs = list(inputs.values())
+
+    def check(self, target: str, threads: int = 1) -> None:
+        (wanted,) = interpreter.run(self.module, self.inputs)
+        if threads == 1:
+            check_compiled(self.module, target, [self.inputs], [[wanted]])
+        else:
+            found = compile_module(self.module, target=target, threads=threads)(*self.inputs)
+            np.testing.assert_array_equal(found, wanted)
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("data", [(1, 7), (37, 64), (1, 2, 3, 33)])
+def test_dense(data: tuple[int, ...], number: int) -> None:
+    channels, target = (1, 3, 19, 70)[number], TARGETS[(number + len(data) + data[0]) % 2]
+    weight = (channels, data[-1])
+    Product(DynamicDenseOp, data, weight).check(target)
+    Product(DynamicDenseOp, data, weight, "i8", weight_points=True, bias=False, rows=(*data[:-1], 1)).check(target)
+
+
+@variants_together
+@pytest.mark.parametrize("known", [("scale",), ("zero_point",), ("scale", "zero_point")])
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+def test_constant_parameters_are_folded(known: tuple[str, ...], element: str) -> None:
+    product = Product(DynamicDenseOp, (5, 18), (9, 18), element, known=known)
+    product.check("host")
+
+
+@variants_together
+@pytest.mark.parametrize("known", [(), ("scale",), ("zero_point",), ("scale", "zero_point")])
+@pytest.mark.parametrize("rows", [(), (5, 1)])
+def test_scales_that_are_multiplied_last(known: tuple[str, ...], rows: tuple[int, ...]) -> None:
+    of_data = () if known else rows
+    Product(DynamicDenseOp, (5, 18), (33, 18), rows=of_data, known=known, scale_last=True).check("host")
+    Product(DynamicConv2DOp, (1, 6, 7, 3), (5, 3, 3, 3), known=known, scale_last=True).check("host")
+
+
+@variants_together
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("data", "weight", "attributes"),
+    [
+        ((1, 6, 7, 3), (5, 3, 3, 3), {}),
+        ((2, 9, 8, 8), (16, 3, 2, 4), {"groups": 2, "strides": (2, 1), "dilation": (1, 2)}),
+        ((1, 7, 7, 8), (8, 3, 3, 2), {"groups": 4}),
+        ((1, 9, 11, 24), (24, 3, 3, 1), {"groups": 24}),
+        ((2, 12, 12, 64), (64, 3, 3, 1), {"groups": 64, "strides": (2, 2)}),
+        ((1, 5, 5, 6), (6, 5, 5, 1), {"groups": 6}),
+    ],
+)
+def test_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes: dict[str, Any], target: str) -> None:
+    Product(DynamicConv2DOp, data, weight, **attributes).check(target)
+    Product(DynamicConv2DOp, data, weight, "i8", weight_points=True, bias=False, rows=(1,), **attributes).check(target)
+
+
+@variants_together
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("groups", [1, 24])
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -> None:
+    weight = (24, 3, 3, 24 // groups)
+    how: dict[str, Any] = {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
+    Product(DynamicConv2DOp, (2, 9, 7, 24), weight, element, known=("zero_point",), **how).check(target)
+
+
+def test_threads_compute_the_same() -> None:
+    Product(DynamicDenseOp, (64, 96), (80, 96), rows=(64, 1)).check("host", threads=2)
+
+
+@pytest.mark.parametrize("weight_points", [False, True])
+@pytest.mark.parametrize(
+    ("data", "rows"), [((37, 64), ()), ((37, 68), (37, 1)), ((2, 5, 17, 64), (2, 5, 17, 1)), ((1, 49, 72), (1, 49, 1))]
+)
+def test_matrix_tiles_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
+    product = Product(DynamicDenseOp, data, (40, data[-1]), "i8", weight_points=weight_points, rows=rows)
+    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
+    for threads in (1, 2):
+        product.check("amxint8,portable", threads)
+
+
+def test_a_convolution_in_matrix_tiles_has_run_time_parameters() -> None:
+    product = Product(DynamicConv2DOp, (2, 9, 21, 64), (40, 3, 3, 64), strides=(1, 2))
+    assert 'tdpbusd"' in str(lower(product.module, resolve("amxint8"), Phase.X86).module)
+    product.check("amxint8,portable")
+
+
+@pytest.mark.parametrize("weight_points", [False, True])
+@pytest.mark.parametrize(("data", "rows"), [((37, 68), ()), ((2, 5, 7, 131), (2, 5, 7, 1))])
+def test_words_have_parameters_by_row(data: tuple[int, ...], rows: tuple[int, ...], weight_points: bool) -> None:
+    product = Product(DynamicDenseOp, data, (70, data[-1]), "i8", weight_points=weight_points, rows=rows)
+    assert 'qnn.label = "words"' in str(lower(product.module, resolve("avx2"), Phase.LINALG).module)
+    for threads in (1, 2):
+        product.check("avx2,portable", threads)
+
+
+def test_an_infinite_bias_is_refused() -> None:
+    product = Product(DynamicDenseOp, (2, 4), (3, 4))
+    text = str(product.module)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        add_infinity(module)
+        with pytest.raises(CompileError, match="bias must be finite to be compiled"):
+            compile_module(module)
+
+
+def add_infinity(module: ir.Module) -> None:
+    """The bias of the module's product as infinities."""
+    block = module.body.operations[0].regions[0].blocks[0]
+    product = next(op for op in block.operations if isinstance(op, DynamicDenseOp))
+    with ir.InsertionPoint(product):
+        product.operation.operands[4] = constant(np.full(3, np.inf, np.float32))

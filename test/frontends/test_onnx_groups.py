@@ -1,0 +1,369 @@
+"""Sums and products that ONNX Runtime computes in float32 though their operands and results are quantized."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from compiled_ops import check_compiled, variants_together
+from numpy.typing import NDArray
+from onnx_graphs import ModelBuilder, Quantization, agreed, drawn
+
+from qdialect.arithmetic import AddArithmetic, BinaryQuantization, QuantParams, Scaling, SubArithmetic
+from qdialect.arithmetic.elementwise import scale_of_squared_difference, scale_of_sum
+from qdialect.dialect import AddOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.elementwise_ops import binary_attributes
+from qdialect.frontends.onnx import import_onnx
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.reference import interpreter
+from qdialect.support.diagnostics import ImportModelError
+
+Array = NDArray[Any]
+ORT: Any = import_module("onnxruntime")
+# Of these, sums by one fused operation and in float32 differ for some pairs of quantized values.
+CASES: list[tuple[Quantization, Quantization, Quantization]] = [
+    ((0.05353185161948204, -15), (0.03582951799035072, 41), (0.045797303318977356, 126)),
+    ((0.016503099352121353, 112), (0.01125734206289053, 58), (0.0305082555860281, 39)),
+    ((0.06970439851284027, -2), (0.025204790756106377, -6), (0.03206279128789902, -1)),
+    ((0.1, 0), (0.1, 0), (0.05, 0)),
+]
+GRID = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128), indexing="ij")
+
+
+def group(kind: str, case: tuple[Quantization, Quantization, Quantization], shared: str, element: Any) -> bytes:
+    """A group whose left operand, right operand or result has a second reader."""
+    b = ModelBuilder()
+    names = {"lhs": b.input("x", (256, 256)), "rhs": b.input("y", (256, 256))}
+    names = {
+        name: b.dequantize(b.quantize(value, by, element), by, element)
+        for (name, value), by in zip(names.items(), case[:2], strict=True)
+    }
+    after = b.quantize(b.node(kind, names["lhs"], names["rhs"]), case[2], element)
+    names["result"] = b.dequantize(after, case[2], element)
+    outputs = [b.node("Identity", names["result"])]
+    if shared:
+        outputs.append(b.node("Sin", names[shared]))
+    return b.finish(*outputs, dtype=np.float32)
+
+
+@variants_together
+@pytest.mark.parametrize("shared", ["", "lhs", "rhs", "result"])
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("case", CASES)
+def test_results_equal_onnx_runtime(
+    kind: str, case: tuple[Quantization, Quantization, Quantization], shared: str
+) -> None:
+    inputs = [
+        ((grid - point).astype(np.float32) * np.float32(scale))
+        for grid, (scale, point) in zip(GRID, case[:2], strict=True)
+    ]
+    content = group(kind, case, shared, np.int8)
+    module = import_onnx(content)
+    first, *others = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [[first, *others]])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, dict(zip("xy", inputs, strict=True)))[0]
+    np.testing.assert_array_equal(first, wanted)
+
+
+@pytest.mark.parametrize(
+    ("element", "shared", "is_integer"),
+    [
+        (np.int8, "", True),
+        (np.int8, "result", False),
+        (np.uint8, "result", True),
+        (np.uint8, "lhs", True),
+    ],
+)
+def test_only_shared_tensors_of_i8_leave_the_integer_kernel(element: Any, shared: str, is_integer: bool) -> None:
+    unsigned = ((0.1, 3), (0.1, 3), (0.05, 0))
+    text = str(import_onnx(group("Add", unsigned, shared, element)))
+    assert ("qnn.add" in text) == is_integer
+
+
+@variants_together
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("is_result_i8", [True, False])
+def test_a_group_of_i8_alone_is_one_integer_kernel(
+    kind: str, case: tuple[Quantization, Quantization, Quantization], is_constant: bool, is_result_i8: bool
+) -> None:
+    """What nothing quantizes, or what is an output, stays i8; beside a result that becomes ui8 the group is f32."""
+    b = ModelBuilder()
+    left, right = (grid.astype(np.int8) for grid in GRID)
+    data = b.dequantize(b.input("x", (256, 256), np.int8), case[0], np.int8)
+    other = b.constant(right) if is_constant else b.input("y", (256, 256), np.int8)
+    result = b.quantize(b.node(kind, data, b.dequantize(other, case[1], np.int8)), case[2], np.int8)
+    output = result if is_result_i8 else b.node("Identity", b.dequantize(result, case[2], np.int8))
+    content = b.finish(output, dtype=np.int8 if is_result_i8 else np.float32)
+    assert (f"qnn.{kind.lower()}" in str(import_onnx(content))) == is_result_i8
+    agreed(content, left, *([] if is_constant else [right]))
+
+
+def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:
+    """What follows the sum before it is quantized, by which parameters, and more outputs."""
+    scale = 0.0457973
+    if how in ("Relu", "Reshape", "Transpose", "Flatten"):
+        operands = [b.constant(np.array([65536]))] if how == "Reshape" else []
+        return b.node(how, total, *operands), (scale, 0), []
+    if how in ("Relu and Reshape", "Reshape and Relu"):
+        target = b.constant(np.array([65536]))
+        if how == "Relu and Reshape":
+            return b.node("Reshape", b.node("Relu", total), target), (scale, 0), []
+        return b.node("Relu", b.node("Reshape", total, target)), (scale, 0), []
+    if how == "Relu above the least":
+        return b.node("Relu", total), (scale, 9), []
+    if how == "Clip":
+        return b.node("Clip", total, b.constant(0.0), b.constant(6.0)), (6 / 255, 0), []
+    if how == "narrow Clip":
+        return b.node("Clip", total, b.constant(-1.0), b.constant(6.0)), (scale, 90), []
+    return total, (scale, 90), [b.node("Sin", total)] if how == "read twice" else []
+
+
+ENDINGS = [
+    *("alone", "read twice", "Relu", "Relu above the least", "Clip", "narrow Clip"),
+    *("Reshape", "Transpose", "Flatten", "Relu and Reshape", "Reshape and Relu"),
+]
+SCALES = [(0.05353185, 0.03582951), (0.016503099, 0.0112573), (0.0697043, 0.0252047)]
+
+
+@variants_together
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("how", ENDINGS)
+def test_what_follows_a_group_decides(kind: str, how: str) -> None:
+    scales = SCALES[(ENDINGS.index(how) + (kind == "Mul")) % 3]
+    by = [(scales[0], 113), (scales[1], 169)]
+    b = ModelBuilder()
+    values = [b.dequantize(b.quantize(b.input(name, (256, 256)), to), to) for name, to in zip("xy", by, strict=True)]
+    total, to, more = _ending(b, b.node(kind, *values), how)
+    content = b.finish(b.dequantize(b.quantize(total, to), to), *more, dtype=np.float32)
+    inputs = [
+        ((grid + 128 - point).astype(np.float32) * np.float32(scale))
+        for grid, (scale, point) in zip(GRID, by, strict=True)
+    ]
+    module = import_onnx(content)
+    first, *others = interpreter.run(module, inputs)
+    check_compiled(module, "host", [inputs], [[first, *others]])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(first, session.run(None, dict(zip("xy", inputs, strict=True)))[0])
+
+
+@variants_together
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+@pytest.mark.parametrize("shared", ["", "input", "sum", "result", "input result"])
+@pytest.mark.parametrize(
+    ("kind", "attributes", "operation"),
+    [
+        ("Softmax", {}, "qnn.softmax"),
+        ("AveragePool", {"kernel_shape": [3, 2]}, "qnn.f32_conv2d"),
+        ("GlobalAveragePool", {}, "qnn.mean"),
+    ],
+)
+def test_functions_of_one_tensor_follow_the_same_rule(
+    kind: str, attributes: dict[str, Any], operation: str, shared: str, element: Any
+) -> None:
+    b, by = ModelBuilder(), (1 / 200, int(np.iinfo(element).min))
+    names = {"input": b.dequantize(b.quantize(b.input("x", (2, 3, 6, 6)), by, element), by, element)}
+    names["sum"] = b.node(kind, names["input"], **attributes)
+    names["result"] = b.dequantize(b.quantize(names["sum"], by, element), by, element)
+    more = [b.node("Sin", names[name]) for name in shared.split()]
+    content = b.finish(names["result"], *more, dtype=np.float32)
+    # Where all tensors stay i8 they are of one type again.
+    is_float = shared == "sum" or (shared in ("input", "result") and element is np.int8)
+    module = import_onnx(content)
+    assert (operation in str(module)) != is_float
+    data = np.random.default_rng(0).uniform(0, 1.27, (2, 3, 6, 6)).astype(np.float32)
+    first, *others = interpreter.run(module, [data])
+    check_compiled(module, "host", [[data]], [[first, *others]])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])
+
+
+@variants_together
+@pytest.mark.parametrize("shared", ["", "input", "input result"])
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+@pytest.mark.parametrize("scales", [(0.0029610069, 0.0029610069), (0.0093052704, 0.0046526352)])
+def test_means_halfway_between_quantized_values(scales: tuple[float, float], element: Any, shared: str) -> None:
+    """The zero point is added before the mean is rounded, and that of ui8 rounds other ties than that of i8."""
+    b, offset = ModelBuilder(), -int(np.iinfo(element).min)
+    before, after = ((scale, point - offset) for scale, point in zip(scales, (122, 134), strict=True))
+    names = {"input": b.dequantize(b.quantize(b.input("x", (1, 16, 64, 64)), before, element), before, element)}
+    pooled = b.node("AveragePool", names["input"], kernel_shape=[2, 2], strides=[2, 2])
+    names["result"] = b.dequantize(b.quantize(pooled, after, element), after, element)
+    content = b.finish(names["result"], *(b.node("Sin", names[name]) for name in shared.split()), dtype=np.float32)
+    grid = np.random.default_rng(2).integers(-128, 128, (1, 16, 64, 64))
+    data = (grid * np.float64(scales[0])).astype(np.float32)
+    first, *others = interpreter.run(module := import_onnx(content), [data])
+    check_compiled(module, "host", [[data]], [[first, *others]])
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])
+
+
+def ints(b: ModelBuilder, *values: int) -> str:
+    return b.constant(np.array(values, np.int64))
+
+
+def part(b: ModelBuilder, value: str) -> str:
+    b.node_of_many("Split", [value, ints(b, 4, 4)], ["part", "rest"], axis=1)
+    return "part"
+
+
+BEFORE: dict[str, Callable[[ModelBuilder, str], str]] = {
+    "Split": part,
+    "Gather": lambda b, x: b.node("Gather", x, ints(b, 3, 2, 1, 0), axis=1),
+    "Concat": lambda b, x: b.node("Concat", x, x, axis=1),
+    "Tile": lambda b, x: b.node("Tile", x, ints(b, 1, 2, 1, 1)),
+    "Slice": lambda b, x: b.node("Slice", x, ints(b, 0), ints(b, 4), ints(b, 1)),
+    "Pad": lambda b, x: b.node("Pad", x, ints(b, 0, 0, 1, 0, 0, 0, 1, 0)),
+    "Pad of channels": lambda b, x: b.node("Pad", x, ints(b, 0, 1, 0, 0, 0, 0, 0, 0)),
+    "MaxPool": lambda b, x: b.node("MaxPool", x, kernel_shape=[2, 2]),
+}
+GROUPS: dict[str, Callable[[ModelBuilder, str], str]] = {
+    "Add": lambda b, x: b.node("Add", x, b.weight(np.array(77, np.uint8), 0.03, 0, 3)),
+    "Softmax": lambda b, x: b.node("Softmax", x, axis=1),
+    "AveragePool": lambda b, x: b.node("AveragePool", x, kernel_shape=[2, 2]),
+}
+
+
+@variants_together
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_group_begins_where_a_dequantization_is_moved_to(before: str, group: str) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 8, 4, 4), np.uint8), (0.05, 3))
+    result = GROUPS[group](b, BEFORE[before](b, data))
+    agreed(b.finish(b.quantize(result, (0.004 if group == "Softmax" else 0.013, 3))), drawn((1, 8, 4, 4), np.uint8))
+
+
+@variants_together
+@pytest.mark.parametrize(("dtype", "point"), [(np.uint8, 0), (np.uint8, 30), (np.int8, 9), (np.int8, -5)])
+@pytest.mark.parametrize("count", [1, 8, 60])
+@pytest.mark.parametrize("scale", [1 / 255, 0.001, 0.0003])
+def test_shares_beyond_the_largest_float(scale: float, count: int, dtype: Any, point: int) -> None:
+    """The kernel of ONNX Runtime multiplies before it divides; an infinite product becomes -2^31."""
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (3, count), dtype), (0.05, 0), dtype)
+    agreed(b.finish(b.quantize(b.node("Softmax", data), (scale, point), dtype), dtype=dtype), drawn((3, count), dtype))
+
+
+@variants_together
+@pytest.mark.parametrize("kind", ["Softmax", "Sigmoid", "LeakyRelu"])
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_dequantization_of_a_result_that_nobody_reads(kind: str, count: int) -> None:
+    """The result stays i8 then, where the input becomes ui8: the group is computed in float32."""
+    b, scale = ModelBuilder(), (0.05, -20)
+    data = b.dequantize(b.quantize(b.input("x", (3, count)), scale, np.int8), scale, np.int8)
+    result = b.quantize(b.node(kind, data), (1 / 255, -128), np.int8)
+    b.dequantize(result, (1 / 255, -128), np.int8)
+    x = np.random.default_rng(count).normal(size=(3, count)).astype(np.float32)
+    agreed(b.finish(result, dtype=np.int8), x)
+
+
+# The quantization of a binary op as one value: what it gives an op is what the op has.
+
+LHS, RHS, OUTPUT = QuantParams(0.5, 3), QuantParams(0.125, -7), QuantParams(2.0, 11)
+
+
+def test_an_op_has_the_quantization_it_is_built_with() -> None:
+    quantization = BinaryQuantization(LHS, RHS, OUTPUT, (-100, 99))
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            x = constant(np.zeros((1, 4), np.int8))
+            op = build(AddOp, x, x, element="i8", **binary_attributes(quantization))
+        assert op.quantization == quantization
+
+
+@pytest.mark.parametrize("scaling", Scaling)
+def test_each_scaling_has_a_sum_of_f32_values(scaling: Scaling) -> None:
+    assert scaling.f32_sum.f32_scaling is scaling
+
+
+@pytest.mark.parametrize("arithmetic", SubArithmetic)
+def test_a_difference_in_integers_is_a_sum_with_the_other_sign(arithmetic: SubArithmetic) -> None:
+    wanted = None if arithmetic is SubArithmetic.FLOAT else AddArithmetic(arithmetic.value)
+    assert arithmetic.addition is wanted
+
+
+def test_operands_meet_at_twice_the_larger_scale() -> None:
+    scale = scale_of_sum(LHS, RHS, OUTPUT)
+    assert (scale.lhs, scale.rhs, scale.output) == (0.5, 0.125, 1.0 / (2**20 * 2.0))
+    square = scale_of_squared_difference(LHS, RHS, OUTPUT)
+    assert (square.lhs, square.rhs, square.output) == (0.5, 0.125, 1.0 / (2**14 * 2.0))
+
+
+# Forms in which one network may be written: every version of the operators, nodes in any order, shared extents.
+
+FIRST, LAST = 10, 24
+"""The versions of the standard operators with quantization: QuantizeLinear came with the first."""
+
+
+def convolution(version: int = 17, weight_scale: float = 0.01) -> bytes:
+    """A convolution in QDQ form."""
+    model = ModelBuilder()
+    data = model.dequantize(model.quantize(model.input("x", (1, 3, 6, 6)), (0.02, 3)), (0.02, 3))
+    sums = model.node("Conv", data, model.weight(drawn((4, 3, 3, 3), np.int8), weight_scale))
+    return model.finish(model.quantize(model.node("Relu", sums), (0.1, 9)), version=version)
+
+
+def result_of(content: bytes) -> Array:
+    x = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)
+    return interpreter.run(import_onnx(content), [x])[0]
+
+
+@pytest.mark.parametrize("version", range(FIRST, LAST + 1))
+def test_every_version_of_the_operators(version: int) -> None:
+    np.testing.assert_array_equal(result_of(convolution(version)), result_of(convolution()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_in_any_order(seed: int) -> None:
+    model = onnx.load_from_string(convolution())
+    nodes: list[onnx.NodeProto] = list(model.graph.node)
+    order = list(range(len(nodes)))
+    random.Random(seed).shuffle(order)
+    assert order != sorted(order)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes[index] for index in order)
+    np.testing.assert_array_equal(result_of(model.SerializeToString()), result_of(convolution()))
+
+
+def test_inputs_share_an_extent_that_is_open() -> None:
+    model = ModelBuilder()
+    lhs, rhs = (model.input(name, ("length", 3)) for name in "ab")
+    content = model.finish(model.node("Add", lhs, rhs), dtype=np.float32)
+    arrays = [np.full((5, 3), number, np.float32) for number in (1, 2)]
+    (found,) = interpreter.run(import_onnx(content, dims={"length": 5}), arrays)
+    np.testing.assert_array_equal(found, arrays[0] + arrays[1])
+
+
+@pytest.mark.parametrize("scale", [1e-19, 1e-30, 1e-38])
+def test_scales_of_channels_below_2_to_the_minus_60(scale: float) -> None:
+    """With an i32 bias at the product of both scales, as quantizers write them for channels without weights."""
+    model = ModelBuilder()
+    data = model.dequantize(model.quantize(model.input("x", (1, 3, 6, 6)), (0.02, 3)), (0.02, 3))
+    scales = np.array([0.01, scale, 0.02, scale], np.float32)
+    weight = model.weight(drawn((4, 3, 3, 3), np.int8), scales.tolist())
+    names = [
+        model.constant(one) for one in (np.arange(4, dtype=np.int32), np.float32(0.02) * scales, np.zeros(4, np.int32))
+    ]
+    sums = model.node("Conv", data, weight, model.node("DequantizeLinear", *names, axis=0))
+    found = result_of(model.finish(model.quantize(sums, (0.1, 9))))
+    assert (found[:, [1, 3]] == 9).all()
+    assert len(np.unique(found[:, [0, 2]])) > 2
+
+
+def test_a_cycle_is_damage() -> None:
+    model = ModelBuilder()
+    model.node("Max", model.input("x", (1,), np.uint8), "z", output="y")
+    model.node("Relu", "y", output="z")
+    with pytest.raises(ImportModelError, match="reads 'z', which nothing before it gives"):
+        import_onnx(model.finish("y"))

@@ -1,0 +1,391 @@
+"""frontends/onnx/branches.py: the branch of an If whose condition is known is part of the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    TensorProto,
+    helper,
+    load_from_string,
+    numpy_helper,
+)
+from onnx_graphs import ModelBuilder, drawn, run
+from tolerances import assert_floats_within
+
+import qdialect
+from qdialect.arithmetic.machine import multiply_add
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.onnx.importer import nodes_of
+from qdialect.support.diagnostics import ImportModelError
+
+X = np.random.default_rng(0).normal(size=(4, 1)).astype(np.float32)
+
+
+def _graph(*nodes: Any, output: str, constants: dict[str, Any] | None = None) -> GraphProto:
+    held = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
+    return helper.make_graph(nodes, "branch", [], [helper.make_empty_tensor_value_info(output)], held)
+
+
+NEGATED = _graph(helper.make_node("Neg", ["x"], ["t"]), output="t")
+SCALED = _graph(helper.make_node("Mul", ["x", "c"], ["t"]), output="t", constants={"c": np.float32(3)})
+
+
+def _branching(condition: Any, then: GraphProto, other: GraphProto, *, readers: int = 1) -> bytes:
+    model = ModelBuilder()
+    model.input("x", (4, 1))
+    name = model.constant(np.asarray(condition))
+    found = [model.node("If", name, then_branch=then, else_branch=other) for _ in range(readers)]
+    total = found[0]
+    for one in found[1:]:
+        total = model.node("Add", total, one)
+    return model.finish(total, dtype=np.float32)
+
+
+@pytest.mark.parametrize(("condition", "wanted"), [(True, -X), (False, X * 3)])
+def test_the_branch_that_is_taken_is_there_alone(condition: bool, wanted: Any) -> None:
+    np.testing.assert_array_equal(run(_branching(condition, NEGATED, SCALED), X), wanted)
+
+
+def test_branches_of_two_nodes_may_use_the_same_names() -> None:
+    np.testing.assert_array_equal(run(_branching([False], NEGATED, SCALED, readers=2), X), X * 6)
+
+
+def test_a_branch_may_give_what_is_outside_of_it() -> None:
+    np.testing.assert_array_equal(run(_branching(True, _graph(output="x"), SCALED), X), X)
+
+
+def test_nested_branches_read_names_of_the_outer_ones() -> None:
+    inner = _graph(helper.make_node("Mul", ["t", "c"], ["u"]), output="u")
+    nested = helper.make_node("If", ["k"], ["v"], then_branch=inner, else_branch=_graph(output="t"))
+    constants = {"c": np.float32(3), "k": np.array(True)}
+    outer = _graph(helper.make_node("Neg", ["x"], ["t"]), nested, output="v", constants=constants)
+    np.testing.assert_array_equal(run(_branching(True, outer, SCALED), X), X * -3)
+
+
+@pytest.mark.parametrize(("columns", "shape"), [(1, (4,)), (2, (4, 2))])
+def test_a_condition_may_be_computed_from_extents(columns: int, shape: tuple[int, ...]) -> None:
+    """As PyTorch exports `squeeze`."""
+    model = ModelBuilder()
+    x = model.input("x", (4, "columns"))
+    one = model.constant(np.array([1]))
+    extent = model.node("Gather", model.node("Shape", model.node("Relu", x)), one)
+    squeezed = _graph(helper.make_node("Squeeze", ["x", one], ["t"]), output="t")
+    same = _graph(helper.make_node("Identity", ["x"], ["t"]), output="t")
+    found = model.node("If", model.node("Equal", extent, one), then_branch=squeezed, else_branch=same)
+    module = import_onnx(model.finish(found, dtype=np.float32), dims={"columns": columns})
+    assert np.shape(qdialect.compile(module)(np.ones((4, columns), np.float32))) == shape
+
+
+def test_a_condition_of_run_time_is_refused_or_left_to_the_framework(tmp_path: Path) -> None:
+    model = ModelBuilder()
+    condition = model.input("b", (), np.bool_)
+    model.input("x", (4, 1))
+    found = model.node("If", condition, then_branch=NEGATED, else_branch=SCALED)
+    content = model.finish(found, dtype=np.float32)
+    with pytest.raises(ImportModelError, match="operator is not supported"):
+        import_onnx(content)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    executable = qdialect.compile(path, fallback="framework")
+    np.testing.assert_array_equal(executable(np.array(False), X), X * 3)
+
+
+def test_a_branch_that_gives_too_little_is_damaged() -> None:
+    nothing = helper.make_graph([], "branch", [], [])
+    with pytest.raises(ImportModelError, match="file is damaged"):
+        import_onnx(_branching(True, nothing, SCALED))
+
+
+# frontends/onnx/functions.py: functions that a model defines are replaced by their nodes.
+
+X_FUNCTIONS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+
+
+def _function(name: str, *nodes: Any, attributes: tuple[str, ...] = ()) -> FunctionProto:
+    """Of `a`, which gives `b`."""
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
+    return helper.make_function("local", name, ["a"], ["b"], nodes, opsets, attributes=attributes)
+
+
+def _model(call: str, *functions: FunctionProto, **attributes: Any) -> bytes:
+    builder = ModelBuilder()
+    result = builder.node(f"local.{call}", builder.input("x", (4, 3)), **attributes)
+    model: ModelProto = load_from_string(builder.finish(result, dtype=np.float32, version=20))
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.functions.extend(functions)
+    return model.SerializeToString()
+
+
+def _node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    domain = "local" if kind[0].islower() else ""
+    return helper.make_node(kind, list(inputs), list(outputs), domain=domain, **attributes)
+
+
+TWICE = _function("twice", _node("Add", "aa", "c"), _node("Relu", "c", "b"))
+
+
+def test_a_function_of_functions_is_its_nodes() -> None:
+    outer = _function("outer", _node("twice", "a", "c"), _node("twice", "c", "b"))
+    content = _model("outer", outer, TWICE)
+    assert [node.kind for node in nodes_of(content)] == ["Add", "Relu", "Add", "Relu"]
+    np.testing.assert_array_equal(run(content, X_FUNCTIONS), np.maximum(X_FUNCTIONS * 4, 0))
+
+
+def test_a_function_takes_attributes_of_its_call() -> None:
+    inner = _node("Transpose", "a", "b")
+    inner.attribute.append(AttributeProto(name="perm", type=AttributeProto.INTS, ref_attr_name="order"))
+    content = _model("turn", _function("turn", inner, attributes=("order",)), order=[1, 0])
+    np.testing.assert_array_equal(run(content, X_FUNCTIONS), X_FUNCTIONS.T)
+
+
+def test_an_executable_with_fallback_has_no_functions_either(tmp_path: Path) -> None:
+    unknown = _function("odd", _node("Det", "a", "c"), _node("Relu", "c", "b"))
+    builder = ModelBuilder()
+    result = builder.node("local.odd", builder.input("x", (4, 4)))
+    model: ModelProto = load_from_string(builder.finish(result, dtype=np.float32, version=20))
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.functions.append(unknown)
+    x = np.diag([1, 2, 3, 0.5]).astype(np.float32)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert qdialect.compile(path, fallback="framework")(x) == 3
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    one, other = _function("one", _node("other", "a", "b")), _function("other", _node("one", "a", "b"))
+    with pytest.raises(ImportModelError, match=r"'model\.onnx': file is damaged: a function of the model calls itself"):
+        import_onnx(_model("one", one, other))
+
+
+def test_functions_that_double_are_counted_before_they_are_inlined() -> None:
+    doubling = [_function(f"f{i}", _node(f"f{i + 1}", "a", "c"), _node(f"f{i + 1}", "c", "b")) for i in range(40)]
+    with pytest.raises(
+        ImportModelError, match="functions of the model must give at most 1000000 nodes, but give 1099511627776"
+    ):
+        import_onnx(_model("f0", *doubling, _function("f40", _node("Relu", "a", "b"))))
+
+
+# Operators with graphs of their own, If, Loop and Scan: refused with the node, whatever their graphs hold.
+
+
+def notes_of(content: bytes) -> list[str]:
+    with pytest.raises(ImportModelError, match="unsupported operation") as caught:
+        import_onnx(content)
+    return [note.message for note in caught.value.diagnostics[0].notes]
+
+
+def graph(*names: str) -> GraphProto:
+    """The identity of each input."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in names]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_after"]) for name in names]
+    after = [helper.make_tensor_value_info(f"{name}_after", TensorProto.FLOAT, [4]) for name in names]
+    return helper.make_graph(nodes, "inner", info, after)
+
+
+def branch() -> GraphProto:
+    """A graph that reads the outer one."""
+    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
+    return helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "branch", [], [result])
+
+
+def model(kind: str, *constants: Any, **graphs: Any) -> bytes:
+    builder = ModelBuilder()
+    x = builder.input("x", [4])
+    inputs = [builder.constant(np.array(one)) for one in constants]
+    if kind == "If" and not constants:
+        inputs = [builder.input("condition", [], np.bool_)]
+    data = [] if kind == "If" else [x]
+    result = builder.node(kind, *inputs, *data, name="inner one", output="y", **graphs)
+    return builder.finish(result, dtype=np.float32)
+
+
+def test_a_branch_is_refused_where_its_condition_is_not_known() -> None:
+    content = model("If", then_branch=branch(), else_branch=branch())
+    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]
+
+
+def test_a_loop_is_refused() -> None:
+    content = model("Loop", 3, True, body=graph("v"))
+    assert notes_of(content) == ["node 0 Loop ('inner one'): operator is not supported"]
+
+
+def test_a_scan_is_refused() -> None:
+    content = model("Scan", body=graph("v"), num_scan_inputs=1)
+    assert notes_of(content) == ["node 0 Scan ('inner one'): operator is not supported"]
+
+
+def test_what_is_within_an_unsupported_graph_is_not_listed() -> None:
+    inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
+    content = model("If", then_branch=inner, else_branch=branch())
+    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]
+
+
+def test_what_is_within_the_branch_that_is_taken_is_listed() -> None:
+    inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
+    content = model("If", True, then_branch=inner, else_branch=branch())
+    assert notes_of(content) == ["node 0 Unique ('y/b'): operator is not supported"]
+
+
+def test_a_graph_reads_what_a_later_node_gives(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    x, condition = builder.input("x", [4]), builder.input("condition", [], np.bool_)
+    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
+    graphs = {
+        name: helper.make_graph([helper.make_node(kind, ["later"], ["b"])], "branch", [], [result])
+        for name, kind in (("then_branch", "Neg"), ("else_branch", "Exp"))
+    }
+    builder.node("If", condition, output="y", **graphs)
+    builder.node("Relu", x, output="later")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(builder.finish("y", dtype=np.float32))
+    executable = qdialect.compile(path, fallback="framework", cache=False)
+    data = np.array([-1, 0, 1, 2], np.float32)
+    np.testing.assert_array_equal(np.asarray(executable(data, np.array(True))), -np.maximum(data, 0))
+
+
+# A constant that goes through a DequantizeLinear is a constant of f32 values for every operator.
+
+Array = NDArray[Any]
+SCALE = np.float32(0.125)
+ROW, ONE = (5,), ()
+
+OPERATORS: dict[str, tuple[tuple[int, ...], list[tuple[int, ...]], dict[str, Any]]] = {
+    "Add": ((2, 3, 5), [ROW], {}),
+    "BatchNormalization": ((2, 5, 3), [ROW, ROW, ROW, ROW], {}),
+    "Clip": ((2, 5), [ONE, ONE], {}),
+    "Concat": ((2, 5), [(2, 3)], {"axis": 1}),
+    "Conv": ((1, 3, 6, 6), [(4, 3, 3, 3), (4,)], {}),
+    "Div": ((2, 3, 5), [(3, 1)], {}),
+    "Gemm": ((2, 5), [(5, 3), (3,)], {}),
+    "LayerNormalization": ((2, 3, 5), [ROW, ROW], {}),
+    "MatMul": ((2, 3, 5), [(5, 4)], {}),
+    "Max": ((2, 5), [ROW, ONE], {}),
+    "PRelu": ((2, 3, 5), [(3, 1)], {}),
+    "Pow": ((2, 5), [ONE], {}),
+    "Sum": ((2, 5), [ROW, ROW], {}),
+}
+
+
+def model_of(kind: str, is_quantized: bool) -> bytes:
+    """`kind` on floats, its other operands constants that are positive."""
+    shape, constants, attributes = OPERATORS[kind]
+    b = ModelBuilder()
+    names = [b.input("x", shape)]
+    for seed, one in enumerate(constants):
+        quantized = np.asarray(drawn(one, np.int8, seed) | 1).clip(1, 127).astype(np.int8)
+        plain = quantized.astype(np.float32) * SCALE
+        names.append(b.weight(quantized, float(SCALE)) if is_quantized else b.constant(plain))
+    return b.finish(b.node(kind, *names, output="y", **attributes), dtype=np.float32)
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_both_forms_of_a_constant_are_one_module(kind: str) -> None:
+    assert str(import_onnx(model_of(kind, is_quantized=True))) == str(import_onnx(model_of(kind, is_quantized=False)))
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul", "Sub"])
+def test_a_function_of_constants_is_a_constant(kind: str) -> None:
+    """Of dequantized ones too: the sum is a weight like another."""
+    quantized = drawn((4, 3), np.int8)
+    b = ModelBuilder()
+    weight = b.node(kind, b.weight(quantized, float(SCALE)), b.weight(quantized[:1], 0.5))
+    content = b.finish(b.node("MatMul", b.input("x", (2, 4)), weight), dtype=np.float32)
+    assert "dequantize" not in str(import_onnx(content))
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    function = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract}[kind]
+    matrix = function(quantized.astype(np.float32) * SCALE, quantized[:1].astype(np.float32) * np.float32(0.5))
+    wanted = np.zeros((2, 3), np.float32)
+    for k in range(4):
+        wanted = multiply_add(x[:, k : k + 1], matrix[k], wanted)
+    np.testing.assert_array_equal(run(content, x), wanted)
+
+
+@pytest.mark.parametrize("scale", [1.334e36, 1e-30])
+def test_a_constant_may_have_any_scale(scale: float) -> None:
+    """A mask of the smallest float is quantized with a scale beyond those of activations."""
+    b = ModelBuilder()
+    mask = b.weight(np.array([0, 255, 3], np.uint8), scale, zero_point=255)
+    content = b.finish(b.node("Add", b.input("x", (2, 3)), mask), dtype=np.float32)
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(content, x), x + np.array([-255, 0, -252], np.float32) * np.float32(scale))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((1, 512), 1), ((100, 3), 0), ((2, 90, 3), 1)])
+def test_elements_of_a_long_constant(shape: tuple[int, ...], axis: int) -> None:
+    """As rows of token types are taken: by more elements than NumPy chooses among, and from a part of the others."""
+    data = np.random.default_rng(0).integers(0, 99, shape)
+    indices = np.random.default_rng(1).integers(-shape[axis], shape[axis], [min(n, 17) for n in shape])
+    b = ModelBuilder()
+    taken = b.node("GatherElements", b.constant(data), b.constant(indices), axis=axis)
+    content = b.finish(b.node("Add", b.input("x", (1,), np.int64), taken), dtype=np.int64)
+    assert "qnn.dynamic_gather" not in str(import_onnx(content))
+    kept = data[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
+    assert np.array_equal(run(content, np.array([1])), np.take_along_axis(kept, indices, axis) + 1)
+
+
+@pytest.mark.parametrize("is_by_dimension", [False, True])
+@pytest.mark.parametrize("is_node", [False, True])
+def test_a_sparse_constant(is_by_dimension: bool, is_node: bool) -> None:
+    """Its elements are at an index of all elements each, or at one of each dimension."""
+    dense = np.zeros((4, 3), np.float32)
+    dense[[0, 2, 3], [1, 0, 2]] = [2.0, -3.0, 0.5]
+    found = np.argwhere(dense) if is_by_dimension else np.flatnonzero(dense)
+    values, indices = dense[dense != 0], found.astype(np.int64)
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "w"), numpy_helper.from_array(indices), list(dense.shape)
+    )
+    b = ModelBuilder()
+    if is_node:
+        b.node("Constant", output="w", sparse_value=sparse)
+    model = ModelProto.FromString(b.finish(b.node("MatMul", b.input("x", (2, 4)), "w"), dtype=np.float32))
+    if not is_node:
+        model.graph.sparse_initializer.append(sparse)
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    assert_floats_within(run(model.SerializeToString(), x), x @ dense, "layer")
+
+
+def test_a_bias_is_quantized_along_its_one_dimension() -> None:
+    """Whatever axis the node names; without one it is 1."""
+    b = ModelBuilder()
+    bias = drawn((3,), np.int32)
+    scales = np.array([0.1, 0.2, 0.4], np.float32)
+    held = b.node("DequantizeLinear", b.constant(bias), b.constant(scales))
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    found = run(b.finish(b.node("Add", b.input("x", x.shape), held), dtype=np.float32), x)
+    np.testing.assert_array_equal(found, x + bias.astype(np.float32) * scales)
+
+
+def test_infinite_values_of_a_constant_one_hot() -> None:
+    """As in masks: they are chosen, not multiplied; an index from the end, and one outside."""
+    b = ModelBuilder()
+    values = np.array([-np.inf, 0.0], np.float32)
+    hot = b.node("OneHot", b.constant(np.array([1, -1, 9])), b.constant(np.array(3)), b.constant(values))
+    x = np.zeros((3, 3), np.float32)
+    wanted = np.where(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]]), np.float32(0), np.float32(-np.inf))
+    np.testing.assert_array_equal(run(b.finish(b.node("Add", b.input("x", x.shape), hot), dtype=np.float32), x), wanted)
+
+
+@pytest.mark.parametrize(
+    ("number", "attributes", "reason"),
+    [
+        (1.0, {"keepdims": 2}, "attribute 'keepdims' must be 0 or 1, but is 2"),
+        (np.nan, {}, "constant inputs must not hold NaN"),
+    ],
+)
+def test_what_onnx_runtime_evaluates_otherwise_is_refused(
+    number: float, attributes: dict[str, Any], reason: str
+) -> None:
+    b = ModelBuilder()
+    largest = b.node("ReduceMax", b.constant(np.array([2.0, number], np.float32)), **attributes)
+    with pytest.raises(ImportModelError) as raised:
+        import_onnx(b.finish(b.node("Add", b.input("x", (1,)), largest), dtype=np.float32))
+    assert reason in str(raised.value)

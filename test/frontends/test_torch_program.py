@@ -1,0 +1,416 @@
+"""Operators that work in place: whoever reads a tensor afterwards reads what was written over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.utils._pytree as pytree
+from tolerances import assert_floats_within, assert_within, loosest
+from torch import Tensor, nn
+from torch_models import Function, dequantized, drawn, operators_of, quantized
+
+import qdialect
+from qdialect.frontends.building.checks import Budget, UnsupportedError
+from qdialect.frontends.torch import import_torch
+from qdialect.frontends.torch.program.folding import FOLDABLE, evaluate, fold
+from qdialect.frontends.torch.program.model import Element, Node, Ref
+from qdialect.frontends.torch.program.pytorch_operators import schema_of
+from qdialect.reference.interpreter import run
+from qdialect.support.diagnostics import ImportModelError
+
+SHAPES = ((2, 5, 3, 4), (2, 5, 1, 1))
+
+
+class Between(nn.Module):
+    """A function of two tensors between dequantize and quantize."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        operands = dequantized(x, 0.031, 7, torch.int8), dequantized(y, 0.047, -2, torch.int8)
+        return quantized(self.function(*operands), 0.057, 3, torch.int8)
+
+
+def _read_before_and_after(x: Tensor, y: Tensor) -> Tensor:
+    before = x + 1
+    x += y
+    return torch.relu_(x).mul(before) + x
+
+
+def _written_twice(x: Tensor, y: Tensor) -> Tensor:
+    product = x * y
+    product.add_(x)
+    product.mul_(product)
+    return product
+
+
+def _view_read_before(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    row = total.flatten(1).mean(1)
+    total.relu_()
+    return total * row.view(2, 1, 1, 1)
+
+
+def _results_written(x: Tensor, y: Tensor) -> Tensor:
+    left, right = torch.unsafe_split(x + y, 2, 2)
+    left.relu_()
+    return left.add_(1).sum(2, keepdim=True) * right
+
+
+def _part_assigned(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    total[:, 1:3] = 0.3
+    total[:, 0, 1] = total[:, 2, 2] * 2
+    total[..., ::2] *= 0.5
+    return total
+
+
+def _part_written(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    part = total[:, 1:3]
+    part.relu_()
+    return total + part.sum(1, keepdim=True)
+
+
+CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "part_assigned": _part_assigned,
+    "part_written": _part_written,
+    "results_written": _results_written,
+    "add": lambda x, y: x.add_(y),
+    "mul": lambda x, y: x.mul_(y),
+    "sub": lambda x, y: x.sub_(y),
+    "squeeze_excite": lambda x, y: x.mul_(y.sigmoid_()),
+    "residual": lambda x, y: torch.relu_(x.add_(y)),
+    "read_before_and_after": _read_before_and_after,
+    "written_twice": _written_twice,
+    "view_read_before": _view_read_before,
+}
+
+
+def values_of(seed: int) -> tuple[Tensor, ...]:
+    generator = np.random.default_rng(seed)
+    return tuple(torch.tensor(generator.integers(-128, 128, shape).astype(np.int8)) for shape in SHAPES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_place(name: str) -> None:
+    model, given = Between(CASES[name]), values_of(1)
+    wanted = model(*(one.clone() for one in given)).numpy()
+    exported = torch.export.export(model, given)
+    (found,) = run(import_torch(exported), [one.numpy() for one in given])
+    assert_within(found, wanted, loosest(".pt2", operators_of(exported)))
+
+
+def _view_read_after(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    rows = total.flatten(1)
+    total.relu_()
+    return total * rows.mean(1).view(2, 1, 1, 1)
+
+
+def _part_read_after(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    part = total[:, :2]
+    total[:, 1:3].relu_()
+    return total + part.sum(1, keepdim=True)
+
+
+REFUSED: dict[str, Any] = {"view_read_after": _view_read_after, "part_read_after": _part_read_after}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_memory_that_others_read_is_refused(name: str) -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(Between(REFUSED[name]), values_of(1)))
+    assert "aten.relu_: operator is not supported" in caught.value.render()
+
+
+# Which operators the front end runs itself: pure ones, by their names.
+
+ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def call(kind: str, **arguments: Any) -> Node:
+    return Node("node", kind, arguments, (), "")
+
+
+@pytest.mark.parametrize("kind", sorted(FOLDABLE))
+def test_operators_are_pure(kind: str) -> None:
+    """They write to no operand, draw no random numbers and are in PyTorch's registry."""
+    schema = schema_of(kind)
+    assert schema is not None
+    assert not schema.is_mutable or kind == "aten.detach_.default"
+    package, name, overload = kind.split(".")
+    operator: Any = getattr(getattr(getattr(torch.ops, package), name), overload)
+    assert torch.Tag.nondeterministic_seeded not in operator.tags
+    assert all(argument.name not in ("filename", "generator") for argument in schema.arguments)
+
+
+def test_operators_by_name() -> None:
+    found = evaluate(call("aten.add.Tensor", self=Ref("a"), other=Ref("b"), alpha=2), {"a": ARRAY, "b": ARRAY})
+    assert np.array_equal(found, ARRAY * 3)
+    found = evaluate(call("aten.permute.default", self=Ref("a"), dims=(1, 0)), {"a": ARRAY})
+    assert np.array_equal(found, ARRAY.T)
+
+
+def test_operators_without_operands() -> None:
+    made = call(
+        "aten.full.default", size=(2, 1), fill_value=7, dtype=Element("i8"), layout=None, device="cuda", pin_memory=None
+    )
+    found = fold(made, {}, Budget.of_file(0))
+    assert found.dtype == np.int8
+    assert found.tolist() == [[7], [7]]
+
+
+def test_constants_are_not_written_to() -> None:
+    array = ARRAY.copy()
+    array.flags.writeable = False
+    found = fold(call("aten.relu.default", self=Ref("a")), {"a": array}, Budget.of_file(0))
+    assert np.array_equal(found, ARRAY)
+
+
+def test_other_operators_are_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "made"
+    mapped = call("aten.from_file.default", filename=str(path), shared=True, size=16)
+    for attempt in (lambda: evaluate(mapped, {}), lambda: fold(mapped, {}, Budget.of_file(0))):
+        with pytest.raises(UnsupportedError, match="operator is not supported on constants"):
+            attempt()
+    assert not path.exists()
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a string for a tensor": {"self": "x", "other": Ref("a"), "alpha": 1},
+    "a tuple for a tensor": {"self": (1, 2), "other": Ref("a"), "alpha": 1},
+    "a type that PyTorch lacks": {"self": Ref("a"), "other": Element("load"), "alpha": 1},
+    "shapes that do not broadcast": {"self": Ref("a"), "other": Ref("b"), "alpha": 1},
+    "an argument left out": {"self": Ref("a"), "alpha": 1},
+    "another argument": {"self": Ref("a"), "other": Ref("a"), "alpha": 1, "beta": 1},
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_arguments(what: str) -> None:
+    arrays = {"a": ARRAY, "b": np.zeros(5, np.float32)}
+    with pytest.raises(UnsupportedError):
+        evaluate(call("aten.add.Tensor", **WRONG[what]), arrays)
+
+
+def test_types_are_checked_before_the_kernel() -> None:
+    """PyTorch ends the process where a number is no type of its own."""
+    converted = call(
+        "aten.to.dtype", self=Ref("a"), dtype=2**63 - 1, non_blocking=False, copy=False, memory_format=None
+    )
+    with pytest.raises(
+        UnsupportedError, match="argument 'dtype' must be of type ScalarType, but got 9223372036854775807"
+    ):
+        evaluate(converted, {"a": ARRAY})
+
+
+def test_budget() -> None:
+    budget = Budget(maximum=100)
+    fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
+    assert budget.spent == 48
+    fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
+    with pytest.raises(
+        UnsupportedError,
+        match=r"^constants that a model makes must have at most 100 bytes, but 4 are left for a constant",
+    ):
+        fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
+
+
+def test_random_numbers_are_not_constants() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + torch.rand(4)
+
+    with pytest.raises(qdialect.ImportModelError) as caught:
+        import_torch(torch.export.export(Noisy(), (torch.zeros(4),)))
+    assert "aten.rand: operator is not supported" in caught.value.render()
+
+
+# What PyTorch runs of programs in narrow floats, with graphs inside of graphs, and with memory of their own.
+
+TORCH: Any = torch
+DECOMPOSED: Any = torch.ops.quantized_decomposed
+HIGHER_ORDER: Any = torch.ops.higher_order
+BF16 = torch.bfloat16
+
+
+def compiled(path: Path, model: nn.Module, *given: Tensor, lowers: bool = False) -> qdialect.Executable:
+    program: Any = torch.export.export(model, given)
+    torch.export.save(program.run_decompositions() if lowers else program, path)
+    return qdialect.compile(path, fallback="framework", cache=False)
+
+
+def array(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """As callers have it."""
+    return (tensor.float() if tensor.dtype in (BF16, torch.float8_e4m3fn) else tensor).numpy()
+
+
+def check(path: Path, model: nn.Module, *given: Tensor) -> qdialect.Executable:
+    """The same bits as PyTorch."""
+    executable = compiled(path, model, *given)
+    results = executable(*map(array, given))
+    wanted = pytree.tree_leaves(model(*given))
+    for found, tensor in zip(results if isinstance(results, tuple) else [results], wanted, strict=True):
+        assert found.dtype == array(tensor).dtype
+        np.testing.assert_array_equal(found, array(tensor))
+    return executable
+
+
+WEIGHT, SCALES = drawn(1, 16, 32), drawn(2, 16).abs() + 0.01
+VALUES = (WEIGHT * 40).to(torch.int8)
+BIAS = SCALES.to(BF16)
+F8 = WEIGHT.to(torch.float8_e4m3fn)
+BOUNDS = (-128, 127, torch.int8)
+
+
+def _of_channels(x: Tensor) -> Tensor:
+    points = torch.zeros(16, dtype=torch.int64)
+    weight = DECOMPOSED.dequantize_per_channel.default(VALUES, SCALES, points, 0, *BOUNDS, out_dtype=BF16)
+    held = DECOMPOSED.dequantize_per_tensor.default(quantized(x, 0.03, 3, torch.int8), 0.03, 3, *BOUNDS, out_dtype=BF16)
+    return nn.functional.linear(held, weight)
+
+
+def _half(x: Tensor) -> Tensor:
+    return nn.functional.gelu(x.half() @ WEIGHT.T.half()) + x.half().sum()
+
+
+def _int4_product(x: Tensor) -> Tensor:
+    aten: Any = torch.ops.aten
+    packed = aten._convert_weight_to_int4pack_for_cpu(VALUES.to(torch.int32) & 15, 1)
+    return aten._weight_int4pack_mm_for_cpu(x, packed, 32, torch.stack([SCALES, SCALES * 3], 1)[None])
+
+
+NARROW: dict[str, tuple[Callable[[Any], Any], torch.dtype]] = {
+    "linear": (lambda x: torch.relu(nn.functional.linear(x, WEIGHT.to(BF16), SCALES.to(BF16))) * 1.7, BF16),
+    "widened": (lambda x: nn.functional.linear(x.float(), WEIGHT.to(BF16).float()) + 0.1, BF16),
+    "narrowed": (lambda x: (x.to(BF16), x.to(BF16) * 3, x + 1), torch.float32),
+    "of_channels": (_of_channels, torch.float32),
+    "half": (_half, torch.float32),
+    "beside": (
+        lambda x: (x[:, :16] + BIAS, x[0, 0] * BIAS[0], torch.where(x[:, :16] > 0, BIAS, x[:, :16])),
+        torch.float32,
+    ),
+    "rows": (
+        lambda x: (BIAS[x[0].long().abs() % 16], torch.cat([x[0], BIAS]), BIAS.long() + x[0, 0].long()),
+        torch.float32,
+    ),
+    "scales": (
+        lambda x: DECOMPOSED.dequantize_per_channel.default(VALUES, BIAS.abs(), None, 0, *BOUNDS) + x[0],
+        torch.float32,
+    ),
+    "float8": (lambda x: (x @ F8.float().T, F8.to(BF16).sum(), F8), torch.float32),
+    "int8_weights": (lambda x: TORCH._weight_int8pack_mm(x, VALUES, SCALES.to(BF16)), BF16),
+    "int4_weights": (_int4_product, torch.float32),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_of_narrow_floats(name: str, tmp_path: Path) -> None:
+    function, dtype = NARROW[name]
+    check(tmp_path / "model.pt2", Function(function), drawn(3, 4, 32).to(dtype))
+
+
+def _branches(x: Tensor) -> Tensor:
+    product = x @ WEIGHT.T
+
+    def positive(y: Tensor) -> tuple[Tensor]:
+        return (torch.relu(y),)
+
+    def other(y: Tensor) -> tuple[Tensor]:
+        return (y * 3,)
+
+    return HIGHER_ORDER.cond(x.sum() > 0, positive, other, (product,))[0] + 1
+
+
+def _loop(x: Tensor) -> Tensor:
+    def more(i: Tensor, y: Tensor) -> Tensor:
+        del y
+        return i < 3
+
+    def body(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return i + 1, y * 1.5 + i
+
+    return HIGHER_ORDER.while_loop(more, body, (torch.zeros((), dtype=torch.int64), x), ())[1]
+
+
+def _autocast(x: Tensor) -> Tensor:
+    held = dequantized(quantized(x, 0.03, 3, torch.int8), 0.03, 3, torch.int8)
+    with torch.autocast("cpu", dtype=BF16):
+        found = nn.functional.linear(held, WEIGHT)
+    return found.float() * 3
+
+
+@pytest.mark.parametrize("function", [_branches, _loop, _autocast])
+def test_graphs_inside_of_graphs(function: Callable[[Tensor], Tensor], tmp_path: Path) -> None:
+    x, model = drawn(4, 4, 32), Function(function)
+    executable = check(tmp_path / "model.pt2", model, x)
+    np.testing.assert_array_equal(executable(-x.numpy()), model(-x).numpy())
+
+
+def test_regions_without_gradients_are_compiled() -> None:
+    def function(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            found, other = nn.functional.linear(x, WEIGHT), x + 1
+        return found.sum() + other
+
+    program = torch.export.export(Function(function), (drawn(5, 4, 32),))
+    assert any("set_grad_enabled" in str(node.target) for node in program.graph.nodes)
+    x = drawn(6, 4, 32)
+    found = qdialect.compile(import_torch(program))(x.numpy())
+    assert_floats_within(np.asarray(found), function(x).numpy(), "layer")
+
+
+class Cache(nn.Module):
+    """Rows that are written to a cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = nn.Buffer(torch.zeros(8, 16))
+        self.calls = nn.Buffer(torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        self.cache.index_copy_(0, i, torch.relu(x @ WEIGHT.T))
+        self.calls += 1
+        return self.cache.sum(0) * 2, self.calls * 10
+
+
+@pytest.mark.parametrize("lowers", [False, True])
+def test_buffers_keep_what_calls_write(lowers: bool, tmp_path: Path) -> None:
+    steps = [(drawn(seed, 2, 32), torch.tensor([seed, 7 - seed])) for seed in (0, 1, 2)]
+    executable = compiled(tmp_path / "model.pt2", Cache(), *steps[0], lowers=lowers)
+    model, kept = Cache(), list[Any]()
+    for given in steps:
+        kept.append((executable(*map(array, given)), [one.numpy().copy() for one in model(*given)]))
+    for found, wanted in kept:
+        assert [one.tolist() for one in found] == [one.tolist() for one in wanted]
+    assert {region.runner for region in executable.regions} == {"PyTorch"}
+
+
+class Written(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        x.add_(1)
+        return x * 2
+
+
+def test_inputs_are_not_written_to(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match=r"it writes to an input of the program"):
+        compiled(tmp_path / "model.pt2", Written(), torch.ones(3))
+
+
+def test_what_is_no_program_is_told_what_to_pass() -> None:
+    model = nn.Linear(2, 2)
+    with pytest.warns(DeprecationWarning, match="torch.jit"):
+        script = TORCH.jit.script(model)
+    sources: list[Any] = [model, torch.fx.symbolic_trace(model), script, model.state_dict(), None]
+    for source in sources:
+        with pytest.raises(ImportModelError, match=r"must be .*torch.export.export\(model.eval\(\), example_inputs\)"):
+            import_torch(source)

@@ -1,0 +1,492 @@
+"""The one factory of contexts, and how MLIR's diagnostics become errors with locations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from bounds import HANG
+from onnx_graphs import ModelBuilder
+
+import qdialect
+from qdialect import ParseError as ParseErrorRoundtrip
+from qdialect import PassManager, dialect
+from qdialect import VerificationError as VerificationErrorRoundtrip
+from qdialect import make_context as make_context_roundtrip
+from qdialect import parse as parse_roundtrip
+from qdialect.cli import import_model, opt, run, terminal
+from qdialect.cli import terminal as table
+from qdialect.frontends.building.checks import refuse
+from qdialect.frontends.onnx import import_onnx
+from qdialect.ir import module_text
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import available_dialects, captured_diagnostics, location_of, make_context, parse, verify
+from qdialect.ir.module_text import Printing
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import all_passes
+from qdialect.support import registry
+from qdialect.support.diagnostics import (
+    Diagnostic,
+    ImportModelError,
+    ParseError,
+    QDialectError,
+    Severity,
+    VerificationError,
+    printable,
+)
+
+RELU = """\
+  %y{n} = "qnn.relu"(%x) {{
+    input_scale = 0.5 : f64, input_zero_point = {zero_point} : i64, output_scale = 0.5 : f64,
+    output_zero_point = 0 : i64, entries = "half_away_divide", nan = "max"
+  }} : (tensor<4xi8>) -> tensor<4xi8>
+"""
+
+
+def function(name: str, *zero_points: int) -> str:
+    ops = "".join(RELU.format(n=n, zero_point=zero_point) for n, zero_point in enumerate(zero_points))
+    return f"func.func @{name}(%x: tensor<4xi8>) {{\n{ops}  return\n}}\n"
+
+
+EIGHT_FUNCTIONS = "".join(function(f"f{n}", 0) for n in range(8))
+
+
+def test_threads_are_off() -> None:
+    # With threads on these three calls never come back; so they run where they can be given up.
+    script = (
+        "import sys; from qdialect.ir.context import parse, verify\n"
+        "module = parse(sys.stdin.read()); verify(module); print(module)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=EIGHT_FUNCTIONS,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert done.stdout.count('"qnn.relu"') == 8
+
+
+def test_a_context_has_the_dialect_and_upstreams() -> None:
+    context = make_context()
+    assert context.is_dialect_loaded("qnn")
+    dialect.load(context)
+    assert parse("func.func @f(%x: tensor<4xf32>) { %y = math.exp %x : tensor<4xf32> return }", context)
+
+
+def test_contexts_are_apart() -> None:
+    first, second = parse(EIGHT_FUNCTIONS), parse(EIGHT_FUNCTIONS)
+    assert first.context is not second.context
+    verify(first)
+    verify(second)
+
+
+def test_every_broken_op_is_reported_with_its_place() -> None:
+    text = function("f", 0, 200) + function("g", -129)
+    with pytest.raises(ParseError) as caught:
+        parse(text, file_name="model.mlir")
+    message = "error: 'qnn.relu' op input_zero_point must be in [-128, 127], but got"
+    assert caught.value.render() == f"model.mlir:6:9: {message} 200\nmodel.mlir:13:9: {message} -129"
+
+
+def test_a_place_given_in_the_text_is_kept() -> None:
+    text = function("f", 200).replace("-> tensor<4xi8>\n", '-> tensor<4xi8> loc("net.tflite":7:3)\n')
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    found = caught.value.diagnostics[0]
+    assert (found.file, found.line, found.column) == ("net.tflite", 7, 3)
+
+
+def test_an_error_of_a_module_in_memory_is_a_verification_error() -> None:
+    module = parse(function("f", 0))
+    op = module.body.operations[0].regions[0].blocks[0].operations[0]
+    with module.context:
+        op.attributes["input_zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 200)
+    with pytest.raises(VerificationError, match="but got 200") as caught:
+        verify(module)
+    assert caught.value.diagnostics[0].line == 2
+
+
+def test_an_op_that_lost_an_attribute_is_reported() -> None:
+    module = parse(function("f", 0))
+    op = module.body.operations[0].regions[0].blocks[0].operations[0]
+    del op.attributes["input_scale"]
+    with pytest.raises(VerificationError, match="must have attribute 'input_scale'"):
+        verify(module)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("func.func @f() {", 1, "expected"),
+        ("\n\n}", 3, "expected"),
+        ('%0 = "qnn.nothing"() : () -> i8', 1, "unregistered operation 'qnn.nothing'"),
+        ('%0 = "no.dialect"() : () -> i8', 1, "dialect"),
+        ("func.func @f(%x: tensor<4xi8>) {\n  %y = qnn.relu %x : tensor<4xi8>\n  return\n}", 2, "generic form only"),
+        ("module attributes {a.b = " + "[" * 100_000 + "]" * 100_000 + "} {}", 1, "nest"),
+    ],
+)
+def test_text_that_is_no_module_is_a_located_error(text: str, line: int, message: str) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(text)
+    assert caught.value.diagnostics[0].line == line
+    assert caught.value.diagnostics[0].column > 0
+
+
+def test_a_file_is_read_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.mlir"
+    path.write_text(function("f", 200))
+    for source in (path, str(path)):
+        with pytest.raises(ParseError) as caught:
+            parse(source)
+        assert caught.value.diagnostics[0].file == str(path)
+        assert caught.value.diagnostics[0].line == 2
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), (b"\xff\xfe", "UTF-8")])
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    path = tmp_path / "input.mlir"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ParseError, match=f"cannot read '.*input.mlir': .*{reason}"):
+        parse(path)
+
+
+def test_locations_of_imported_ops_have_no_place_of_their_own() -> None:
+    with make_context():
+        assert location_of(ir.Location.unknown()) == ("", 0, 0)
+        assert location_of(ir.Location.name("Conv2d_0")) == ("", 0, 0)
+        inside = ir.Location.file("net.tflite", 3, 5)
+        assert location_of(ir.Location.name("Conv2d_0", inside)) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.fused([ir.Location.unknown(), inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.callsite(ir.Location.name("f"), [inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.file('"a":1:2 "', 3, 4)) == ('"a":1:2 "', 3, 4)
+        assert location_of(ir.Location.name('"a":1:2')) == ("", 0, 0)
+
+
+def test_remarks_are_collected() -> None:
+    context = make_context()
+    with captured_diagnostics(context) as found, context:
+        ir.Location.file("a.mlir", 1, 2).emit_error("no 'good'")
+    assert found == [Diagnostic(Severity.ERROR, "no 'good'", "a.mlir", 1, 2)]
+
+
+def test_a_diagnostic_prints_its_notes_below() -> None:
+    note = Diagnostic(Severity.NOTE, "it was used here", "a.mlir", 9, 1)
+    found = Diagnostic(Severity.ERROR, "value must be used once", "a.mlir", 3, 4, (note,))
+    wanted = "a.mlir:3:4: error: value must be used once\na.mlir:9:1: note: it was used here"
+    assert str(found) == wanted
+    assert QDialectError("x", (found,)).render() == wanted
+    assert QDialectError("no location").render() == "error: no location"
+
+
+# Which dialects a context has loaded: those of graphs, what a pass names, and for users all.
+
+GRAPH = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}"
+# The bindings know this one by another name.
+NAMES = [name for name in available_dialects() if name != "vcix"]
+
+
+def loaded(context: ir.Context) -> set[str]:
+    return {name for name in NAMES if context.is_dialect_loaded(name)}
+
+
+def test_a_context_has_the_dialects_of_graphs() -> None:
+    found = loaded(make_context())
+    assert {"arith", "builtin", "func", "math", "qnn", "tensor"} <= found
+    assert not {"gpu", "llvm", "quant", "tosa", "transform"} & found
+
+
+def test_a_context_for_users_has_all(tmp_path: Path) -> None:
+    path = tmp_path / "graph.mlir"
+    path.write_text(GRAPH)
+    modules = [qdialect.parse(GRAPH), qdialect.parse(path), qdialect.read_model(path)]
+    for context in (qdialect.make_context(), *(module.context for module in modules)):
+        assert loaded(context) == set(NAMES)
+
+
+def test_a_context_has_all_where_a_module_from_outside_has_registered_something() -> None:
+    registry.Registry[Callable[[], None]]("test").add(["test.op"], lambda: None)
+    assert loaded(make_context()) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('%0 = "llvm.mlir.zero"() : () -> !llvm.ptr', "llvm"),
+        ("func.func private @f(!quant.uniform<i8:f32, 0.5>)", "quant"),
+        ("module attributes {test.a = #gpu.address_space<global>} {}", "gpu"),
+    ],
+)
+def test_the_parser_loads_what_it_meets(text: str, name: str) -> None:
+    context = make_context()
+    before = loaded(context)
+    module = parse(text, context)
+    assert name in loaded(module.context)
+    assert name not in before
+
+
+@dataclass(frozen=True)
+class Looks(Pass):
+    """Writes down what is loaded while it runs."""
+
+    name: ClassVar[str] = "test-looks"
+    found: ClassVar[set[str]] = set()
+
+    def run(self, module: ir.Module) -> None:
+        self.found.clear()
+        self.found.update(loaded(module.context))
+
+
+class LooksForSome(Looks):
+    """Names what it builds."""
+
+    name: ClassVar[str] = "test-looks-for-some"
+    dependent_dialects = ("quant",)
+
+
+def test_a_pass_that_names_no_dialects_gets_all() -> None:
+    PassManager(Looks()).run(parse(GRAPH))
+    assert Looks.found == set(NAMES)
+
+
+def test_a_pass_that_names_dialects_gets_them() -> None:
+    PassManager(LooksForSome()).run(parse(GRAPH))
+    assert "quant" in Looks.found
+    assert "transform" not in Looks.found
+
+
+def test_every_pass_of_the_project_names_its_dialects() -> None:
+    own = [one for one in all_passes().values() if one.__module__.startswith("qdialect.")]
+    assert own
+    assert [one.name for one in own if one.dependent_dialects is None] == []
+
+
+def test_lowering_loads_what_kernels_are_made_of() -> None:
+    module = parse(GRAPH)
+    load_kernel_dialects(module)
+    assert {"linalg", "llvm", "memref", "omp", "scf", "transform", "ub", "vector", "x86"} <= loaded(module.context)
+
+
+# Names of a stranger's file on a terminal: whatever they say, it is shown and not obeyed.
+
+# A title for the terminal, a cleared screen, a line of its own, text from right to left, and an invisible mark.
+EVIL = "a\x1b]0;owned\x07\x1b[2J\nerror: b\r\u202etxt\u200b\x9b1m"
+SHOWN = r"a\x1b]0;owned\x07\x1b[2J\nerror: b\r\u202etxt\u200b\x9b1m"
+
+
+def unsupported(name: str) -> bytes:
+    b = ModelBuilder()
+    b.input("x", (1, 4), np.uint8)
+    b.node("Hardmax", "x", output=name)
+    return b.finish(name)
+
+
+def supported(name: str) -> bytes:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 4), np.uint8), (0.5, 3))
+    b.node("QuantizeLinear", b.node("Relu", data, output=f"{name}r"), *b.parameters((0.5, 3), np.uint8), output=name)
+    return b.finish(name)
+
+
+def is_harmless(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n")) and "\nerror: b" not in text
+
+
+def test_what_is_seen_stays_and_what_is_not_is_escaped() -> None:
+    assert printable("Größe 'x' → 3") == "Größe 'x' → 3"
+    assert printable(EVIL) == SHOWN
+    assert printable("\udc80") == r"\udc80"
+
+
+def test_messages_of_errors_and_diagnostics() -> None:
+    error = QDialectError(f"'{EVIL}' is wrong")
+    assert str(error) == f"'{SHOWN}' is wrong"
+    assert error.render() == f"error: '{SHOWN}' is wrong"
+    assert error.diagnostics[0].message == f"'{EVIL}' is wrong"
+    note = Diagnostic(Severity.NOTE, EVIL)
+    found = str(Diagnostic(Severity.ERROR, "what", EVIL, 3, 4, (note,)))
+    assert found == f"{SHOWN}:3:4: error: what\nnote: {SHOWN}"
+
+
+def test_an_import_that_fails() -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(unsupported(EVIL))
+    assert SHOWN in caught.value.render()
+    assert is_harmless(caught.value.render())
+
+
+def test_tables_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    assert table.render_table(("name",), [(EVIL,)]).split("\n") == ["name", SHOWN]
+    terminal.say(f"first\nmeasuring {SHOWN}\x1b[2J")
+    assert capsys.readouterr().err == f"first\nmeasuring {SHOWN}\\x1b[2J\n"
+
+
+@pytest.mark.parametrize("content", [unsupported(EVIL), supported(EVIL)], ids=["unsupported", "supported"])
+def test_a_report(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    import_model.main([str(path), "--report"])
+    written = capsys.readouterr()
+    assert r"\x1b]0;owned\x07" in written.out
+    assert is_harmless(written.out)
+    assert is_harmless(written.err)
+
+
+def test_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(supported(EVIL))
+    assert run.main([str(path), "--reference"]) == 0
+    written = capsys.readouterr()
+    assert SHOWN in written.out
+    assert is_harmless(written.out)
+
+
+# qdialect-opt --verify-roundtrip: a module that changes when it is printed and parsed is an error.
+
+TEXT = "func.func @f(%x: tensor<4xi8>) -> tensor<4xi8> {\n  return %x : tensor<4xi8>\n}\n"
+OTHER = TEXT.replace("@f", "@g")
+
+
+def other(_text: str, context: ir.Context) -> ir.Module:
+    return parse_roundtrip(OTHER, context)
+
+
+def other_text(_module: ir.Module) -> str:
+    return OTHER
+
+
+def unfinished(_printing: Printing, _module: ir.Module) -> str:
+    return "func.func @f("
+
+
+def test_a_module_is_what_it_was() -> None:
+    module_text.check_round_trip(parse_roundtrip(TEXT))
+
+
+def test_a_dialect_that_nobody_knows_stays_allowed() -> None:
+    context = make_context_roundtrip()
+    context.allow_unregistered_dialects = True
+    module_text.check_round_trip(parse_roundtrip('"other.op"() : () -> ()', context))
+
+
+def test_the_first_line_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_text, "parse", other)
+    with pytest.raises(
+        VerificationErrorRoundtrip, match=r"round trip through text: line 2 of its print must be .*@f.*but got .*@g"
+    ):
+        module_text.check_round_trip(parse_roundtrip(TEXT))
+
+
+def test_bytecode_is_compared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_text, "bytecode", other_text)
+    with pytest.raises(VerificationErrorRoundtrip, match="round trip through bytecode: line 2"):
+        module_text.check_round_trip(parse_roundtrip(TEXT))
+
+
+def test_a_print_that_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Printing, "text", unfinished)
+    with pytest.raises(ParseErrorRoundtrip):
+        module_text.check_round_trip(parse_roundtrip(TEXT))
+
+
+def test_the_command_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "x.mlir"
+    source.write_text(TEXT)
+    assert opt.main([str(source), "--verify-roundtrip"]) == 0
+    assert "func.func @f" in capsys.readouterr().out
+    monkeypatch.setattr(module_text, "parse", other)
+    assert opt.main([str(source), "--verify-roundtrip"]) == 1
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert "module must be the same after a round trip through text" in found.err
+
+
+# What ``str()`` of an error says: a traceback in Python shows that and nothing else.
+
+
+def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:
+    b = ModelBuilder()
+    first = b.node("Hardmax", b.input("x", (1, 4, 2, 2)), name="first")
+    b.node("NonZero", first, output="y", name="second")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.int64))
+    lines = str(caught.value).split("\n")
+    assert lines == [
+        "'model.onnx' has 2 unsupported operations",
+        "  node 0 Hardmax ('first'): operator is not supported",
+        "  node 1 NonZero ('second'): operator is not supported",
+    ]
+    assert caught.value.message == lines[0]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "wanted"),
+    [
+        (["node 0 Hardmax: operator is not supported"], "1 unsupported operation"),
+        (["output 'y': must be one tensor"], "1 unsupported tensor"),
+        (["input 'x': must be i8", "output 'y': must be one tensor"], "2 unsupported tensors"),
+        (
+            ["node 0 Hardmax: operator is not supported", "input 'x': must be i8"],
+            "2 unsupported operations and tensors",
+        ),
+    ],
+)
+def test_operations_and_tensors_are_told_apart(reasons: list[str], wanted: str) -> None:
+    with pytest.raises(ImportModelError) as caught:
+        refuse("model.onnx", reasons)
+    assert caught.value.message == f"'model.onnx' has {wanted}"
+
+
+def test_a_parse_error_has_its_line() -> None:
+    with pytest.raises(qdialect.ParseError) as caught:
+        qdialect.parse("func.func @main() {\n  return %x : i8\n}")
+    assert str(caught.value).startswith("-:2:10: ")
+    assert not caught.value.message.startswith("-:2")
+
+
+def test_an_error_that_wraps_another_has_its_notes_once() -> None:
+    notes = (Diagnostic(Severity.NOTE, "a\nb"),)
+    inner = ImportModelError("inner", (Diagnostic(Severity.ERROR, "inner", notes=notes),))
+    outer = ImportModelError(f"outer: {inner.message}", inner.diagnostics)
+    assert str(outer) == "outer: inner\n  a\\nb"
+
+
+def test_a_location_of_another_message_is_left_out() -> None:
+    diagnostic = Diagnostic(Severity.ERROR, "text", "f.mlir", 3, 4)
+    assert str(ImportModelError("text", (diagnostic,))) == "f.mlir:3:4: text"
+    assert str(ImportModelError("'f.mlir': text", (diagnostic,))) == "'f.mlir': text"
+
+
+def test_a_node_behind_a_refused_one_is_judged_with_its_type() -> None:
+    """Both are reported: what the first gives has a known type, so that the second is more than its operator."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 4, 2, 2))
+    refused = b.node("Relu", b.node("Hardmax", x))
+    b.node("Conv", refused, b.constant(np.ones((4, 5, 1, 1), np.float32)), output="y", name="wide")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.float32))
+    first, second, *more = (note.message for note in caught.value.diagnostics[0].notes)
+    assert first.startswith("node 0 Hardmax")
+    assert second.startswith("node 2 Conv ('wide'): ")
+    assert not more
+
+
+def test_types_are_named() -> None:
+    b = ModelBuilder()
+    b.node("Cast", b.dequantize(b.input("x", (1, 4), np.uint8), (0.5, 3)), to=10, output="y")
+    b.node("Neg", b.input("wide", (1, 4), np.float64), output="z")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", "z", dtype=np.float16))
+    text = str(caught.value)
+    assert "casts to float16" in text
+    assert "input 'wide': type must be i1, i8, ui8, i16, ui16, i32, i64 or f32, but got double" in text

@@ -1,0 +1,203 @@
+"""Epilogues of matrix tiles between the products of the next block: which of them wait, and the bits of all."""
+
+import re
+
+import numpy as np
+import pytest
+from drawn_vector import module_of
+from numpy.typing import NDArray
+
+from qdialect.bench.core_model.kernel_cycles import counted
+from qdialect.ir._mlir import ir
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.runtime.jit import MachineCode
+from qdialect.targets import resolve
+from qdialect.targets.machine import MACHINES
+
+BLOCKS, ROWS, K_GROUPS, LANES = 5, 6, 8, 16
+
+# Blocks of products, `step` K groups at once; the epilogue stores the low bytes of `piece` rows of sums at once.
+PROGRAM = """
+#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
+#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
+#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
+func.func @main(%data: memref<6x6x8x4xi8>, %weights: memref<8x1x16x4xi8>, %scratch: memref<1x1x6x16xi32>,
+                %out: memref<6x6x8x4xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 5 : index
+  %k_groups = arith.constant 8 : index
+  %rows = arith.constant 6 : index
+  %piece = arith.constant {piece} : index
+  %step = arith.constant {step} : index
+  %pad = arith.constant 0 : i8
+  %pad32 = arith.constant 0 : i32
+  %zeros = arith.constant dense<0> : vector<1x1x6x16xi32>
+  scf.for %block = %c0 to %blocks step %c1 {{
+    %sums = scf.for %k = %c0 to %k_groups step %step iter_args(%sum = %zeros) -> (vector<1x1x6x16xi32>) {{
+      %x = vector.transfer_read %data[%block, %c0, %k, %c0], %pad {{in_bounds = [true, true, true, true]}}
+        : memref<6x6x8x4xi8>, vector<1x6x{step}x4xi8>
+      %y = vector.transfer_read %weights[%k, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+        : memref<8x1x16x4xi8>, vector<{step}x1x16x4xi8>
+      %x32 = arith.extui %x : vector<1x6x{step}x4xi8> to vector<1x6x{step}x4xi32>
+      %y32 = arith.extsi %y : vector<{step}x1x16x4xi8> to vector<{step}x1x16x4xi32>
+      %next = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
+        "parallel", "reduction", "reduction"], kind = #vector.kind<add>}} %x32, %y32, %sum
+        : vector<1x6x{step}x4xi32>, vector<{step}x1x16x4xi32> into vector<1x1x6x16xi32>
+      scf.yield %next : vector<1x1x6x16xi32>
+    }}
+    vector.transfer_write %sums, %scratch[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
+      : vector<1x1x6x16xi32>, memref<1x1x6x16xi32>
+    %behind = arith.addi %block, %c1 : index
+    scf.for %row = %c0 to %rows step %piece {{
+      %own = vector.transfer_read %scratch[%c0, %c0, %row, %c0], %pad32 {{in_bounds = [true, true]}}
+        : memref<1x1x6x16xi32>, vector<{piece}x16xi32>
+      %bytes = arith.trunci %own : vector<{piece}x16xi32> to vector<{piece}x16xi8>
+      %taps = vector.shape_cast %bytes : vector<{piece}x16xi8> to vector<{piece}x4x4xi8>
+      vector.transfer_write %taps, {array}[{at}, %row, %c0, %c0] {{in_bounds = [true, true, true]}}
+        : vector<{piece}x4x4xi8>, memref<6x6x8x4xi8>
+    }}
+  }}
+  return
+}}
+"""
+# Results that nobody reads, and data of the block behind.
+APART, CHAINED = {"array": "%out", "at": "%block"}, {"array": "%data", "at": "%behind"}
+
+
+def lowered(target: str, **changed: str | int) -> ir.Module:
+    module = module_of(PROGRAM.format(**({"step": 2, "piece": 3} | changed)))
+    to_x86(module, resolve(target))
+    return module
+
+
+def waits(module: ir.Module) -> bool:
+    """Whether the code keeps on the stack whose epilogue is to be computed."""
+    return "memref.alloca() : memref<2xindex>" in str(module)
+
+
+def wanted(data: NDArray[np.uint8], weights: NDArray[np.int8], out: NDArray[np.uint8], *, chained: bool) -> None:
+    """What the program does, in place."""
+    matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
+    for block in range(BLOCKS):
+        sums = data[block].reshape(ROWS, -1).astype(np.int64) @ matrix
+        destination = data[block + 1] if chained else out[block]
+        destination[:, :4] = sums.astype(np.uint8).reshape(ROWS, 4, 4)
+
+
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("step", [2, 4, 8])
+@pytest.mark.parametrize("piece", [1, 2, 3])
+def test_the_program_does_the_same_in_any_order(step: int, piece: int, chained: bool) -> None:
+    module = lowered("amxint8,portable", step=step, piece=piece, **(CHAINED if chained else APART))
+    assert waits(module) == (not chained)
+    to_llvm(module)
+    random = np.random.default_rng(4)
+    arrays: list[NDArray[np.uint8]] = [random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8) for _ in range(2)]
+    weights, scratch = random.integers(-128, 128, (8, 1, 16, 4)).astype(np.int8), np.zeros((1, 1, 6, 16), np.int32)
+    expected = [array.copy() for array in arrays]
+    wanted(expected[0], weights, expected[1], chained=chained)
+    keep = [arrays[0], weights, scratch, arrays[1]]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    for found, right in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+
+
+def test_an_epilogue_is_computed_between_products() -> None:
+    text = str(lowered("amxint8", **APART))
+    product, store = text.index("llvm.x86.tdpbusd"), text.rindex("llvm.x86.tilestored64")
+    inside, behind = text[product:store], text[store:]
+    # In the loop over K tiles, and behind all blocks.
+    assert inside.count("vector.store") + inside.count("vector.transfer_write") > 0
+    assert behind.count("vector.store") + behind.count("vector.transfer_write") > 0
+
+
+@pytest.mark.parametrize(("step", "piece"), [(2, 1), (2, 2), (2, 3), (4, 1)])
+def test_pieces_are_counted_as_often_as_they_are_computed(step: int, piece: int) -> None:
+    machine = MACHINES["sapphirerapids"]
+    module = lowered("amxint8", step=step, piece=piece, **APART)
+    in_steps = {float(found) for found in re.findall(r"qnn.trips = (\S+) : f64", str(module))} - {1.0}
+    pieces, steps = ROWS // piece, K_GROUPS // step
+    # The first of the steps stores the sums of the block before as well.
+    assert in_steps == {pieces / steps, 1 / steps} - {1.0}
+    # All rows of every block, and at most a piece more behind the last one.
+    stores = counted(functions(module)[0], machine)["stores"]
+    assert BLOCKS * pieces <= stores <= BLOCKS * pieces + 1
+
+
+@pytest.mark.parametrize("step", [2, 8])
+def test_sums_wait_in_registers_for_the_first_product_of_the_next_block(step: int) -> None:
+    text = str(lowered("amxint8", step=step, **APART))
+    order = re.findall(r"llvm.x86.(tilestored64|tilezero|tdpbusd)|(scf.if)", text)
+    names = [one or branch for one, branch in order]
+    # The last block is stored behind all; of the others, the first step stores one.
+    assert [name for name in names if name != "scf.if"] == ["tilestored64", "tilezero", "tdpbusd", "tilestored64"]
+    assert names[: names.index("tdpbusd")] == ["scf.if", "tilestored64", "tilezero"]
+
+
+def two_in_a_loop() -> str:
+    """The program with a second block in each iteration, on buffers of its own."""
+    text = PROGRAM.format(step=2, piece=3, **APART)
+    begin, end = text.index("    %sums = "), text.index("  }\n  return")
+    own = r"%(sums|k|sum|x|y|x32|y32|next|behind|row|own|bytes|taps|scratch|out)\b"
+    text = text[:end] + re.sub(own, r"%\1_2", text[begin:end]) + text[end:]
+    arguments = "%scratch_2: memref<1x1x6x16xi32>, %out_2: memref<6x6x8x4xi8>"
+    return text.replace("%out: memref<6x6x8x4xi8>)", f"%out: memref<6x6x8x4xi8>, {arguments})")
+
+
+def scratch_read_beside() -> str:
+    """The program with a second result: in each iteration, what scratch had before."""
+    text = PROGRAM.format(step=2, piece=3, **APART)
+    old = "    %sums = "
+    read = (
+        "    %old = vector.transfer_read %scratch[%c0, %c0, %c0, %c0], %pad32 {in_bounds = [true]}\n"
+        "      : memref<1x1x6x16xi32>, vector<16xi32>\n"
+        "    vector.transfer_write %old, %was[%block, %c0] {in_bounds = [true]} : vector<16xi32>, memref<6x16xi32>\n"
+    )
+    return text.replace(old, read + old).replace("xi8>) {", "xi8>, %was: memref<6x16xi32>) {")
+
+
+def test_registers_are_kept_for_one_chain_in_a_loop_alone() -> None:
+    module = module_of(two_in_a_loop())
+    to_x86(module, resolve("amxint8,portable"))
+    to_llvm(module)
+    random = np.random.default_rng(6)
+    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
+    expected, scratch, second = out.copy(), [np.zeros((1, 1, 6, 16), np.int32) for _ in range(2)], _bytes()
+    wanted(data, weights, expected, chained=False)
+    keep = [data, weights, scratch[0], out, scratch[1], second]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(second, expected)
+
+
+def test_sums_that_others_read_are_stored_with_their_block() -> None:
+    module = module_of(scratch_read_beside())
+    to_x86(module, resolve("amxint8,portable"))
+    to_llvm(module)
+    random = np.random.default_rng(7)
+    data, weights, out = (random.integers(0, 256, (6, 6, 8, 4)).astype(np.uint8), _weights(random), _bytes())
+    scratch, was = np.full((1, 1, 6, 16), 5, np.int32), np.zeros((6, 16), np.int32)
+    keep = [data, weights, scratch, out, was]
+    MachineCode(module).bind("main", [array.ctypes.data for array in keep], keep=keep).call()
+    matrix = weights[:, 0].transpose(0, 2, 1).reshape(4 * K_GROUPS, LANES).astype(np.int64)
+    sums = data[: BLOCKS - 1, 0].reshape(BLOCKS - 1, -1).astype(np.int64) @ matrix
+    np.testing.assert_array_equal(was[0], np.full(16, 5))
+    np.testing.assert_array_equal(was[1:BLOCKS], sums)
+
+
+def _weights(random: np.random.Generator) -> NDArray[np.int8]:
+    return random.integers(-128, 128, (8, 1, 16, 4)).astype(np.int8)
+
+
+def _bytes() -> NDArray[np.uint8]:
+    return np.zeros((6, 6, 8, 4), np.uint8)
+
+
+def test_an_epilogue_whose_results_are_read_stays_where_it_is() -> None:
+    text = str(lowered("amxint8", **CHAINED))
+    product, store = text.index("llvm.x86.tdpbusd"), text.index("llvm.x86.tilestored64")
+    assert not waits(lowered("amxint8", **CHAINED))
+    assert "vector" not in text[product:store]

@@ -1,0 +1,399 @@
+"""Depthwise convolutions: compiled for every target, they give what the reference gives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import EIGHT_BIT, check, check_compiled, drawn_inputs, ends, tensor, variants_together
+from drawn_graphs import convolution, graph
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import qdialect
+from qdialect import PassManager, parse
+from qdialect.dialect import Conv2DOp, MatMulOp, TransposeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
+from qdialect.lowering.cost.pair_sums import sums_fit
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
+from qdialect.lowering.qnn_to_linalg.contractions.windows import overlapping
+from qdialect.reference import interpreter
+from qdialect.reference.interpreter import run
+from qdialect.targets import TARGETS, host_features
+
+# Input, kernel, strides, padding, dilation.
+WINDOWS = [
+    ((1, 7, 9, 64), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((2, 4, 10, 24), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((1, 9, 18, 16), (3, 3), (2, 2), (0, 0, 1, 1), (1, 1)),
+    ((1, 8, 21, 40), (3, 2), (2, 2), (1, 1, 1, 1), (1, 1)),
+    ((1, 7, 5, 132), (5, 5), (1, 2), (2, 2, 2, 2), (1, 1)),
+    ((1, 6, 33, 4), (2, 3), (1, 2), (0, 0, 0, 0), (1, 1)),
+    ((1, 9, 9, 96), (3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((1, 5, 16, 12), (1, 7), (1, 1), (0, 3, 0, 3), (1, 1)),
+    ((1, 3, 4, 72), (3, 1), (1, 1), (1, 0, 1, 0), (1, 1)),
+    ((1, 11, 12, 64), (9, 9), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 1, 35, 72), (1, 5), (1, 1), (0, 2, 0, 2), (1, 1)),
+    ((1, 1, 40, 64), (1, 9), (1, 2), (0, 4, 0, 4), (1, 1)),
+    ((1, 6, 5, 64), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 19, 1, 24), (5, 1), (1, 1), (2, 0, 2, 0), (1, 1)),
+]
+
+
+def depthwise(
+    number: int, data: str, values: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
+) -> ir.Module:
+    return convolution((*WINDOWS[number], WINDOWS[number][0][3]), data, values, points)
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+def test_any_window(number: int) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
+    check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
+
+
+@pytest.mark.parametrize("number", [10, 11])
+def test_all_taps_of_a_single_row_are_in_dot_products(number: int) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
+    text = str(lower(depthwise(number, "ui8", values, (3,)), TARGETS["avx512vbmi"], Phase.X86).module)
+    assert "vpdpbusd" in text
+    assert "arith.muli" not in text
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+@pytest.mark.parametrize("name", ["avx2", "sse4.1"])
+def test_products_in_pairs_of_extreme_weights(number: int, name: str) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    rng = np.random.default_rng(number)
+    values = rng.choice([0, 1, 128, 254, 255], (shape[3], *kernel, 1)).astype(np.uint8)
+    module = depthwise(number, "ui8", values, tuple(int(point) for point in rng.choice([0, 128, 255], shape[3])))
+    inputs = [rng.choice([0, 128, 255], shape).astype(np.uint8)]
+    here = name if TARGETS[name].features <= host_features() else f"{name},portable"
+    check_compiled(module, here, [inputs], [run(module, inputs)])
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("taps", "products"),
+    [
+        ([], 1),
+        ([(1, 1)], 1),
+        ([(0, 1), (1, 1), (2, 1)], 1),
+        ([(1, 0)], 2),
+        ([(0, 2), (2, 1)], 3),
+    ],
+)
+def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int) -> None:
+    """Too much for the middle column costs nothing, elsewhere a product for each row of the kernel."""
+    values = np.random.default_rng(1).integers(0, 227, (64, 3, 3, 1)).astype(np.uint8)
+    for channel, (row, column) in enumerate(taps):
+        values[5 * channel, row, column] = 255 - channel
+    module = depthwise(0, "ui8", values, (100,))
+    text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
+    micro_kernels = text.count('qnn.role = "start"')
+    assert text.count('qnn.role = "k_groups') == products * micro_kernels
+    check(module)
+
+
+def test_weights_at_both_ends_of_nine_bits() -> None:
+    values = np.random.default_rng(2).integers(0, 256, (24, 3, 3, 1)).astype(np.uint8)
+    values[3, 1, 1] = values[4, 0, 0] = 255
+    values[5, 2, 1] = 0
+    check(depthwise(1, "i8", values, tuple(255 if channel % 2 else 0 for channel in range(24))))
+
+
+REQUANTIZED = """
+func.func @main(%x: tensor<1x7x9x64xui8>) -> tensor<1x7x9x64xui8> {{
+  %w = "qnn.constant"() {{value = dense<3> : tensor<64x3x3x1xi8>}} : () -> tensor<64x3x3x1xi8>
+  %0 = "qnn.conv2d"(%x, %w) {{input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: {0}>,
+    padding = array<i64: 1, 1, 1, 1>, groups = 64 : i64}}
+    : (tensor<1x7x9x64xui8>, tensor<64x3x3x1xi8>) -> tensor<1x7x9x64xi32>
+  %1 = "qnn.requantize"(%0) {{input_scale = 0.5 : f64, weight_scales = array<f64: {0}>, output_scale = 2.0 : f64,
+    output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"}}
+    : (tensor<1x7x9x64xi32>) -> tensor<1x7x9x64xui8>
+  return %1 : tensor<1x7x9x64xui8>
+}}
+"""
+
+
+@pytest.mark.parametrize(("target", "wide"), [("avx512vbmi", set[str]()), ("sse4.1", {"vector<2xi64>"})])
+def test_multipliers_of_channels_are_multiplied_in_32_bits(target: str, wide: set[str]) -> None:
+    """By multiply-adds, or as words: even and odd lanes apart, so that nothing of 64 bits is wider than a register."""
+    scales = ", ".join(str(0.01 + 0.001 * channel) for channel in range(64))
+    module = parse(REQUANTIZED.format(scales))
+    PassManager("fuse-qnn").run(module)
+    text = str(lower(module, TARGETS[target], Phase.X86).module)
+    assert ("math.fma" in text) != bool(wide)
+    assert set(re.findall(r"arith\.muli .* : (vector<\S*xi64>)", text)) == wide
+    check(module)
+
+
+# Weights of depthwise kernels as K groups: they add up, and pairs of them keep the bound.
+
+EXTREMES = [-255, -129, -128, -127, -64, -1, 0, 1, 64, 127, 128, 129, 255]
+
+
+def added_up(k_groups: list[KGroups], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The weights that K groups stand for."""
+    total = np.zeros((shape[0], shape[1] + 4, shape[2] + 4), np.int64)
+    for one in k_groups:
+        for row in range(one.taps.shape[1]):
+            for tap, steps in enumerate(np.ndindex(*one.steps)):
+                down = one.row + row + (sum(steps) if one.is_vertical else 0)
+                along = one.column + (0 if one.is_vertical else sum(steps))
+                total[:, down, along] += one.taps[:, row, tap]
+    assert not total[:, shape[1] :].any()
+    assert not total[:, :, shape[2] :].any()
+    return total[:, : shape[1], : shape[2]]
+
+
+KERNELS = [(3, 3), (3, 2), (2, 3), (1, 3), (5, 5), (1, 7), (3, 1), (1, 5), (2, 9), (5, 1)]
+
+
+@given(st.sampled_from(KERNELS), st.booleans(), st.data())
+def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool, data: st.DataObject) -> None:
+    size = 2 * kernel[0] * kernel[1]
+    drawn = data.draw(st.lists(st.sampled_from(EXTREMES) | st.integers(-255, 255), min_size=size, max_size=size))
+    weights = np.array(drawn, np.int32).reshape(2, *kernel)
+    k_groups = k_groups_of(weights, in_pairs=in_pairs)
+    np.testing.assert_array_equal(added_up(k_groups, weights.shape), weights)
+    if in_pairs:
+        padded = [np.pad(one.taps, ((0, 0), (0, 0), (0, one.taps.shape[2] % 2))) for one in k_groups]
+        assert all(sums_fit(taps) for taps in padded)
+    else:
+        # One tap of one row would be multiplied element by element, by other instructions.
+        assert all(one.taps[0].size > 1 for one in k_groups)
+
+
+@pytest.mark.parametrize(("row", "products"), [([85, 85, 86], 1), ([127, 127, 3], 2), ([127, 127, 127], 2)])
+def test_what_the_middle_column_has_too_much_of_is_one_more_product(row: list[int], products: int) -> None:
+    weights = np.zeros((1, 3, 3), np.int32)
+    weights[0, 1] = row
+    k_groups = k_groups_of(weights, in_pairs=True)
+    assert len(k_groups) == products
+    assert [one.is_vertical for one in k_groups[1:]] == [True] * (products - 1)
+
+
+# Taps that fill no K group gathered from all rows: the same numbers, and only where it pays.
+
+Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
+"""Input, weights, strides, padding, dilation."""
+STEM: Case = ((1, 9, 65, 3), (16, 3, 3, 3), (2, 2), (0, 0, 1, 1), (1, 1))
+WINDOWS_GATHERED_TAPS: list[Case] = [
+    STEM,
+    ((2, 11, 40, 3), (64, 7, 7, 3), (2, 2), (3, 3, 3, 3), (1, 1)),
+    ((1, 7, 33, 1), (24, 5, 5, 1), (1, 1), (2, 1, 1, 3), (1, 1)),
+    ((1, 6, 32, 6), (72, 3, 3, 6), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((3, 5, 18, 5), (40, 2, 2, 5), (1, 1), (0, 0, 0, 0), (2, 2)),
+    ((1, 4, 131, 3), (20, 3, 3, 3), (1, 2), (1, 0, 0, 1), (2, 1)),
+]
+
+
+def convolution_gathered_taps(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
+    """A convolution whose `weight` zero point is `point`."""
+    shape, taps, strides, padding, dilation = case
+    rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
+    low, high = ends(weight)
+    values = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
+
+    def body(operand: ir.Value) -> ir.Value:
+        attributes: dict[str, Any] = {
+            "input_scale": 0.5,
+            "input_zero_point": ends(data)[1] - 5,
+            "weight_scales": (0.25,),
+            "weight_zero_points": (point,),
+            "strides": strides,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+        }
+        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
+
+    return graph([tensor(shape, data)], body)
+
+
+def outliers(case: Case) -> ir.Module:
+    """A convolution with a few weights that are more than a signed byte less their zero point."""
+    shape, taps, strides, padding, dilation = case
+    values = np.random.default_rng(3).integers(20, 240, size=taps, dtype=np.uint8)
+    values[1, 0, 0, 0], values[2, 1, -1, -1] = 255, 255
+
+    def body(operand: ir.Value) -> ir.Value:
+        attributes: dict[str, Any] = {
+            "input_scale": 0.5,
+            "input_zero_point": 77,
+            "weight_scales": (0.25,),
+            "weight_zero_points": (120,),
+            "strides": strides,
+            "padding": padding,
+            "dilation": dilation,
+        }
+        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
+
+    return graph([tensor(shape, "ui8")], body)
+
+
+def gathers(module: ir.Module, target: str = "avx512vbmi") -> bool:
+    return "gathered taps" in lower(module, TARGETS[target], Phase.LINALG).labels
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS_GATHERED_TAPS)))
+@pytest.mark.parametrize("data", EIGHT_BIT)
+def test_convolutions(number: int, data: str) -> None:
+    module = convolution_gathered_taps(WINDOWS_GATHERED_TAPS[number], data, "i8")
+    assert gathers(module)
+    check(module)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_clipped_weights(number: int) -> None:
+    module = outliers(WINDOWS_GATHERED_TAPS[number])
+    assert gathers(module)
+    check(module)
+
+
+def test_two_threads() -> None:
+    module = convolution_gathered_taps(((1, 120, 130, 3), *WINDOWS_GATHERED_TAPS[1][1:]), "ui8", "i8")
+    assert gathers(module)
+    [data] = drawn_inputs(module)
+    [wanted] = interpreter.run(module, [data])
+    np.testing.assert_array_equal(qdialect.compile(module, threads=2)(data), wanted)
+
+
+@pytest.mark.parametrize("data", EIGHT_BIT)
+@pytest.mark.parametrize(("planes", "width"), [(3, 70), (2, 33), (3, 5), (1, 20), (4, 64)])
+def test_planes_before_a_convolution(data: str, planes: int, width: int) -> None:
+    values = np.random.default_rng(5).integers(-127, 127, size=(16, 3, 3, planes), dtype=np.int8)
+
+    def body(operand: ir.Value) -> ir.Value:
+        pixels = build(TransposeOp, operand, element=data, permutation=(0, 2, 3, 1)).output
+        attributes: dict[str, Any] = {
+            "input_scale": 0.5,
+            "input_zero_point": ends(data)[0] + 3,
+            "weight_scales": (0.25,),
+            "padding": (1, 1, 1, 1),
+        }
+        return build(Conv2DOp, pixels, constant(values), element="i32", **attributes).output
+
+    check(graph([tensor((2, planes, 7, width), data)], body))
+
+
+def test_it_is_done_only_where_it_pays() -> None:
+    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "generic")
+    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "avx512vnni")
+    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "amxint8")
+    # Windows are summed in addition to the products.
+    assert not gathers(convolution_gathered_taps(STEM, "ui8", "ui8", point=0))
+    # Eight channels save half as much.
+    assert not gathers(convolution_gathered_taps((STEM[0], (8, 3, 3, 3), *STEM[2:]), "ui8", "i8"))
+    # Rows of three whole K groups, and of three taps, which are no K group.
+    assert not gathers(convolution_gathered_taps(((1, 9, 65, 4), (16, 3, 3, 4), *STEM[2:]), "ui8", "i8"))
+    assert not gathers(convolution_gathered_taps(((1, 9, 65, 1), (64, 3, 3, 1), *STEM[2:]), "ui8", "i8"))
+    assert not gathers(convolution_gathered_taps(((1, 9, 65, 6), (64, 3, 3, 3), *STEM[2:]), "ui8", "i8", groups=2))
+    # Sixteen pixels lie in more than two vectors.
+    assert not gathers(convolution_gathered_taps(((1, 9, 65, 9), (64, 3, 3, 9), *STEM[2:]), "ui8", "i8"))
+
+
+# Windows summed up before the products, for weights with zero points: the same numbers, and only where it pays.
+
+WINDOWS_WINDOW_SUMS: list[Case] = [
+    ((1, 9, 11, 19), (40, 3, 3, 19), (2, 1), (0, 1, 1, 0), (1, 1)),
+    ((2, 5, 7, 130), (70, 1, 1, 130), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 8, 8, 64), (64, 3, 3, 64), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((1, 6, 17, 3), (130, 3, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((1, 7, 5, 4), (96, 2, 5, 4), (1, 1), (1, 2, 0, 1), (1, 1)),
+    ((1, 1, 1, 256), (200, 1, 1, 256), (1, 1), (0, 0, 0, 0), (1, 1)),
+]
+
+
+def convolution_window_sums(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
+    shape, taps, strides, padding, dilation = case
+    low, high = ends(weight)
+    rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
+    values = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
+    points = tuple((low, high)[k % 2] for k in range(taps[0])) if point is None else (point,)
+
+    def body(operand: ir.Value) -> ir.Value:
+        attributes: dict[str, Any] = {
+            "input_scale": 0.5,
+            "input_zero_point": ends(data)[1],
+            "weight_scales": (0.25,),
+            "weight_zero_points": points,
+            "strides": strides,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+        }
+        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
+
+    return graph([tensor(shape, data)], body)
+
+
+def sums(module: ir.Module, target: str = "avx512vnni") -> bool:
+    return "window sums" in lower(module, TARGETS[target], Phase.LINALG).labels
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS_WINDOW_SUMS)))
+@pytest.mark.parametrize("data", EIGHT_BIT)
+def test_convolutions_of_window_sums(number: int, data: str) -> None:
+    module = convolution_window_sums(WINDOWS_WINDOW_SUMS[number], data, EIGHT_BIT[number % 2])
+    assert sums(module)
+    check(module)
+
+
+def test_products_of_two_tensors() -> None:
+    def body(left: ir.Value, right: ir.Value) -> ir.Value:
+        points: dict[str, Any] = {"input_zero_point": 3, "weight_zero_points": (77,)}
+        scales: dict[str, Any] = {"input_scale": 0.5, "weight_scales": (0.25,)}
+        return build(MatMulOp, left, right, element="i32", **points, **scales).output
+
+    module = graph([tensor((9, 128), "ui8"), tensor((128, 70), "ui8")], body)
+    assert sums(module)
+    check(module)
+
+
+def test_it_is_done_only_where_it_pays_of_window_sums() -> None:
+    case = WINDOWS_WINDOW_SUMS[2]
+    assert not sums(convolution_window_sums(case, "ui8", "i8", point=0))
+    assert not sums(convolution_window_sums(case, "ui8", "ui8"), "generic")
+    assert not sums(convolution_window_sums(((1, 8, 8, 64), (64, 3, 3, 16), *case[2:]), "ui8", "ui8", groups=4))
+    assert not sums(
+        convolution_window_sums(((1, 8, 8, 16), (16, 1, 1, 16), (1, 1), (0, 0, 0, 0), (1, 1)), "ui8", "ui8")
+    )
+
+
+@variants_together
+@pytest.mark.parametrize("channels", [20, 40, 72, 80, 96, 128, 200])
+def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
+    case: Case = ((1, 3, 5, channels), (192, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
+    module = convolution_window_sums(case, "ui8", "ui8")
+    assert sums(module)
+    check(module)
+
+
+@pytest.mark.parametrize("widest", [4, 8, 16])
+def test_overlapping_vectors_end_with_the_last_tap(widest: int) -> None:
+    for taps in range(24, 700, 8):
+        lanes, count, step = overlapping(taps, widest)
+        assert 4 <= lanes <= widest
+        assert 0 < step <= 4 * lanes
+        assert (count - 1) * step + 4 * lanes == taps
+
+
+@variants_together
+@pytest.mark.parametrize("point", [0, 1, 127, 129, 255])
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_one_zero_point_of_all_weights(point: int, number: int) -> None:
+    """It stands in the ones; the products of the largest data and of the least weights are those of words."""
+    check(convolution_window_sums(WINDOWS_WINDOW_SUMS[number], "ui8", "ui8", point=point))

@@ -1,0 +1,349 @@
+"""Activations as chains of float ops: what is written is what is found, and means what the reference says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import Array, Attributes, check, tensor, variants_together
+from drawn_graphs import graph
+from quantized_layers import clamp
+
+import qdialect
+from qdialect import targets
+from qdialect.arithmetic import Activation, activate, float_sum, float_sum_numbers, transcendental
+from qdialect.arithmetic.activations import STAGE_ACTIVATIONS
+from qdialect.bench.cases import Case
+from qdialect.bench.float_functions import FUNCTIONS, TOLERANCE, function_sources, prepare
+from qdialect.bench.worker import agreement
+from qdialect.dialect import AddOp, F32MaxOp, F32MinOp, RangeScaleOp, RangeZeroPointOp, build
+from qdialect.dialect.f32_ops import IN_FLOAT64
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.tflite import import_tflite
+from qdialect.ir._mlir import arith, ir
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.bodies import addition
+from qdialect.passes.float_chains import build_activation, match_activation, uniform_constant
+from qdialect.passes.matching import producer
+from qdialect.reference import interpreter
+from qdialect.reference.interpreter import run
+from qdialect.runtime import compile_module
+from tools.evidence import float_sweep
+from tools.evidence.float_sweep import Function, Subject, compared, numbers, of_torch, pairs, rows, torch
+
+SOURCE = "func.func @main(%x: tensor<6x50xf32>) -> tensor<6x50xf32> {\n  return %x : tensor<6x50xf32>\n}"
+
+
+def module_of(body: Callable[[ir.Value], ir.Value]) -> tuple[ir.Module, ir.Value]:
+    """A function that returns `body` of its argument, and the value it returns."""
+    module = qdialect.parse(SOURCE)
+    block = module.body.operations[0].regions[0].blocks[0]
+    end = block.operations[0]
+    with module.context, ir.InsertionPoint(end), ir.Location.unknown():
+        value = body(block.arguments[0])
+    end.operation.operands[0] = value
+    module.operation.verify()
+    return module, value
+
+
+def arith_operand(value: ir.Value, index: int) -> ir.Value:
+    """An operand of the op that computes `value`."""
+    op = producer(value)
+    assert op is not None
+    return op.operation.operands[index]
+
+
+@pytest.mark.parametrize("activation", STAGE_ACTIVATIONS)
+def test_what_is_written_is_found_and_means_the_same(activation: Activation) -> None:
+    alpha = 0.1 if activation.has_alpha else 0.0
+    module, value = module_of(lambda x: build_activation(activation, x, alpha))
+    found = match_activation(value)
+    assert found is not None
+    assert (found.activation, found.alpha, found.is_closed) == (activation, float(np.float32(alpha)), True)
+    x = np.random.default_rng(3).normal(size=(6, 50)).astype(np.float32) * 4
+    np.testing.assert_array_equal(run(module, [x])[0], activate(activation, alpha, x))
+
+
+def test_a_function_that_is_evaluated_in_float64_is_no_stage() -> None:
+    _module, value = module_of(lambda x: build_activation(Activation.TANH, x))
+    op = producer(value)
+    assert op is not None
+    assert match_activation(value) is not None
+    op.operation.attributes[IN_FLOAT64] = ir.UnitAttr.get(op.context)
+    assert match_activation(value) is None
+
+
+def test_operands_of_sums_and_products_may_be_swapped() -> None:
+    def swapped(x: ir.Value) -> ir.Value:
+        ramp = clamp(arith.addf(uniform_constant(3.0, x.type), x), 0.0, 6.0)
+        return arith.divf(arith.mulf(ramp, x), uniform_constant(6.0, x.type))
+
+    _module, value = module_of(swapped)
+    found = match_activation(value)
+    assert found is not None
+    assert found.activation is Activation.HARDSWISH
+
+
+def test_other_constants_and_other_orders_are_other_functions() -> None:
+    def wider(x: ir.Value) -> ir.Value:
+        ramp = clamp(arith.addf(x, uniform_constant(3.0, x.type)), 0.0, 6.5)
+        return arith.divf(arith.mulf(x, ramp), uniform_constant(6.0, x.type))
+
+    def divided_first(x: ir.Value) -> ir.Value:
+        return arith.mulf(x, build_activation(Activation.HARDSIGMOID, x))
+
+    for body in (wider, divided_first):
+        _module, value = module_of(body)
+        assert match_activation(value) is None
+
+
+def test_a_step_that_others_use_leaves_the_chain_open() -> None:
+    _module, value = module_of(lambda x: arith.addf(x, build_activation(Activation.TANH, x)))
+    found = match_activation(arith_operand(value, 1))
+    assert found is not None
+    assert not found.is_closed
+
+
+# Sums as ONNX Runtime has them: recorded where a product that is rounded by itself gives another code.
+
+# Scales and zero points of both operands and the sum, two quantized values, and what ONNX Runtime 1.31.1 makes of them.
+RECORDED = [
+    ((0.05353185161948204, 0.03582951799035072, 0.045797303318977356), (113, 169, 254), (165, 83), 248),
+    ((0.04218011721968651, 0.05837279558181763, 0.013826764188706875), (255, 127, 8), (252, 157), 126),
+    ((0.06921231001615524, 0.051151737570762634, 0.031609680503606796), (238, 81, 79), (239, 109), 127),
+    ((0.022086871787905693, 0.011721027083694935, 0.06873873621225357), (22, 2, 119), (199, 35), 181),
+    ((0.016503099352121353, 0.01125734206289053, 0.0305082555860281), (240, 186, 167), (224, 181), 157),
+    ((0.06970439851284027, 0.025204790756106377, 0.03206279128789902), (126, 122, 66), (123, 178), 104),
+    ((0.0622556246817112, 0.012800917029380798, 0.014720724895596504), (80, 136, 103), (119, 101), 237),
+    ((0.05845953896641731, 0.06467384099960327, 0.07492518424987793), (169, 122, 38), (230, 130), 92),
+]
+
+
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED)
+def test_sums_equal_onnx_runtime(
+    scales: tuple[float, ...], zero_points: tuple[int, ...], quantized: tuple[int, int], expected: int
+) -> None:
+    numbers = float_sum_numbers(scales, zero_points)
+    assert float_sum(np.array(quantized[0]), np.array(quantized[1]), numbers) == expected
+
+
+def no_line(*_: object) -> None:
+    """There are no numbers."""
+
+
+@pytest.mark.parametrize(
+    ("target", "refused"),
+    [
+        ("avx512vnni,portable", []),
+        ("avx512vnni,portable", ["multiply_add_sum"]),
+        ("avx512vnni,portable", ["multiply_add_sum", "fixed_point_sum"]),
+        ("generic", []),
+        ("generic", ["fixed_point_sum"]),
+    ],
+)
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED[:3])
+def test_kernels_equal_the_reference_on_all_pairs(
+    scales: tuple[float, ...],
+    zero_points: tuple[int, ...],
+    quantized: tuple[int, int],
+    expected: int,
+    target: str,
+    refused: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for way in refused:
+        monkeypatch.setattr(addition, way, no_line)
+    values: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
+    for name, scale, zero_point in zip(("lhs", "rhs", "output"), scales, zero_points, strict=True):
+        values |= {f"{name}_scale": scale, f"{name}_zero_point": zero_point}
+
+    def add(lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return build(AddOp, lhs, rhs, element="ui8", **values).output
+
+    module = graph(["tensor<256x256xui8>"] * 2, add)
+    left, right = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8), indexing="ij")
+    pairs = [np.ascontiguousarray(left), np.ascontiguousarray(right)]
+    (wanted,) = interpreter.run(module, pairs)
+    assert wanted[quantized] == expected
+    np.testing.assert_array_equal(compile_module(module, target=target)(*pairs), wanted)
+
+
+# Float functions off the middle of their range, compiled, compared with PyTorch, ONNX Runtime and LiteRT.
+
+_UNARY = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erfc", "exp", "expm1", "hardshrink", "log1p"),
+    *("sign", "sin", "sinh", "softshrink", "tan", "0.3 pow", "1.0 pow", "fmod number", "remainder number"),
+)
+_BINARY = (
+    *("addcmul", "div floor", "div trunc", "floor_divide", "fmod", "hypot", "lerp", "lerp high", "logaddexp"),
+    *("logaddexp2", "pow", "remainder"),
+)
+_ROWS = ("std", "var biased", "logsumexp", "norm", "norm 1")
+_FINITE = np.array([row for row in rows(1) if np.abs(row).max() < 1e37])
+"""The sums of larger ones overflow."""
+_NUMBERS = {"one": (numbers(1, 1)[::5],), "two": tuple(one[::5] for one in pairs(1)), "rows": (_FINITE,)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "functions", "names"),
+    [
+        ("one", float_sweep.UNARY, _UNARY),
+        ("two", float_sweep.BINARY, _BINARY),
+        ("rows", float_sweep.ROWS, _ROWS),
+    ],
+)
+def test_of_pytorch(kind: str, functions: Mapping[str, Function], names: tuple[str, ...]) -> None:
+    """Within a few units of the last place of PyTorch or of the truth, with the same ends; all in one program."""
+    inputs = _NUMBERS[kind]
+
+    def joined(*given: Any) -> Any:
+        return torch.stack([functions[name](*given) for name in names])
+
+    found, theirs = of_torch(joined, inputs)
+    truth: Any = joined(*(torch.from_numpy(one).double() for one in inputs))
+    for index, name in enumerate(names):
+        row = compared(name, "PyTorch", inputs, found[index], theirs[index], truth[index].numpy())
+        assert row.is_right, str(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "framework"),
+    [
+        *((name, "ONNX Runtime") for name in ("Acosh", "Atanh", "Elu", "LpNormalization", "Mod", "ThresholdedRelu")),
+        *((name, "LiteRT") for name in ("FLOOR_DIV", "FLOOR_MOD", "SIN")),
+    ],
+)
+def test_of_other_frameworks(name: str, framework: str) -> None:
+    (subject,) = (one for one in float_sweep.subjects() if (one.name, one.framework) == (name, framework))
+    inputs = _NUMBERS[subject.inputs] if subject.inputs != "rows" else (rows(1),)
+    row = subject.row(_divided(subject, inputs))
+    assert row.is_right, str(row)
+    assert not row.reason
+
+
+def _divided(subject: Subject, inputs: Any) -> Any:
+    return [one[inputs[1] != 0] for one in inputs] if subject.name == "FLOOR_DIV" else inputs
+
+
+def test_a_remainder_is_exact_for_every_quotient() -> None:
+    """What kernels compute beside what the reference does, for operands of all sizes."""
+    x, y = (one.astype(np.float64) for one in pairs(2))
+    with np.errstate(all="ignore"):
+        found = transcendental.remainder(transcendental.NUMPY, x, y)
+        wanted = np.fmod(x, y)
+    np.testing.assert_array_equal(found, wanted)
+    ends = wanted == 0
+    np.testing.assert_array_equal(np.signbit(found[ends]), np.signbit(wanted[ends]))
+
+
+def test_a_wrong_result_is_seen() -> None:
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    truth = x.astype(np.float64)
+    assert compared("abs", "PyTorch", (x,), x, x, truth).is_right
+    off = x + np.float32(1e-5)
+    assert not compared("abs", "PyTorch", (x,), off, x, truth).is_right
+    for end in (np.inf, np.nan):
+        row = compared("abs", "PyTorch", (x,), np.array([1, end, 3], np.float32), x, truth)
+        assert (row.is_right, row.ends) == (False, 1)
+    zero = np.zeros(1, np.float32)
+    assert compared("abs", "PyTorch", (zero,), -zero, zero, np.zeros(1)).ends == 1
+
+
+# The benchmark's float functions: their files compute what the float64 answer says, within the tolerance.
+
+SHAPE = (3, 40)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_form_is_the_answer(name: str, tmp_path: Path) -> None:
+    case = prepare(name, SHAPE, tmp_path)
+    assert Case.from_json(case.to_json()) == case
+    for kind, form in case.forms.items():
+        content = Path(form.model).read_bytes()
+        module = import_tflite(content) if kind == "function_tflite" else import_onnx(content)
+        found = interpreter.run(module, form.inputs())
+        assert agreement(form.outputs(), found, TOLERANCE).different == 0
+        assert agreement([-form.outputs()[0]], found, TOLERANCE).different > 0
+
+
+def test_workloads_are_named_in_order() -> None:
+    assert [source.name for source in function_sources()] == [f"F{i}" for i in range(1, 9)]
+
+
+def test_a_tolerance_is_a_share_of_large_numbers_and_of_one() -> None:
+    right = np.array([0.0, 1e-3, 100.0, np.inf, np.nan], np.float32)
+    near = np.array([1e-6, 1.001e-3, 100.0002, np.inf, np.nan], np.float32)
+    assert agreement([right[:4]], [near[:4]], TOLERANCE).different == 0
+    assert agreement([right[:4]], [near[:4]]).different == 3
+    assert agreement([right], [np.zeros_like(right)], TOLERANCE).different == 3
+
+
+# Scale and zero point of a whole tensor's range: both ends found at once, with the bits of two reductions.
+
+NEGATIVE_NAN = float(np.array(0xFFC00000, np.uint32).view(np.float32))
+VALUES: dict[str, tuple[float, float]] = {
+    "both signs": (-3.0, 7.0),
+    "positive": (2.0, 5.0),
+    "negative": (-9.0, -0.25),
+    "zeros": (0.0, 0.0),
+    "negative zeros": (-0.0, -0.0),
+    "zeros of both signs": (-0.0, 0.0),
+    "infinity": (-1.0, np.inf),
+    "negative infinity": (-np.inf, -2.0),
+    "subnormal": (-1e-45, 1e-40),
+    "NaN": (-3.0, np.nan),
+    "negative NaN": (NEGATIVE_NAN, 4.0),
+    "NaN alone": (np.nan, np.nan),
+}
+SHAPES = [(132, 9), (1, 1, 136, 32), (2, 5, 7, 19), (3, 1), (70,), (5, 64), (1,)]
+
+
+def ranges(shape: tuple[int, ...]) -> ir.Module:
+    def body(x: ir.Value) -> list[ir.Value]:
+        axes: Attributes = {"axes": tuple(range(len(shape))), "keep_dims": True}
+        low, high = (build(op, x, element="f32", **axes).output for op in (F32MinOp, F32MaxOp))
+        return [build(op, low, high, element="f32").output for op in (RangeScaleOp, RangeZeroPointOp)]
+
+    return graph([tensor(shape, "f32")], body)
+
+
+def drawn(shape: tuple[int, ...], ends: tuple[float, float], first: int) -> Array:
+    """Numbers between the ends, which stand at two places."""
+    size = int(np.prod(shape))
+    finite = [end if np.isfinite(end) else 1.0 for end in ends]
+    values = np.random.default_rng(3).uniform(min(finite), max(finite), size).astype(np.float32)
+    if ends[0] == ends[1] == 0:
+        values = np.zeros(size, np.float32) * np.float32(np.copysign(1, ends[0]))
+    values[first % size], values[-1 - first % size] = ends
+    return values.reshape(shape)
+
+
+@variants_together
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_ranges(shape: tuple[int, ...]) -> None:
+    check(ranges(shape), *([drawn(shape, ends, first)] for ends in VALUES.values() for first in (0, 11, 133)))
+
+
+def test_one_call_finds_both_ends() -> None:
+    labels = list(lower(ranges((5, 64)), targets.host(), Phase.LINALG).labels)
+    assert labels.count("qnn.f32_range") == 1
+    assert not {"qnn.f32_min", "qnn.f32_max"} & set(labels)
+
+
+def test_ends_that_something_else_reads_are_exact() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        axes: Attributes = {"axes": (0, 1), "keep_dims": True}
+        low, high = (build(op, x, element="f32", **axes).output for op in (F32MinOp, F32MaxOp))
+        return [build(RangeScaleOp, low, high, element="f32").output, low]
+
+    check(graph([tensor((5, 64), "f32")], body), [drawn((5, 64), (2.0, 5.0), 3)], [drawn((5, 64), (-9.0, -1.0), 3)])
+
+
+def test_on_two_threads() -> None:
+    module, x = ranges((513, 64)), drawn((513, 64), (-3.0, 7.0), 1)
+    wanted = interpreter.run(module, [x])
+    for found, one in zip(compile_module(module, threads=2, min_cycles=1)(x), wanted, strict=True):
+        np.testing.assert_array_equal(found, one)

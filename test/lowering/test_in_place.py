@@ -1,0 +1,384 @@
+"""Results of rows in the place of operands: which these are, and that the bits are those of the reference."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import multiprocessing
+import operator
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from bounds import HANG
+from compiled_ops import check_compiled
+from numpy.typing import NDArray
+from onnx_graphs import ModelBuilder
+from op_texts import Text, labels, numbers
+
+import qdialect
+from qdialect import targets
+from qdialect.aot.object_file import object_code
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.qnn_to_linalg.graph.fusion_groups import FusionGroups
+from qdialect.lowering.qnn_to_linalg.graph.in_place import in_place_results
+from qdialect.reference import interpreter
+from qdialect.runtime import Executable
+from qdialect.support.diagnostics import CompileError, InputError, QDialectError
+
+SHAPE = (7, 48)
+
+
+def divided(text: Text) -> tuple[str, str]:
+    """Exponentials, and their shares of a row."""
+    raised = text.float_op("math.exp", "%x0")
+    return raised, text.float_op("arith.divf", raised, text.reduced("f32_sum", raised))
+
+
+def softmax(text: Text) -> tuple[str, ...]:
+    return (divided(text)[1],)
+
+
+def summed_in_parts(text: Text) -> tuple[str, ...]:
+    """The sum reads the exponentials under another shape."""
+    raised = text.float_op("math.exp", "%x0")
+    parts = text.qnn("reshape", raised, (7, 3, 16), "shape = array<i64: 7, 3, 16>")
+    total = text.qnn("f32_sum", parts, (7,), "axes = array<i64: 1, 2>")
+    spread = text.repeated(text.qnn("reshape", total, (7, 1), "shape = array<i64: 7, 1>"), SHAPE)
+    return (text.float_op("arith.divf", raised, spread),)
+
+
+def read_again(text: Text) -> tuple[str, ...]:
+    """The exponentials are read after their shares are written."""
+    raised, shares = divided(text)
+    least = text.float_op("arith.subf", shares, text.reduced("f32_min", shares))
+    return (text.float_op("arith.addf", least, raised),)
+
+
+def also_returned(text: Text) -> tuple[str, ...]:
+    return divided(text)
+
+
+def summed_again(text: Text) -> tuple[str, ...]:
+    """A sum of the exponentials is taken after their shares."""
+    raised, shares = divided(text)
+    return (text.float_op("arith.addf", text.reduced("f32_max", shares), text.reduced("f32_max", raised)),)
+
+
+def subtracted(text: Text) -> tuple[str, ...]:
+    """What takes few instructions is not worth it."""
+    return (text.layer_norm("%x0"),)
+
+
+def of_two(text: Text) -> tuple[str, ...]:
+    """A result takes the place of one operand alone, and a chain of them that of the first."""
+    raised, moved = text.float_op("math.exp", "%x0"), text.float_op("math.tanh", "%x1")
+    sums = [text.reduced("f32_sum", one) for one in (raised, moved)]
+    joined = text.float_op("math.exp", text.float_op("arith.mulf", text.float_op("arith.addf", *sums), raised))
+    return (text.float_op("arith.divf", text.float_op("arith.addf", joined, moved), text.reduced("f32_max", joined)),)
+
+
+CASES: dict[Callable[[Text], tuple[str, ...]], int] = {
+    softmax: 1,
+    summed_in_parts: 1,
+    read_again: 1,
+    also_returned: 0,
+    summed_again: 0,
+    subtracted: 0,
+    of_two: 2,
+}
+
+
+def built(case: Callable[[Text], tuple[str, ...]]) -> ir.Module:
+    text = Text(*(SHAPE,) * (2 if case is of_two else 1))
+    return parse(text.finish(*case(text)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_results_take_the_place_of_what_is_read_last(case: Callable[[Text], tuple[str, ...]]) -> None:
+    module = built(case)
+    operations = [op.operation for op in module.body.operations[0].operation.regions[0].blocks[0].operations]
+    found = in_place_results(operations, FusionGroups(operations))
+    assert len(found) == CASES[case]
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_bits_are_those_of_the_reference(case: Callable[[Text], tuple[str, ...]]) -> None:
+    module = built(case)
+    arguments = len(module.body.operations[0].operation.regions[0].blocks[0].arguments)
+    inputs = [np.clip(numbers(SHAPE, seed), -4, 4) for seed in range(arguments)]
+    wanted = interpreter.run(module, inputs)
+    for name in dict.fromkeys((targets.host().name, "avx2", "generic")):
+        check_compiled(module, name, [inputs], [wanted])
+
+
+def test_a_softmax_has_no_memory_for_exponentials() -> None:
+    text = str(compile_to(built(softmax), Phase.LINALG, targets.GENERIC))
+    assert text.count("qnn.scratch") == 1, "that of the sums"
+
+
+# Fused rows whose result overwrites their data: only if nothing reads it any more.
+
+_ROWS, _COLUMNS = 40, 512
+_BYTES = 4 * _ROWS * _COLUMNS
+_WHOLE, _ROW = f"tensor<{_ROWS}x{_COLUMNS}xf32>", f"tensor<{_ROWS}xf32>"
+
+
+def text_of(lines: Sequence[str], results: Sequence[tuple[str, str]]) -> str:
+    """A function of %a and %b; `%x` and `%t` are products, whose memory others may take."""
+    names, types = (", ".join(column) for column in zip(*results, strict=True))
+    known = f'"qnn.constant"() {{value = dense<0.01> : tensor<{_COLUMNS}x{_COLUMNS}xf32>}} : ()'
+    operands = f"({_WHOLE}, tensor<{_COLUMNS}x{_COLUMNS}xf32>) -> {_WHOLE}"
+    products = [f'%{to} = "qnn.f32_matmul"(%{of}, %w) : {operands}' for to, of in (("x", "a"), ("t", "b"))]
+    body = [f"%w = {known} -> tensor<{_COLUMNS}x{_COLUMNS}xf32>", *products, *lines]
+    last = [f'%end = "qnn.f32_matmul"(%y, %w) : {operands}', f"func.return {names}, %end : {types}, {_WHOLE}"]
+    return "\n".join([f"func.func @main(%a: {_WHOLE}, %b: {_WHOLE}) -> ({types}, {_WHOLE}) {{", *body, *last, "}"])
+
+
+def smallest(of: str, name: str = "low") -> str:
+    return f'%{name} = "qnn.f32_min"(%{of}) {{axes = array<i64: 1>}} : ({_WHOLE}) -> {_ROW}'
+
+
+def sum_of(to: str, one: str, two: str) -> str:
+    return f"%{to} = arith.addf %{one}, %{two} : {_WHOLE}"
+
+
+LOW = ("%low", _ROW)
+FREE = [
+    ([sum_of("y", "x", "x"), smallest("y")], [LOW]),
+    ([sum_of("y", "x", "t"), smallest("y")], [LOW]),
+    # Read before by a kernel of its own, and by an op whose result such a kernel reads.
+    ([smallest("x"), sum_of("y", "x", "t"), smallest("y", "other")], [LOW, ("%other", _ROW)]),
+    ([sum_of("s", "x", "t"), smallest("s"), sum_of("y", "s", "s"), smallest("y", "other")], [LOW, ("%other", _ROW)]),
+]
+TAKEN = [
+    # Read once more afterwards, directly or by an op that is computed inside another.
+    ([sum_of("y", "x", "x"), smallest("y"), smallest("x", "other")], [LOW, ("%other", _ROW)]),
+    ([sum_of("y", "x", "x"), smallest("y"), sum_of("z", "x", "y"), smallest("z", "other")], [LOW, ("%other", _ROW)]),
+    (
+        [
+            sum_of("s", "x", "x"),
+            sum_of("y", "x", "x"),
+            smallest("y"),
+            sum_of("r", "s", "y"),
+            sum_of("z", "r", "s"),
+            smallest("z", "other"),
+        ],
+        [LOW, ("%other", _ROW)],
+    ),
+    # Returned.
+    ([sum_of("y", "x", "x"), smallest("y")], [LOW, ("%x", _WHOLE)]),
+]
+
+
+def in_arena(text: str, threads: int = 1) -> int:
+    """Buffers as large as the data that live at once."""
+    return round(lower(parse(text), targets.host(), Phase.LINALG, threads=threads).arena_bytes / _BYTES)
+
+
+@pytest.mark.parametrize(("lines", "results"), FREE)
+def test_a_result_takes_the_memory_of_what_was_read_last(lines: list[str], results: list[tuple[str, str]]) -> None:
+    text = text_of(lines, results)
+    assert "rows" in labels(text)
+    assert in_arena(text) < in_arena(text, threads=2)
+    check(text)
+
+
+@pytest.mark.parametrize(("lines", "results"), TAKEN)
+def test_what_is_read_again_keeps_its_memory(lines: list[str], results: list[tuple[str, str]]) -> None:
+    text = text_of(lines, results)
+    assert in_arena(text) == in_arena(text, threads=2)
+    check(text)
+
+
+def test_no_exponentials_lie_in_a_result_that_overwrites_what_is_still_read() -> None:
+    # The shares are added to the data, in whose memory the sum may lie: its exponentials may not lie there before.
+    column = f"tensor<{_ROWS}x1xf32>"
+    shape = f"{{shape = array<i64: {_ROWS}, {_COLUMNS}>}}"
+    lines = [
+        f"%e = math.exp %x : {_WHOLE}",
+        f'%total = "qnn.f32_sum"(%e) {{axes = array<i64: 1>, keep_dims = true}} : ({_WHOLE}) -> {column}',
+        f'%spread = "qnn.broadcast"(%total) {shape} : ({column}) -> {_WHOLE}',
+        f"%share = arith.divf %e, %spread : {_WHOLE}",
+        sum_of("y", "share", "x"),
+        smallest("y"),
+    ]
+    text = text_of(lines, [LOW])
+    assert "rows" in labels(text)
+    assert in_arena(text) < in_arena(text, threads=2)
+    check(text)
+
+
+def check(text: str) -> None:
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal((_ROWS, _COLUMNS)).astype(np.float32) for _ in range(2)]
+    wanted = interpreter.run(parse(text), inputs)
+    check_compiled(parse(text), "host", [inputs], [wanted])
+
+
+# An executable that is copied, pickled, or sent to other processes.
+
+CLIP = """func.func @main(%x: tensor<2x3xi8>) -> tensor<2x3xi8> {
+  %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return %0 : tensor<2x3xi8>
+}"""
+IMAGE = np.full((2, 3), 100, np.int8)
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    return qdialect.compile(parse(CLIP), workspaces=3)
+
+
+def largest(network: Executable, image: NDArray[Any]) -> int:
+    found = network(image)
+    return int(np.max(found))
+
+
+def test_a_copy_is_the_executable_itself(executable: Executable) -> None:
+    assert copy.copy(executable) is executable
+    assert copy.deepcopy([executable])[0] is executable
+
+
+def test_a_pickled_executable_computes_the_same(executable: Executable) -> None:
+    for network in (executable, pickle.loads(pickle.dumps(executable))):
+        found: Executable = pickle.loads(pickle.dumps(network))
+        assert largest(found, IMAGE) == 9
+        assert (found.inputs, found.outputs, found.workspaces) == (executable.inputs, executable.outputs, 3)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_get_executables(executable: Executable, method: str) -> None:
+    calls = [(executable, IMAGE), (executable, IMAGE - 95)]
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        found = pool.starmap_async(operator.call, calls).get(HANG)
+    assert [np.asarray(array).tolist() for array in found] == [[[9] * 3] * 2, [[5] * 3] * 2]
+
+
+def test_bound_calls_are_neither_copied_nor_pickled(executable: Executable) -> None:
+    call = executable.bind([IMAGE], [np.empty_like(IMAGE)])
+    for made in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a bound call is of arrays of this process"):
+            made(call)
+
+
+def test_a_loaded_file_that_was_replaced_is_saved_as_it_was(executable: Executable, tmp_path: Path) -> None:
+    path = tmp_path / "network.so"
+    executable.save(path)
+    loaded, content = qdialect.load(path), path.read_bytes()
+    path.unlink()
+    path.write_bytes(b"something else")
+    loaded.save(tmp_path / "copy.so")
+    assert (tmp_path / "copy.so").read_bytes() == content
+
+
+def test_open_shapes_are_pickled_with_what_was_compiled(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    (tmp_path / "model.onnx").write_bytes(
+        b.finish(b.node("Relu", b.input("x", ("batch", "seq"), np.float32)), dtype=np.float32)
+    )
+    network = qdialect.compile(tmp_path / "model.onnx", dims={"seq": (1, 4)})
+    network.for_shape({"seq": 2})
+    found: Executable = pickle.loads(pickle.dumps(network))
+    for shape in ((1, 4), (1, 2)):
+        np.testing.assert_array_equal(found(np.ones(shape, np.float32)), np.ones(shape))
+    with pytest.raises(InputError, match="network must be compiled for batch=1, seq=3 before it is pickled"):
+        found(np.ones((1, 3), np.float32))
+
+
+def test_a_network_in_parts_is_not_pickled(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    hardmax = b.node("Hardmax", b.node("Relu", b.input("image", (1, 4, 3, 3), np.float32)))
+    (tmp_path / "model.onnx").write_bytes(b.finish(hardmax, dtype=np.float32))
+    network = qdialect.compile(tmp_path / "model.onnx", fallback="framework")
+    with pytest.raises(CompileError, match="network must be compiled as a whole to be saved"):
+        pickle.dumps(network)
+    assert copy.copy(network) is network
+
+
+@pytest.mark.parametrize("range_", [(-1, 4), (5, 4), (1,), (1, 2.5), "seq", None])
+def test_ranges_that_are_none(range_: object, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"dims\['seq'\] must be an integer or a range \(minimum, maximum\)"):
+        qdialect.compile(tmp_path / "model.onnx", dims={"seq": cast("int", range_)})
+
+
+# tools/hot_loop.py: which instructions of a disassembly are the hot loop; and object files for other CPUs.
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "hot_loop.py"
+DENSE = Path(__file__).resolve().parents[1] / "lit" / "target" / "hot-loop-one-row.mlir"
+
+# Two nested loops, a jump forwards, what fills space, and a function without the instruction.
+TEXT = """
+module.o:     file format elf64-x86-64
+
+0000000000000000 <first>:
+   0:\txor    %eax,%eax
+   2:\tvpdpbusd %zmm1,%zmm2,%zmm3
+   8:\tvpdpbusd (%rdi),%zmm2,%zmm3
+   e:\tje     14 <first+0x14>
+  10:\tdata16 cs nopw 0x0(%rax,%rax,1)
+  14:\tadd    $0x40,%rdi
+  18:\tjne    8 <first+0x8>
+  1a:\tvpdpbusd %zmm1,%zmm2,%zmm4
+  20:\tjb     2 <first+0x2>
+  22:\tret
+
+0000000000000030 <second>:
+  30:\tinc    %rax
+  33:\tjne    30 <second>
+  35:\tjmp    *%rax
+"""
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hot_loop", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["hot_loop"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_innermost_loop_counts(tool: ModuleType) -> None:
+    loop = tool.hot_loop(TEXT, "vpdpbusd")
+    assert loop.function == "first"
+    assert [one.mnemonic for one in loop.body] == ["vpdpbusd", "je", "add", "jne"]
+    assert loop.count("vpdpbusd") == 1
+
+
+def test_a_loop_without_the_instruction_is_not_hot(tool: ModuleType) -> None:
+    assert tool.hot_loop(TEXT, "inc").function == "second"
+    with pytest.raises(QDialectError, match="no loop has vpmulld"):
+        tool.hot_loop(TEXT, "vpmulld")
+
+
+def test_a_smaller_share_is_said_and_fails() -> None:
+    command = [sys.executable, str(SCRIPT), str(DENSE), "--at-least", "1"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "share >= 1.0: no" in ran.stdout
+
+
+@pytest.mark.parametrize(("name", "register"), [("generic", "xmm"), ("avx512vnni", "zmm")])
+def test_an_object_has_the_registers_of_its_target(tool: ModuleType, name: str, register: str) -> None:
+    chosen = targets.resolve(name)
+    text = tool.disassembled(object_code(lower(qdialect.read_model(DENSE), chosen).module, chosen))
+    assert [kind for kind in ("xmm", "ymm", "zmm") if kind in text][-1] == register
+
+
+def test_what_is_not_of_the_llvm_dialect_is_no_object(capfd: pytest.CaptureFixture[str]) -> None:
+    module = lower(qdialect.read_model(DENSE), targets.GENERIC, Phase.X86).module
+    with pytest.raises(CompileError, match="cannot be turned into machine code"):
+        object_code(module, targets.GENERIC)
+    assert capfd.readouterr().err == ""

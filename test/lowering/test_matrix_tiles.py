@@ -1,0 +1,417 @@
+"""How pixels are cut into blocks of matrix tiles."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from drawn_networks import AMX, Network, assert_same_bits, network, with_tiles
+from drawn_vector import module_of
+
+from qdialect.aot.object_file import object_code
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.cost.matrix_tiles import (
+    TileBlock,
+    are_faster,
+    channel_blocks,
+    k_tile,
+    meets_pixels_first,
+    tile_blocks,
+)
+from qdialect.lowering.cost.strategy import Strategy, TiledOperand
+from qdialect.lowering.instructions.tiles import TDPBUSD, AmxRegisters, PortableRegisters, Shape, TileMemory
+from qdialect.lowering.ir import building as b
+from qdialect.lowering.ir.lowered import Phase
+from qdialect.lowering.ir.strides import Axis
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.pipeline.phases import lower
+from qdialect.lowering.qnn_to_linalg.contractions import emission, tile_contraction
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
+from qdialect.lowering.qnn_to_linalg.contractions.tile_contraction import AlignedData, aligned_data
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ReductionAxes
+from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.passes.pattern import explain_matches
+from qdialect.runtime.jit import MachineCode
+from qdialect.targets.machine import MACHINES
+from tools.hot_loop import Instruction, disassembled, functions, hot_loop
+
+
+@pytest.mark.parametrize(
+    "extents",
+    [
+        *((1,), (16,), (17,), (49,), (61,), (62,), (112,), (2, 2), (3, 3), (4, 4), (3, 4, 4)),
+        *((3, 7), (5, 14), (7, 7), (9, 7, 7), (2, 5, 6), (2, 3, 35)),
+    ],
+)
+@pytest.mark.parametrize("pads", [0, 2])
+@pytest.mark.parametrize("are_far", [False, True])
+def test_blocks_have_every_pixel_once(extents: tuple[int, ...], pads: int, are_far: bool) -> None:
+    found: list[tuple[int, int]] = []
+    data = strides_of([extents[0], *(extent + pads for extent in extents[1:])])
+    axes = [Axis(*pair) for pair in zip(extents, zip(data, strides_of(extents), strict=True), strict=True)]
+    for block in tile_blocks(axes, are_far=are_far):
+        assert block.tiles.size <= 4
+        assert block.rows.size <= 16
+        loops = [(axis.size, axis.strides) for axis in block.axes]
+        pixels = positions(
+            [(axis.size, (*axis.strides, 0)) for axis in block.axes]
+            + [(axis.size, (*axis.strides, step)) for axis, step in zip(block.pixels, block.steps, strict=True)],
+            (*block.offsets, 0),
+        )
+        rows = positions(
+            [(size, (strides[0], 0)) for size, strides in loops]
+            + [(block.tiles.size, (block.tiles.strides[0], block.step)), (block.rows.size, (block.rows.strides[0], 1))],
+            (block.offsets[0], 0),
+        )
+        # Where the sums of a pixel stand, the products of its window were summed up.
+        assert {(place, row) for place, _, row in pixels} <= set(rows)
+        assert len({row for _, row in rows}) <= 64
+        # Nothing behind the last pixel is read.
+        assert max(place for place, _ in rows) <= max(place for place, _, _ in pixels)
+        found.extend((place, stored) for place, stored, _ in pixels)
+    assert sorted(found) == sorted(positions([(axis.size, axis.strides) for axis in axes], (0, 0)))
+
+
+@pytest.mark.parametrize(("height", "width"), [(2, 2), (3, 3), (4, 4), (3, 5), (2, 8)])
+def test_a_plane_of_a_few_pixels_is_one_tile(height: int, width: int) -> None:
+    (block,) = tile_blocks([Axis(height, (width,)), Axis(width, (1,))])
+    assert (block.tiles.size, block.rows.size) == (1, height * width)
+
+
+def strides_of(extents: Sequence[int]) -> list[int]:
+    """Those of an array in order."""
+    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+
+
+def positions(axes: Sequence[tuple[int, tuple[int, ...]]], start: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """From `start`, along axes with their sizes and strides."""
+    found = [start]
+    for size, strides in axes:
+        steps = [[i * stride for stride in strides] for i in range(size)]
+        found = [tuple(map(sum, zip(at, step, strict=True))) for at in found for step in steps]
+    return found
+
+
+# Contractions in matrix tiles: bits of the portable form, code that is counted, and which contractions get them.
+
+SAPPHIRE_RAPIDS = MACHINES["sapphirerapids"]
+# A product of tiles, a load of 16 rows at two a cycle, a store of 16 rows.
+PRODUCT_CYCLES, LOAD_CYCLES, STORE_CYCLES = 16, 8, 16
+
+
+def test_the_portable_form_has_the_bits_of_the_reference() -> None:
+    # What is left of pixels, channels and K groups is narrower tiles; weights of nine bits and zero points too.
+    drawn = Network(5, (1, 4, 33, 68))
+    drawn.convolution(36, 1)
+    assert_same_bits(drawn, (1, 4, 33, 68))
+
+
+@pytest.mark.parametrize(
+    ("shape", "are_far"),
+    [
+        ((1, 7, 7, 72), False),
+        ((1, 7, 7, 72), True),
+        ((1, 3, 3, 64), True),
+        ((1, 4, 6, 68), False),
+        ((1, 9, 9, 64), True),
+    ],
+)
+def test_small_planes_have_the_bits_of_the_reference(
+    shape: tuple[int, ...], are_far: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blocks(op: Contraction, strategy: Strategy, pixels: Sequence[Axis]) -> list[TileBlock]:
+        del op, strategy
+        return tile_blocks(pixels, are_far=are_far)
+
+    monkeypatch.setattr(emission, "pixel_blocks", blocks)
+    drawn = network(12, shape, (68, 3, 1), (40, 1, 1), (24, 3, 2))
+    assert_same_bits(drawn, shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layer"), [((1, 2, 19, 128), (96, 1, 1)), ((1, 5, 9, 64), (64, 2, 1)), ((1, 7, 23, 64), (168, 1, 2))]
+)
+def test_data_of_an_array_of_the_user_is_copied_to_whole_lines(
+    shape: tuple[int, ...], layer: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[AlignedData | None] = []
+
+    def recorded(
+        kernel: Kernel, data: BufferSlot, axes: ReductionAxes, block: TileBlock, columns: int
+    ) -> AlignedData | None:
+        copies.append(aligned_data(kernel, data, axes, block, columns))
+        return copies[-1]
+
+    monkeypatch.setattr(tile_contraction, "aligned_data", recorded)
+    channels, width, step = layer
+    drawn = Network(11, shape)
+    drawn.convolution(channels, width, step, pad=0)
+    assert_same_bits(drawn, shape)
+    assert any(copies)
+
+
+@pytest.mark.parametrize("is_portable", [True, pytest.param(False, marks=with_tiles)])
+def test_a_product_is_what_the_instruction_means(is_portable: bool) -> None:
+    random = np.random.default_rng(2)
+    rows, k_groups, lanes = 3, 5, 8
+    sums = random.integers(-(2**31), 2**31, (rows, lanes)).astype(np.int32)
+    data = random.integers(0, 256, (rows, 4 * k_groups)).astype(np.uint8)
+    weights = random.choice([-128, -1, 0, 127], (k_groups, 4 * lanes)).astype(np.int8)
+    module = module_of(
+        f"func.func @main(%s: memref<{rows}x{lanes}xi32>, %a: memref<{rows}x{4 * k_groups}xi8>, "
+        f"%b: memref<{k_groups}x{4 * lanes}xi8>) {{ return }}"
+    )
+    load_kernel_dialects(module)
+    block = module.body.operations[0].regions[0].blocks[0]
+    shapes = (Shape(rows, lanes, 32), Shape(rows, 4 * k_groups, 8), Shape(k_groups, 4 * lanes, 8))
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(block.operations[0]):
+        registers, zero = PortableRegisters(block) if is_portable else AmxRegisters(), b.index(0)
+        registers.configure(shapes)
+        places = [
+            TileMemory(buffer, [zero, zero], 0, shape.columns)
+            for buffer, shape in zip(block.arguments, shapes, strict=True)
+        ]
+        for register, memory in enumerate(places):
+            registers.load(register, memory)
+        registers.multiply(0, 1, 2)
+        registers.store(0, places[0])
+        registers.release()
+    to_llvm(module)
+    found, arrays = sums.copy(), [data, weights]
+    MachineCode(module).bind("main", [array.ctypes.data for array in (found, *arrays)], keep=arrays).call()
+    np.testing.assert_array_equal(found, TDPBUSD.meaning(sums, data, weights))
+
+
+@pytest.mark.parametrize(
+    ("shape", "layer", "loads"),
+    [
+        # The taps, channels and pixels of W1, of W4, of W5 and of W7b, and 3x3 layers of ResNets. The last has a tile
+        # of weights for four of data.
+        ((1, 1, 640, 256), (128, 1, 1), 4),
+        ((1, 28, 28, 128), (128, 3, 1), 4),
+        ((1, 56, 56, 256), (64, 1, 1), 4),
+        ((1, 1, 128, 1024), (1024, 1, 1), 4),
+        ((1, 14, 14, 256), (256, 3, 1), 4),
+        ((1, 7, 7, 512), (512, 3, 1), 5),
+    ],
+)
+def test_loads_stores_and_products_of_a_tile_allow_three_quarters_of_bare_products(
+    shape: tuple[int, ...], layer: tuple[int, int, int], loads: int
+) -> None:
+    text = disassembled(object_code(lower(parse(network(6, shape, layer).text()), AMX).module, AMX))
+    loop = hot_loop(text, "tdpbusd")
+    # 2 x 2 tiles of sums, and four tiles of 64 taps; the first stores the sums of the block before.
+    assert (_loads(loop.body), loop.count("tdpbusd"), loop.count("tilestored")) == (loads, 4, 4)
+    body = next(body for name, body in functions(text) if name == loop.function)
+    around = Counter(one.mnemonic for one in body)
+    assert (around["tilezero"], _loads(body), around["tdpbusd"], around["tilestored"]) == (4, loads, 4, 8)
+    step = PRODUCT_CYCLES * loop.count("tdpbusd")
+    assert LOAD_CYCLES * _loads(loop.body) <= step
+    # Even where zeros and stores wait for the products, and these for them.
+    products = shape[-1] * layer[1] ** 2 // 64 * step
+    assert products / (products + STORE_CYCLES * loop.count("tilestored") + around["tilezero"]) >= 0.75
+
+
+def _loads(body: Sequence[Instruction]) -> int:
+    return sum(one.mnemonic in ("tileloadd", "tileloaddt1") for one in body)
+
+
+def test_state_of_tiles_is_released_where_it_was_configured() -> None:
+    drawn = network(7, (1, 7, 35, 64), (40, 1, 1), (9, 1, 1))
+    text = disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX))
+    found = {name: [one.mnemonic for one in body] for name, body in functions(text)}
+    tiled = [body for body in found.values() if "tdpbusd" in body]
+    assert tiled
+    for body in tiled:
+        assert body.index("ldtilecfg") < body.index("tdpbusd")
+        assert body[max(i for i, name in enumerate(body) if name.startswith("ti")) :][0] == "tilerelease"
+    others = (body for body in found.values() if "tdpbusd" not in body)
+    assert not any(name.startswith(("tile", "ldtile")) for body in others for name in body)
+
+
+def test_products_that_are_too_small_for_tiles_stay_dot_products() -> None:
+    few_taps, few_pixels = network(8, (1, 9, 9, 3), (16, 3, 1)), network(9, (1, 1, 2, 256), (64, 1, 1))
+    for small in (few_taps, few_pixels):
+        text = str(lower(parse(small.text()), AMX, Phase.X86).module)
+        assert "vpdpbusd" in text
+        assert "x86.tdpbusd" not in text
+    rows, row = [Axis(100, (64, 64))], [Axis(1, (64, 64))]
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (1, 16), 64)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(rows), (9, 1), 64)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 16), 64)
+    assert not are_faster(MACHINES["icelake-server"], tile_blocks(rows), (1, 16), 64)
+    # One row of few channels waits for its dot products, one of many for its weights.
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 144), 16)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 320), 1001)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(row), (1, 60), 16)
+    # Tiles of two shapes are configured for each: what is left of 196 pixels, and of 24 channels.
+    even, uneven = [Axis(784, (64, 64))], [Axis(196, (64, 64))]
+    assert are_faster(SAPPHIRE_RAPIDS, tile_blocks(even), (1, 7), 16)
+    assert not are_faster(SAPPHIRE_RAPIDS, tile_blocks(uneven), (1, 7), 24)
+
+
+def test_blocks_have_every_channel_once() -> None:
+    rows, plane = tile_blocks([Axis(100, (64, 64))]), tile_blocks([Axis(49, (64, 64))])
+    for lanes, tiled in itertools.product((4, 8, 16, 24, 32, 40, 72, 128), (rows, plane)):
+        blocks = channel_blocks(lanes, tiled)
+        assert [block.start for block in blocks] == np.cumsum([0, *(block.channels for block in blocks)])[:-1].tolist()
+        assert sum(block.channels for block in blocks) == lanes
+        assert max(block.vectors for block in blocks) * max(block.tiles.size for block in tiled) <= 4
+    assert [k_tile(k_groups) for k_groups in (1, 16, 17, 24, 33, 144)] == [1, 16, 9, 12, 11, 16]
+
+
+CHAIN = """
+#d = affine_map<(a, v, m, l, k, t) -> (a, m, k, t)>
+#w = affine_map<(a, v, m, l, k, t) -> (k, v, l, t)>
+#s = affine_map<(a, v, m, l, k, t) -> (a, v, m, l)>
+func.func @main(%data: memref<1x3x4x4xi8>, %weights: memref<4x1x16x4xi8>, %out: memref<1x1x3x16xi32>) {{
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0 : i8
+  %start = {start}
+  %x = vector.transfer_read %data[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+    : memref<1x3x4x4xi8>, vector<1x3x4x4xi8>
+  %y = vector.transfer_read %weights[%c0, %c0, %c0, %c0], %pad {{in_bounds = [true, true, true, true]}}
+    : memref<4x1x16x4xi8>, vector<4x1x16x4xi8>
+  %x32 = arith.{extension} %x : vector<1x3x4x4xi8> to vector<1x3x4x4xi32>
+  %y32 = arith.extsi %y : vector<4x1x16x4xi8> to vector<4x1x16x4xi32>
+  %sums = vector.contract {{indexing_maps = [#d, #w, #s], iterator_types = ["parallel", "parallel", "parallel",
+    "parallel", "reduction", "reduction"], kind = #vector.kind<{kind}>}} %x32, %y32, %start
+    : vector<1x3x4x4xi32>, vector<4x1x16x4xi32> into vector<1x1x3x16xi32>
+  {between}
+  vector.transfer_write %sums, %out[%c0, %c0, %c0, %c0] {{in_bounds = [true, true, true, true]}}
+    : vector<1x1x3x16xi32>, memref<1x1x3x16xi32>
+  return
+}}
+"""
+ZEROS = "arith.constant dense<0> : vector<1x1x3x16xi32>"
+DEFAULTS = {"start": ZEROS, "extension": "extui", "kind": "add", "between": ""}
+
+
+def lowered(**changed: str) -> tuple[str, list[str]]:
+    """The chain in instructions, and why it was left alone."""
+    module = module_of(CHAIN.format(**(DEFAULTS | changed)))
+    with explain_matches() as found:
+        to_x86(module, AMX)
+    return str(module), [one.message for one in found if "tile-chain" in one.message]
+
+
+def test_a_chain_from_zeros_to_memory_is_tiles() -> None:
+    text, reasons = lowered()
+    assert "llvm.x86.tdpbusd" in text
+    assert "vector.contract" not in text
+    assert not reasons
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"start": ZEROS.replace("<0>", "<1>")}, "sums must start at 0 and be added to by contractions alone"),
+        ({"kind": "maxsi"}, "combining kind must be add, but got maxsi"),
+        (
+            {"between": "%d = arith.addi %sums, %sums : vector<1x1x3x16xi32>"},
+            "sums must be used once",
+        ),
+    ],
+)
+def test_another_chain_is_left_alone_with_a_reason(changed: dict[str, str], reason: str) -> None:
+    text, reasons = lowered(**changed)
+    assert "llvm.x86.tdpbusd" not in text
+    assert not re.search(r"ldtilecfg|tilerelease", text)
+    assert any(reason in one for one in reasons), reasons
+
+
+# Weights of matrix tiles: in which order they are read, and what is fetched ahead or leaves the first level alone.
+
+
+def always(near: tuple[int, int], weights: TiledOperand, data: TiledOperand, results: int) -> bool:
+    del near, weights, data, results
+    return True
+
+
+def test_columns_of_channels_that_meet_all_pixels_have_the_bits_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tile_contraction, "meets_pixels_first", always)
+    drawn = network(13, (1, 5, 19, 68), (72, 1, 1), (40, 3, 1))
+    assert_same_bits(drawn, (1, 5, 19, 68))
+
+
+def test_large_weights_are_fetched_once() -> None:
+    near, small, large = (1 << 20, 1 << 20), TiledOperand(1 << 16, 4), TiledOperand(1 << 21, 32)
+    assert meets_pixels_first(near, large, small, 0)
+    assert not meets_pixels_first(near, small, large, 0)
+    assert not meets_pixels_first(near, small, small, 0)
+    # One block of pixels fetches all weights once in either order.
+    assert not meets_pixels_first(near, large, TiledOperand(1 << 16, 1), 0)
+
+
+def test_weights_that_many_blocks_of_pixels_would_read_from_the_second_level_are_fetched_once() -> None:
+    near, data = (1 << 20, 48 << 10), TiledOperand(115 << 10, 28)
+    # 147 + 4 * 115 KB in place of 115 + 28 * 147, and 4 or 2 times the results.
+    assert meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 100 << 10)
+    assert not meets_pixels_first(near, TiledOperand(147 << 10, 4), data, 1000 << 10)
+    # Weights that stay in the first level are fetched once in either order.
+    assert not meets_pixels_first(near, TiledOperand(36 << 10, 4), data, 100 << 10)
+    # Many columns read the data as often as many blocks the weights.
+    assert not meets_pixels_first(near, TiledOperand(147 << 10, 28), data, 100 << 10)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "taps", "channels", "near", "far"),
+    [
+        # Of 16 KB, nothing; of 64 KB, the 2 x 16 rows of the next step, but nothing for 16 blocks of pixels, as they
+        # stay near; of 128 KB, those rows for any number; of 1.25 MB, which meet four blocks of pixels, a fourth of the
+        # rows of the next channels; of 128 KB that one block of pixels meets, rows again.
+        (64, 256, 64, 0, 0),
+        (480, 256, 256, 32, 0),
+        (512, 256, 256, 0, 0),
+        (512, 512, 256, 32, 0),
+        (128, 1024, 1280, 0, 8),
+        (32, 512, 256, 32, 0),
+    ],
+)
+def test_weights_are_fetched_ahead(pixels: int, taps: int, channels: int, near: int, far: int) -> None:
+    drawn = network(8, (1, 1, pixels, taps), (channels, 1, 1))
+    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
+    assert (loop.count("prefetcht0"), loop.count("prefetcht1")) == (near, far)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "taps", "channels", "passing"),
+    [
+        # 32 KB of a block's data and as many of a column's weights displace each other.
+        (64, 1024, 64, 2),
+        # 24 KB of both stay, and so do 16; no other column meets the data; 96 KB of it would be displaced by itself.
+        (64, 768, 64, 0),
+        (64, 512, 64, 0),
+        (64, 1024, 32, 0),
+        (64, 3072, 64, 0),
+    ],
+)
+def test_weights_that_would_displace_the_data_of_a_block_pass(
+    pixels: int, taps: int, channels: int, passing: int
+) -> None:
+    shape = (1, 1, pixels, taps)
+    drawn = network(8, shape, (channels, 1, 1))
+    loop = hot_loop(disassembled(object_code(lower(parse(drawn.text()), AMX).module, AMX)), "tdpbusd")
+    assert (loop.count("tileloaddt1"), loop.count("tileloadd")) == (passing, 4 - passing)
+    assert not passing or not loop.count("prefetcht0")
+    assert_same_bits(drawn, shape)
+
+
+def test_weights_that_are_read_once_are_fetched_four_steps_ahead() -> None:
+    for pixels, steps in ((64, 1), (32, 4)):
+        drawn = network(8, (1, 1, pixels, 2048), (64, 1, 1))
+        code = str(lower(parse(drawn.text()), AMX, Phase.X86).module)
+        (body,) = re.findall(r"llvm.x86.tileloadd64.*llvm.x86.tdpbusd", code, re.DOTALL)
+        # Of 32 channels, whose tiles lie side by side, a row is 128 bytes.
+        rows = {int(row) for row in re.findall(r"arith.addi %[^,]*, %c(\d+)(?:_\d+)? : index\s+memref.prefetch", body)}
+        assert rows == set(range(16 * steps, 16 * steps + 16))

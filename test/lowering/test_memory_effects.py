@@ -1,0 +1,397 @@
+"""Rewrites of phases `vector` and `x86` keep the order of reads and writes, whatever op writes, by whatever view.
+
+The oracle is upstream's code, which no rewrite of this compiler takes part in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from drawn_vector import HOST_TARGETS, assert_same_on_targets, module_of
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context
+from qdialect.lowering.ir import building
+from qdialect.lowering.ir.accesses import accesses
+from qdialect.lowering.ir.effects import effects_of
+from qdialect.lowering.ir.flat_address import flat_address
+from qdialect.lowering.ir.functions import functions
+from qdialect.lowering.ir.strides import Axis, collapse
+from qdialect.lowering.ir.upstream import load_kernel_dialects
+from qdialect.lowering.threads.divided_network import to_threads
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.runtime.jit import MachineCode
+
+STORES = {
+    "memref.store": "memref.store %two, %n[%c0] : memref<4xf32>",
+    "affine.store": "affine.store %two, %n[0] : memref<4xf32>",
+    "affine.vector_store": "affine.vector_store %twos, %n[0] : memref<4xf32>, vector<4xf32>",
+    "vector.store": "vector.store %twos, %n[%c0] : memref<4xf32>, vector<4xf32>",
+    "vector.maskedstore": "vector.maskedstore %n[%c0], %all, %twos : memref<4xf32>, vector<4xi1>, vector<4xf32>",
+    "vector.scatter": "vector.scatter %n[%c0] [%at], %all, %twos"
+    " : memref<4xf32>, vector<4xi32>, vector<4xi1>, vector<4xf32>",
+    "memref.atomic_rmw": "%old = memref.atomic_rmw addf %two, %n[%c0] : (f32, memref<4xf32>) -> f32",
+    "memref.generic_atomic_rmw": """%old = memref.generic_atomic_rmw %n[%c0] : memref<4xf32> {
+      ^bb0(%was: f32):
+        %sum = arith.addf %was, %two : f32
+        memref.atomic_yield %sum : f32
+      }""",
+    "memref.copy": "memref.copy %m, %n : memref<4xf32> to memref<4xf32>",
+    "a view": """%v = memref.subview %n[0] [2] [1] : memref<4xf32> to memref<2xf32>
+      affine.store %two, %v[0] : memref<2xf32>""",
+    "a branch": """%is = arith.cmpi eq, %c0, %c0 : index
+      scf.if %is {
+        affine.store %two, %n[0] : memref<4xf32>
+      }""",
+    "any memory": """%is = arith.cmpi eq, %i, %c0 : index
+      %any = arith.select %is, %n, %m : memref<4xf32>
+      memref.store %two, %any[%c0] : memref<4xf32>""",
+}
+REPEATED = """
+func.func @main(%x: memref<64xf32>, %n: memref<4xf32>, %m: memref<4xf32>, %y: memref<64xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2.0 : f32
+  %twos = arith.constant dense<2.0> : vector<4xf32>
+  %all = arith.constant dense<true> : vector<4xi1>
+  %at = arith.constant dense<[0, 1, 2, 3]> : vector<4xi32>
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {{
+    %a = vector.transfer_read %x[%i], %zero {{in_bounds = [true]}} : memref<64xf32>, vector<16xf32>
+    %s = vector.transfer_read %n[%c0], %zero {{in_bounds = [true]}} : memref<4xf32>, vector<1xf32>
+    %b = vector.broadcast %s : vector<1xf32> to vector<16xf32>
+    %p = arith.{op} %a, %b : vector<16xf32>
+    vector.transfer_write %p, %y[%i] {{in_bounds = [true]}} : vector<16xf32>, memref<64xf32>
+    {store}
+  }}
+  return
+}}
+"""
+DOT = """
+func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<3x2x16xi32>) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %zeros = arith.constant dense<0> : vector<4xi8>
+  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<3x4xi8>, vector<3x4xi8>
+  %b = vector.transfer_read %w[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}}
+    : memref<2x16x4xi8>, vector<2x16x4xi8>
+  {store}
+  %c = arith.extui %a : vector<3x4xi8> to vector<3x4xi32>
+  %d = arith.extsi %b : vector<2x16x4xi8> to vector<2x16x4xi32>
+  %acc = arith.constant dense<0> : vector<3x2x16xi32>
+  %0 = vector.contract {{
+    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
+                     affine_map<(r, v, l, t) -> (r, v, l)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<add>
+  }} %c, %d, %acc : vector<3x4xi32>, vector<2x16x4xi32> into vector<3x2x16xi32>
+  vector.transfer_write %0, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}}
+    : vector<3x2x16xi32>, memref<3x2x16xi32>
+  return
+}}
+"""
+DOT_STORES = {
+    "affine.store": "affine.store %zero, %x[0, 0] : memref<3x4xi8>",
+    "affine.vector_store": "affine.vector_store %zeros, %x[1, 0] : memref<3x4xi8>, vector<4xi8>",
+    "memref.atomic_rmw": "%old = memref.atomic_rmw assign %zero, %x[%c0, %c0] : (i8, memref<3x4xi8>) -> i8",
+}
+PAIRS = """
+func.func @main(
+  %x: memref<1x4xi8>, %w: memref<66xi8> {{qnn.pair_sums_fit}}, %at: memref<1xi32>, %y: memref<1x1x8xi32>
+) {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i8
+  %o32 = memref.load %at[%c0] : memref<1xi32>
+  %o = arith.index_cast %o32 : i32 to index
+  {view}
+  %a = vector.transfer_read %x[%c0, %c0], %zero {{in_bounds = [true, true]}} : memref<1x4xi8>, vector<1x4xi8>
+  %b = vector.transfer_read %v[%c0, %c0, %c0], %zero {{in_bounds = [true, true, true]}} : {type}, vector<1x8x4xi8>
+  %c = arith.extui %a : vector<1x4xi8> to vector<1x4xi32>
+  %d = arith.extsi %b : vector<1x8x4xi8> to vector<1x8x4xi32>
+  %acc = arith.constant dense<0> : vector<1x1x8xi32>
+  %0 = vector.contract {{
+    indexing_maps = [affine_map<(r, v, l, t) -> (r, t)>, affine_map<(r, v, l, t) -> (v, l, t)>,
+                     affine_map<(r, v, l, t) -> (r, v, l)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<add>
+  }} %c, %d, %acc : vector<1x4xi32>, vector<1x8x4xi32> into vector<1x1x8xi32>
+  vector.transfer_write %0, %y[%c0, %c0, %c0] {{in_bounds = [true, true, true]}} : vector<1x1x8xi32>, memref<1x1x8xi32>
+  return
+}}
+"""
+_CAST = "memref.reinterpret_cast {source} to offset: [{offset}], sizes: [1, 8, 4], strides: [32, 4, 1]"
+_VIEW = "memref<1x8x4xi8, strided<[32, 4, 1], offset: {offset}>>"
+PAIR_VIEWS = {
+    "a dynamic offset": (
+        f"%v = {_CAST.format(source='%w', offset='%o')} : memref<66xi8> to {_VIEW.format(offset='?')}",
+        _VIEW.format(offset="?"),
+    ),
+    "an odd offset": (
+        f"%v = {_CAST.format(source='%w', offset='1')} : memref<66xi8> to {_VIEW.format(offset='1')}",
+        _VIEW.format(offset="1"),
+    ),
+    "a view behind an odd byte": (
+        f"""%u = memref.view %w[%o][] : memref<66xi8> to memref<65xi8>
+  %v = {_CAST.format(source="%u", offset="0")} : memref<65xi8> to memref<1x8x4xi8, strided<[32, 4, 1]>>""",
+        "memref<1x8x4xi8, strided<[32, 4, 1]>>",
+    ),
+}
+BROADCAST_PAIRS = """
+func.func @main(%x: memref<8x4xi8>, %w: memref<8xi8> {qnn.pair_sums_fit}, %y: memref<8xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i8
+  %a = vector.transfer_read %x[%c0, %c0], %zero {in_bounds = [true, true]} : memref<8x4xi8>, vector<8x4xi8>
+  %b = vector.transfer_read %w[%c1], %zero {in_bounds = [true]} : memref<8xi8>, vector<4xi8>
+  %c = arith.extui %a : vector<8x4xi8> to vector<8x4xi32>
+  %d = arith.extsi %b : vector<4xi8> to vector<4xi32>
+  %acc = arith.constant dense<0> : vector<8xi32>
+  %0 = vector.contract {
+    indexing_maps = [affine_map<(l, t) -> (l, t)>, affine_map<(l, t) -> (t)>, affine_map<(l, t) -> (l)>],
+    iterator_types = ["parallel", "reduction"], kind = #vector.kind<add>
+  } %c, %d, %acc : vector<8x4xi32>, vector<4xi32> into vector<8xi32>
+  vector.transfer_write %0, %y[%c0] {in_bounds = [true]} : vector<8xi32>, memref<8xi32>
+  return
+}
+"""
+NETWORK = """
+func.func private @kernel_0(%x: memref<1024xi32>, %o: memref<4096xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c1024 = arith.constant 1024 : index
+  %z = arith.constant 0 : i32
+  {view}
+  scf.for %i = %c0 to %c1024 step %c16 {{
+    %a = vector.transfer_read %x[%i], %z {{in_bounds = [true]}} : memref<1024xi32>, vector<16xi32>
+    {write}
+  }}
+  return
+}}
+func.func private @kernel_1(%x: memref<4096xi8>, %o: memref<2048xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c2048 = arith.constant 2048 : index
+  %z = arith.constant 0 : i8
+  scf.for %i = %c0 to %c2048 step %c16 {{
+    %j = arith.addi %i, %c2048 : index
+    %a = vector.transfer_read %x[%j], %z {{in_bounds = [true]}} : memref<4096xi8>, vector<16xi8>
+    vector.transfer_write %a, %o[%i] {{in_bounds = [true]}} : vector<16xi8>, memref<2048xi8>
+  }}
+  return
+}}
+func.func @main(%in: memref<1024xi32>, %out: memref<2048xi8>, %constants: memref<1xi8>, %arena: memref<8192xi8>) {{
+  %c0 = arith.constant 0 : index
+  %b = memref.view %arena[%c0][] : memref<8192xi8> to memref<4096xi8>
+  func.call @kernel_0(%in, %b) {{qnn.label = "write"}} : (memref<1024xi32>, memref<4096xi8>) -> ()
+  func.call @kernel_1(%b, %out) {{qnn.label = "read"}} : (memref<4096xi8>, memref<2048xi8>) -> ()
+  return
+}}
+"""
+_DIRECT = "%v = memref.view %o[%c0][] : memref<4096xi8> to memref<1024xi32>"
+_TRANSFER = "vector.transfer_write %a, {to}[%i] {{in_bounds = [true]}} : vector<16xi32>, {type}"
+NETWORK_VIEWS = {
+    "a view": (_DIRECT, _TRANSFER.format(to="%v", type="memref<1024xi32>")),
+    "a cast view": (
+        f"""{_DIRECT}
+  %r = memref.reinterpret_cast %v to offset: [0], sizes: [1024], strides: [1]
+    : memref<1024xi32> to memref<1024xi32, strided<[1]>>""",
+        _TRANSFER.format(to="%r", type="memref<1024xi32, strided<[1]>>"),
+    ),
+    "a part of a view": (
+        f"""{_DIRECT}
+  %r = memref.subview %v[0] [1024] [1] : memref<1024xi32> to memref<1024xi32>""",
+        _TRANSFER.format(to="%r", type="memref<1024xi32>"),
+    ),
+    "affine": (_DIRECT, "affine.vector_store %a, %v[1008] : memref<1024xi32>, vector<16xi32>"),
+}
+FLOATS = [np.arange(64, dtype=np.float32), np.ones(4, np.float32), np.full(4, 2, np.float32), np.zeros(64, np.float32)]
+# Of a Zen 2 RowDivision takes part, of AVX-512 dot products; one of each is enough.
+SOME = HOST_TARGETS[:: max(1, len(HOST_TARGETS) - 1)]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("op", ["mulf", "divf"])
+def test_a_number_that_its_loop_writes_is_read_in_each_iteration(store: str, op: str) -> None:
+    assert_same_on_targets(REPEATED.format(store=STORES[store], op=op), FLOATS, SOME)
+
+
+@pytest.mark.parametrize("store", DOT_STORES)
+def test_factors_are_what_they_were_when_they_were_read(store: str) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(1, 255, (3, 4), np.uint8), rng.integers(1, 127, (2, 16, 4), np.int8)]
+    assert_same_on_targets(DOT.format(store=DOT_STORES[store]), [*arrays, np.zeros((3, 2, 16), np.int32)], SOME)
+
+
+@pytest.mark.parametrize("view", PAIR_VIEWS)
+def test_pairs_that_begin_at_an_odd_byte_may_exceed_16_bits(view: str) -> None:
+    weights = np.tile(np.array([0, 127, 127, 0], np.int8), 17)[:66]
+    arrays = [np.full((1, 4), 255, np.uint8), weights, np.ones(1, np.int32), np.zeros((1, 1, 8), np.int32)]
+    text, type_ = PAIR_VIEWS[view]
+    assert_same_on_targets(PAIRS.format(view=text, type=type_), arrays)
+
+
+def test_pairs_at_an_odd_index_may_exceed_16_bits() -> None:
+    weights = np.array([0, 127, 127, 0, 0, 127, 127, 0], np.int8)
+    assert_same_on_targets(BROADCAST_PAIRS, [np.full((8, 4), 255, np.uint8), weights, np.zeros(8, np.int32)])
+
+
+@pytest.mark.parametrize("view", NETWORK_VIEWS)
+def test_threads_wait_for_what_others_write_as_another_type(view: str) -> None:
+    shown, write = NETWORK_VIEWS[view]
+    module = module_of(NETWORK.format(view=shown, write=write))
+    to_threads(module, 2, 1)
+    text = str(module)
+    assert text.count("omp.parallel") == 1
+    assert text.count("omp.barrier") == 1
+
+
+def test_runs_of_views_count_elements_of_the_buffer() -> None:
+    module = module_of(NETWORK.format(view=NETWORK_VIEWS["a part of a view"][0], write=NETWORK_VIEWS["a view"][1]))
+    (written,) = [access for access in accesses(functions(module)[0]) if access.is_write]
+    assert written.run is not None
+    assert (written.run.start, written.run.end, written.run.is_injective) == (0, 4096, True)
+
+
+def test_a_network_with_a_kernel_that_may_write_anywhere_stays_on_one_thread() -> None:
+    shown, _ = NETWORK_VIEWS["a view"]
+    anywhere = """%is = arith.cmpi eq, %i, %c0 : index
+    %w = memref.view %o[%c16][] : memref<4096xi8> to memref<1020xi32>
+    %any = scf.if %is -> (memref<?xi32>) {
+      %p = memref.cast %v : memref<1024xi32> to memref<?xi32>
+      scf.yield %p : memref<?xi32>
+    } else {
+      %p = memref.cast %w : memref<1020xi32> to memref<?xi32>
+      scf.yield %p : memref<?xi32>
+    }
+    vector.store %a, %any[%c0] : memref<?xi32>, vector<16xi32>"""
+    module = module_of(NETWORK.format(view=shown, write=anywhere))
+    assert to_threads(module, 2, 1) == 0
+    assert "omp." not in str(module)
+
+
+def test_instructions_on_tiles_read_and_write() -> None:
+    text = """func.func @main(%p: !llvm.ptr, %n: i64, %r: i8) {
+      llvm.call_intrinsic "llvm.x86.tilestored64"(%r, %p, %n) : (i8, !llvm.ptr, i64) -> ()
+      llvm.call_intrinsic "llvm.x86.tileloadd64"(%r, %p, %n) : (i8, !llvm.ptr, i64) -> ()
+      llvm.call_intrinsic "llvm.x86.tilezero"(%r) : (i8) -> ()
+      llvm.call_intrinsic "llvm.memset.p0.i64"(%p, %r, %n) : (!llvm.ptr, i8, i64) -> ()
+      return
+    }"""
+    module = module_of(text)
+    ops = [op.operation for op in functions(module)[0].regions[0].blocks[0].operations]
+    found = [effects_of(op) for op in ops]
+    assert [(one.reads, one.writes, one.is_known) for one in found] == [
+        *[((), (1,), True), ((1,), (), True), ((), (), True), ((), (), False), ((), (), True)]
+    ]
+
+
+# Merging axes never changes which elements are visited, nor their order.
+
+
+@st.composite
+def axis_lists(draw: st.DrawFn) -> list[Axis]:
+    """Axes of two operands; strides are often those of a dense array, so that neighbours merge."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=0, max_size=5))
+    axes: list[Axis] = []
+    dense = [1, 1]
+    for size in reversed(sizes):
+        strides = tuple(step if draw(st.booleans()) else draw(st.integers(0, 6)) for step in dense)
+        axes.insert(0, Axis(size, strides))
+        dense = [stride * size for stride in strides]
+    return axes
+
+
+def visited(axes: Sequence[Axis], operand: int) -> NDArray[np.int64]:
+    """Offsets of an operand in the order in which a loop nest of `axes` visits them."""
+    offsets = np.zeros(1, np.int64)
+    for axis in axes:
+        offsets = (offsets[:, None] + np.arange(axis.size) * axis.strides[operand]).reshape(-1)
+    return offsets
+
+
+@given(axis_lists())
+def test_collapsing_keeps_the_walk(axes: list[Axis]) -> None:
+    merged = collapse(axes)
+    for operand in range(2):
+        np.testing.assert_array_equal(visited(axes, operand), visited(merged, operand))
+
+
+@given(axis_lists())
+def test_what_is_collapsed_cannot_be_collapsed_further(axes: list[Axis]) -> None:
+    merged = collapse(axes)
+    assert collapse(merged) == merged
+    assert all(axis.size > 1 for axis in merged)
+    for outer, inner in pairwise(merged):
+        assert any(wide != inner.size * narrow for wide, narrow in zip(outer.strides, inner.strides, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        pytest.param([Axis(3, (4,)), Axis(4, (1,))], [Axis(12, (1,))], id="dense"),
+        pytest.param([Axis(3, (5,)), Axis(4, (1,))], [Axis(3, (5,)), Axis(4, (1,))], id="gap"),
+        pytest.param([Axis(3, (2,)), Axis(4, (1,))], [Axis(3, (2,)), Axis(4, (1,))], id="overlap"),
+        pytest.param([Axis(3, (4, 9)), Axis(4, (1, 1))], [Axis(3, (4, 9)), Axis(4, (1, 1))], id="one-operand-objects"),
+        pytest.param([Axis(3, (0,)), Axis(4, (0,))], [Axis(12, (0,))], id="broadcast"),
+        pytest.param([Axis(1, (7,)), Axis(4, (1,)), Axis(1, (9,))], [Axis(4, (1,))], id="unit-axes-vanish"),
+        pytest.param([Axis(1, (7,))], [], id="nothing-left"),
+        pytest.param([Axis(2, (12,)), Axis(3, (4,)), Axis(4, (1,))], [Axis(24, (1,))], id="three-into-one"),
+    ],
+)
+def test_when_axes_merge(axes: list[Axis], expected: list[Axis]) -> None:
+    assert collapse(axes) == expected
+
+
+# Loads and stores by one index: the same bytes as by the indices of the buffer's dimensions.
+
+LANES = 4
+BYTES = 200
+# Type, offset and sizes of views of rank 2 and 3: with gaps, with an offset, and with what run time alone knows.
+VIEWS = {
+    "rows": ("5x7xi8, strided<[11, 1]>", "[0], sizes: [5, 7], strides: [11, 1]", 0, (11, 1)),
+    "steps": ("3x4x2xi8, strided<[40, 5, 2], offset: 9>", "[9], sizes: [3, 4, 2], strides: [40, 5, 2]", 9, (40, 5, 2)),
+    "offset": ("5x7xi8, strided<[11, 1], offset: ?>", "[%start], sizes: [5, 7], strides: [11, 1]", 13, (11, 1)),
+    "size": ("?x7xi8, strided<[11, 1], offset: ?>", "[%start], sizes: [%five, 7], strides: [11, 1]", 13, (11, 1)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("distance", [0, 1, 37])
+def test_bytes_are_read_and_written_where_the_indices_say(name: str, distance: int) -> None:
+    type_, view, offset, strides = VIEWS[name]
+    source, target = np.arange(BYTES, dtype=np.uint8), np.zeros(BYTES, np.uint8)
+    with make_context() as context, ir.Location.unknown(context):
+        load_kernel_dialects(ir.Module.create())
+        module = ir.Module.parse(_copy_function(type_, view, offset))
+        *_, read, write, end = module.body.operations[0].regions[0].blocks[0].operations
+        _copy(read.results[0], write.results[0], end, len(strides), distance)
+        to_llvm(module)
+        MachineCode(module).bind("main", [source.ctypes.data, target.ctypes.data]).call()
+    first = offset + distance + sum(index * stride for index, stride in enumerate(strides, start=1))
+    wanted = np.where((np.arange(BYTES) >= first) & (np.arange(BYTES) < first + LANES), source, 0)
+    np.testing.assert_array_equal(target, wanted)
+
+
+def _copy_function(type_: str, view: str, offset: int) -> str:
+    whole = f"memref<{BYTES}xi8>"
+    return f"""
+    func.func @main(%source: {whole}, %target: {whole}) {{
+      %start = arith.constant {offset} : index
+      %five = arith.constant 5 : index
+      %read = memref.reinterpret_cast %source to offset: {view} : {whole} to memref<{type_}>
+      %write = memref.reinterpret_cast %target to offset: {view} : {whole} to memref<{type_}>
+      return
+    }}"""
+
+
+def _copy(read: ir.Value, write: ir.Value, end: ir.OpView, rank: int, distance: int) -> None:
+    """Copy a vector from the indices 1, 2 ... and `distance` further on."""
+    with ir.InsertionPoint(end):
+        indices = [building.index(index) for index in range(1, 1 + rank)]
+        loaded = flat_address(read, indices).further(distance).load(LANES)
+        flat_address(write, indices).further(distance).store(loaded)

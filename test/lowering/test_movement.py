@@ -1,0 +1,392 @@
+"""Compiled data movement equals the reference and moves no more than it must; kernels are vector code."""
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from math import prod
+
+import numpy as np
+import pytest
+from compiled_ops import (
+    EIGHT_BIT,
+    INTEGERS,
+    TABLE,
+    Attributes,
+    check,
+    check_op,
+    ends,
+    quantization,
+    softmax,
+    tensor,
+    variants_together,
+    window,
+)
+from drawn_graphs import graph
+
+from qdialect import targets
+from qdialect.arithmetic import Rounding
+from qdialect.dialect import (
+    AddOp,
+    AvgPool2DOp,
+    BroadcastOp,
+    ConcatOp,
+    GatherOp,
+    LutOp,
+    MaxPool2DOp,
+    MeanOp,
+    PadOp,
+    ReshapeOp,
+    SliceOp,
+    SoftmaxOp,
+    TransposeOp,
+    build,
+)
+from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.targets import TARGETS
+
+
+@variants_together
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_transpose(order: tuple[int, ...]) -> None:
+    shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
+    check_op(TransposeOp, [tensor(shape, element)], element, permutation=order)
+
+
+def test_transpose_of_five_dimensions() -> None:
+    check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
+
+
+@variants_together
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.parametrize("planes", [1, 2, 3, 4])
+def test_planes_become_pixels(planes: int, element: str) -> None:
+    """Between the border of a pooled image and a network's input, with pixels of four bytes."""
+
+    def body(image: ir.Value) -> ir.Value:
+        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
+        bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
+        pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
+        return build(MaxPool2DOp, pixels, element=element, **pads, **bounds).output
+
+    check(graph([tensor((2, planes, 5, 19), element)], body))
+
+
+@variants_together
+@pytest.mark.parametrize("element", EIGHT_BIT)
+@pytest.mark.parametrize(("channels", "height", "width"), [(3, 33, 1), (5, 1, 19), (17, 6, 7), (40, 3, 35)])
+def test_arrays_of_planes_are_transposed_where_they_lie(channels: int, height: int, width: int, element: str) -> None:
+    """Quantized values of `i8` are stored unsigned in between; one result is read by a second op, too."""
+    kernel: Attributes = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}
+    bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
+
+    def body(image: ir.Value) -> list[ir.Value]:
+        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
+        pooled = build(MaxPool2DOp, pixels, element=element, **kernel, **bounds).output
+        planes = build(TransposeOp, pooled, element=element, permutation=(0, 3, 1, 2)).output
+        looked_up = build(LutOp, planes, element=element, table=TABLE, **quantization(element, element)).output
+        return [planes, looked_up]
+
+    module = graph([tensor((2, channels, height, width), element)], body)
+    check(module)
+    labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
+    assert [label for label in labels if label.startswith(("input", "output"))] == []
+
+
+def test_constants_are_read_where_they_lie() -> None:
+    """With a border of their own for each consumer that wants one; no call stores or copies them."""
+    values = np.random.default_rng(5).integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)
+    pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
+    bounds: Attributes = {"output_min": -128, "output_max": 127}
+
+    def body(image: ir.Value) -> list[ir.Value]:
+        known = constant(values)
+        pooled = build(MaxPool2DOp, known, element="i8", **pads, **bounds).output
+        how: Attributes = {"zero_point": 3, "division": "half_away", "count_include_pad": True}
+        mean = build(AvgPool2DOp, known, element="i8", **pads, **bounds, **how).output
+        scales: Attributes = {"output_scale": 0.5, "output_zero_point": 0, "output_min": -128, "output_max": 127}
+        for name in ("lhs", "rhs"):
+            scales |= {f"{name}_scale": 0.3, f"{name}_zero_point": -2}
+        scales |= {"arithmetic": "shifted_fixed", "rounding": "fixed32_double", "multiplier": "f64"}
+        joined = build(AddOp, mean, pooled, element="i8", **scales).output
+        added = build(AddOp, image, known, element="i8", **scales).output
+        turned = build(ReshapeOp, known, element="i8", shape=(1, 120)).output
+        return [joined, added, turned, known]
+
+    module = graph([tensor(values.shape, "i8")], body)
+    check(module)
+    labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
+    assert [label for label in labels if label == "padding" or label.startswith(("constant", "pad"))] == []
+
+
+RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((1, 1, 1, 101), (1, 101)),
+    ((1, 4, 4, 3), (1, 48)),
+    ((6, 4), (4, 6)),
+    ((3, 5, 7), (5, 21)),
+    ((), (1, 1)),
+    ((1, 1), ()),
+    ((2, 1, 3, 5), (6, 5)),
+    ((1, 64), (1, 1, 1, 64)),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(RESHAPES)))
+def test_reshape(number: int) -> None:
+    before, after = RESHAPES[number]
+    for element in (INTEGERS[number % len(INTEGERS)], INTEGERS[(number + 2) % len(INTEGERS)]):
+        check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
+
+
+def test_a_reshape_between_kernels_moves_nothing() -> None:
+    lut: Attributes = {"table": TABLE, **quantization("ui8", "ui8")}
+
+    def body(x: ir.Value) -> ir.Value:
+        first = build(LutOp, x, element="ui8", **lut).output
+        flat = build(ReshapeOp, first, element="ui8", shape=(1, 64)).output
+        return build(SoftmaxOp, flat, element="ui8", **softmax("ui8", 1, "tflite_fixed", 0.1)).output
+
+    module = graph([tensor((1, 1, 1, 64), "ui8")], body)
+    assert "qnn.reshape" not in lower(module, targets.GENERIC, Phase.LINALG).labels
+    check(module)
+
+
+def test_a_reshaped_value_and_its_source_are_both_returned() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        first = build(LutOp, x, element="i8", table=TABLE, **quantization("i8", "i8")).output
+        return [build(ReshapeOp, first, element="i8", shape=(6, 4)).output, first]
+
+    check(graph([tensor((4, 6), "i8")], body))
+
+
+def test_a_reshaped_image_gets_its_border() -> None:
+    case = ((1, 4, 4, 8), (3, 3), (1, 1), (1, 1, 1, 1))
+
+    def body(x: ir.Value) -> ir.Value:
+        image = build(ReshapeOp, x, element="ui8", shape=case[0]).output
+        return build(MaxPool2DOp, image, element="ui8", **window(case, "ui8")).output
+
+    check(graph([tensor((16, 8), "ui8")], body))
+
+
+@variants_together
+@pytest.mark.parametrize("element", INTEGERS)
+@pytest.mark.parametrize(
+    ("shape", "low", "high"),
+    [
+        ((), (), ()),
+        ((5,), (2,), (3,)),
+        ((2, 5, 7, 19), (0, 1, 2, 0), (0, 3, 0, 0)),
+        ((2, 5, 7, 19), (1, 0, 0, 3), (0, 0, 0, 67)),
+        ((2, 3), (0, 0), (0, 0)),
+    ],
+)
+def test_pad(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
+    check_op(PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
+
+
+PADDED = [
+    ((3, 19), (2, 0), (1, 0)),
+    ((1, 5, 19), (0, 4, 0), (0, 1, 0)),
+    ((3, 5, 19), (0, 4, 0), (0, 0, 0)),
+    ((5, 3, 16), (2, 0, 0), (0, 0, 0)),
+    ((2, 5, 7, 19), (0, 1, 2, 0), (0, 3, 0, 0)),
+    ((1, 1, 7, 16), (0, 0, 4, 0), (0, 0, 0, 0)),
+    ((2, 5, 7, 16), (1, 0, 2, 0), (0, 0, 0, 0)),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("element", ["ui8", "i8", "f32"])
+@pytest.mark.parametrize(("shape", "low", "high"), PADDED)
+def test_pad_of_a_result(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
+    check(padded_twice(shape, low, high, element))
+
+
+@pytest.mark.parametrize("case", [PADDED[1], PADDED[4]])
+def test_a_result_that_a_pad_alone_reads_is_written_where_it_is_padded(case: Sequence[tuple[int, ...]]) -> None:
+    shape, low, high = case
+    module = padded_twice(shape, low, high, "f32")
+    labels = lower(module, targets.host(), Phase.LINALG).labels
+    assert labels
+    assert "qnn.pad" not in labels
+
+
+def padded_twice(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> ir.Module:
+    """A network that pads its input and an element-wise result, and computes on what was padded."""
+    name = "arith.addf" if element == "f32" else "qnn.pad"
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        value = 0 if element == "f32" else ends(element)[0] + 3
+        sides: Attributes = {"low": low, "high": high, "value": value}
+        inner = build(PadOp, x, element=element, **sides).output
+        changed = changed_values(inner, name, element)
+        outer = build(PadOp, changed, element=element, **sides).output
+        return [changed_values(outer, name, element)]
+
+    return graph([tensor(shape, element)], body)
+
+
+def changed_values(value: ir.Value, name: str, element: str) -> ir.Value:
+    if element == "f32":
+        return ir.Operation.create(name, [value.type], [value, value]).result
+    return build(LutOp, value, element=element, table=TABLE, **quantization(element, element)).output
+
+
+@variants_together
+@pytest.mark.parametrize("element", EIGHT_BIT)
+@pytest.mark.parametrize("is_same", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis", "extents"),
+    [
+        ((2, 5, 7, 19), 3, (19, 3, 64)),
+        ((2, 5, 7, 19), 1, (1, 4)),
+        ((7,), 0, (7, 1, 70)),
+        ((3, 5), 0, (2, 3)),
+        ((3, 5), 1, (5,)),
+    ],
+)
+def test_concat(shape: tuple[int, ...], axis: int, extents: tuple[int, ...], is_same: bool, element: str) -> None:
+    sources = [element if is_same else EIGHT_BIT[i % 2] for i in range(len(extents))]
+    shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
+    scales = [0.1 if is_same else 0.05 + 0.1 * i for i in range(len(extents))]
+    points = [ends(element)[0] + 5 if is_same else ends(source)[i % 2] for i, source in enumerate(sources)]
+
+    def body(*operands: ir.Value) -> ir.Value:
+        output: Attributes = {
+            "output_scale": 0.1,
+            "output_zero_point": ends(element)[0] + 5,
+            "rounding": Rounding.FIXED32_DOUBLE,
+        }
+        attributes: Attributes = {"axis": axis, "input_scales": scales, "input_zero_points": points, **output}
+        return build(ConcatOp, *operands, element=element, **attributes).output
+
+    check(graph([tensor(one, source) for one, source in zip(shapes, sources, strict=True)], body))
+
+
+VECTORIZED: dict[str, tuple[Callable[[ir.Value], ir.Value], str]] = {
+    "a table": (
+        lambda x: build(LutOp, x, element="ui8", table=TABLE, **quantization("ui8", "ui8")).output,
+        "vector.gather",
+    ),
+    "a transpose": (
+        lambda x: build(TransposeOp, x, element="ui8", permutation=(0, 3, 1, 2)).output,
+        "vector.transpose",
+    ),
+    "a softmax": (
+        lambda x: build(SoftmaxOp, x, element="ui8", **softmax("ui8", 3, "tflite_fixed", 0.1)).output,
+        "vector.multi_reduction <maxui>",
+    ),
+    "a mean": (
+        lambda x: (
+            build(MeanOp, x, element="ui8", axes=(1, 2), rounding="fixed64_up", **quantization("ui8", "ui8")).output
+        ),
+        "vector<1x16xi32>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VECTORIZED)
+def test_kernels_are_vectors(case: str) -> None:
+    body, wanted = VECTORIZED[case]
+    text = str(compile_to(graph([tensor((1, 16, 32, 48), "ui8")], body), Phase.VECTOR, TARGETS["avx512vbmi"]))
+    assert wanted in text
+    assert "memref.load" not in text
+
+
+ANY_ELEMENT = (*INTEGERS, "i64", "f32")
+BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 1), (2, 5, 7, 19)), ((4, 6), (4, 6))]
+
+
+@variants_together
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize(("before", "after"), BROADCASTS)
+def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
+    check_op(BroadcastOp, [tensor(before, element)], element, shape=after)
+
+
+SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
+    ((), (), (), ()),
+    ((9,), (2,), (5,), (1,)),
+    ((9,), (1,), (3,), (3,)),
+    ((2, 5, 7, 19), (0, 1, 2, 0), (2, 3, 2, 19), (1, 1, 3, 1)),
+    ((2, 5, 7, 19), (1, 0, 0, 3), (1, 5, 7, 16), (1, 1, 1, 1)),
+    ((2, 5, 7, 19), (1, 4, 6, 18), (1, 1, 1, 1), (1, 1, 1, 1)),
+    ((3, 4, 5, 6, 70), (0, 1, 0, 2, 0), (3, 2, 3, 4, 24), (1, 2, 2, 1, 3)),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize(("shape", "begin", "size", "strides"), SLICES)
+def test_slice(
+    shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], strides: tuple[int, ...], element: str
+) -> None:
+    check_op(SliceOp, [tensor(shape, element)], element, begin=begin, size=size, strides=strides)
+
+
+STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] = [
+    ((1, 5, 7, 16), (0, 2, 0, 0), (1, 3, 7, 16), True),
+    ((1, 5, 7, 16), (0, 2, 1, 0), (1, 1, 3, 16), True),
+    ((2, 5, 7, 16), (1, 0, 0, 0), (1, 5, 7, 16), True),
+    ((2, 5, 7, 16), (0, 2, 0, 0), (2, 3, 7, 16), False),
+    ((1, 5, 7, 16), (0, 0, 0, 8), (1, 5, 7, 8), False),
+    ((5, 7, 19), (2, 0, 0), (2, 7, 19), True),
+]
+
+
+@variants_together
+@pytest.mark.parametrize(("shape", "begin", "size", "is_stretch"), STRETCHES)
+def test_a_slice_of_one_stretch_moves_nothing(
+    shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], is_stretch: bool
+) -> None:
+    lut: Attributes = {"table": TABLE, **quantization("i8", "i8")}
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        first = build(LutOp, x, element="i8", **lut).output
+        part = build(SliceOp, first, element="i8", begin=begin, size=size, strides=(1,) * len(size)).output
+        flat = build(ReshapeOp, part, element="i8", shape=(size[-1], prod(size[:-1]))).output
+        return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output, first]
+
+    module = graph([tensor(shape, "i8")], body)
+    labels = lower(module, targets.GENERIC, Phase.LINALG).labels
+    assert ("qnn.slice" in labels) == (not is_stretch)
+    check(module)
+
+
+def test_a_slice_gets_its_border() -> None:
+    case = ((1, 4, 6, 8), (3, 3), (1, 1), (1, 1, 1, 1))
+
+    def body(x: ir.Value) -> ir.Value:
+        part = build(SliceOp, x, element="ui8", begin=(0, 1, 0, 0), size=case[0], strides=(1,) * 4).output
+        return build(MaxPool2DOp, part, element="ui8", **window(case, "ui8")).output
+
+    check(graph([tensor((1, 6, 6, 8), "ui8")], body))
+
+
+GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
+    ((9,), 0, (3,)),
+    ((9,), 0, (8, 0, 8, 3, 1, 2, 2, 7, 4, 4)),
+    ((2, 5, 7, 19), 1, (4, 3, 2, 1, 0)),
+    ((2, 5, 7, 19), 2, (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6)),
+    ((2, 5, 7, 70), 0, (1, 0, 1)),
+    ((2, 5, 7, 19), 3, (18, 1, 7, 7, 0, 2, 1, 5)),
+    ((2, 5, 19), 2, (0, 2, 4, 6, 18)),
+    ((6, 2, 3, 2, 19), 0, (5, 1, 4, 4, 0, 3, 2, 1)),
+]
+
+
+@variants_together
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
+def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
+    check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
+
+
+@variants_together
+@pytest.mark.parametrize("element", ["i64", "f32"])
+def test_movement_of_any_element(element: str) -> None:
+    check_op(TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))
+    check_op(ReshapeOp, [tensor((3, 5, 7), element)], element, shape=(5, 21))
+    check_op(PadOp, [tensor((2, 5, 7), element)], element, low=(0, 1, 2), high=(1, 0, 3), value=-(2**24))

@@ -1,0 +1,563 @@
+"""Channels that are reordered for products in pairs: the same results, and pairs that keep the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import EIGHT_BIT, check_compiled, variants_together
+from drawn_graphs import convolution, graph, ops_of, random_inputs, run_both
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from qdialect.arithmetic import Rounding
+from qdialect.dialect import AvgPool2DOp, ConcatOp, FusedConv2DOp, FusedDenseOp, MeanOp, MulOp, SigmoidOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.builtin_stages import AddStage, RequantizeStage
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, paired_order, parts_that_fit, sums_fit
+from qdialect.lowering.cost.register_tiles import Layout
+from qdialect.lowering.cost.strategy import Strategy, rows_for, strategy_of
+from qdialect.lowering.ir.lowered import Phase as PhaseSignedProducts
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.contractions import emission
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import pack_k_groups
+from qdialect.lowering.qnn_to_linalg.conversions.i16_contraction import channel_parts, fits_words
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import ChannelGroup, ReductionAxes
+from qdialect.lowering.qnn_to_linalg.pair_channels import PairChannelsPass
+from qdialect.lowering.qnn_to_linalg.program.program import Kernel, Program
+from qdialect.passes.matching import producer
+from qdialect.reference.interpreter import run
+from qdialect.runtime import compile_module
+from qdialect.targets import TARGETS, host_features, resolve
+
+AVX2 = TARGETS["avx2"]
+HERE = "avx2" if AVX2.features <= host_features() else "avx2,portable"
+HIDDEN = 24
+INPUT = "tensor<1x5x5x4xui8>"
+Body = Callable[[ir.Value], ir.Value | list[ir.Value]]
+SAME: dict[str, Any] = {"input_scale": 0.1, "input_zero_point": 120, "output_scale": 0.1, "output_zero_point": 120}
+PRODUCT: dict[str, Any] = {
+    **{f"{name}_scale": 0.1 for name in ("lhs", "rhs", "output")},
+    **{f"{name}_zero_point": 120 for name in ("lhs", "rhs", "output")},
+    "output_min": 0,
+    "output_max": 255,
+}
+
+
+def weights(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    """Random weights; those of many input channels are large in the first half, where all neighbours conflict."""
+    inputs = shape[-1]
+    values = rng.integers(-9, 10, shape)
+    if inputs >= HIDDEN:
+        values[..., : inputs // 2] = rng.integers(90, 100, (*shape[:-1], inputs // 2))
+    return values.astype(np.int8)
+
+
+def layer(
+    data: ir.Value, outputs: int, *, taps: int = 1, groups: int = 1, residual: ir.Value | None = None
+) -> ir.Value:
+    """A convolution with other parameters for each output channel."""
+    rng = np.random.default_rng(outputs + taps)
+    shape = (outputs, taps, taps, shape_of(data.type)[-1] // groups)
+    requantize = RequantizeStage(rounding=Rounding.FIXED64_UP)
+    add = AddStage(residual_scale=0.1, residual_zero_point=120)
+    return build(
+        FusedConv2DOp,
+        data,
+        constant(weights(rng, shape)),
+        constant(rng.integers(-999, 999, outputs).astype(np.int32)),
+        residual,
+        element="ui8",
+        input_scale=0.1,
+        input_zero_point=120,
+        weight_scales=tuple(rng.uniform(0.01, 0.02, outputs)),
+        weight_zero_points=tuple(int(point) for point in rng.integers(-2, 3, outputs)),
+        output_scale=0.1,
+        output_zero_point=120,
+        padding=(taps // 2,) * 4,
+        groups=groups,
+        epilogue=(requantize, add) if residual is not None else (requantize,),
+    ).output
+
+
+def chain(x: ir.Value) -> ir.Value:
+    return layer(layer(x, HIDDEN, taps=3), 8)
+
+
+def depthwise(x: ir.Value) -> ir.Value:
+    return layer(layer(layer(x, HIDDEN), HIDDEN, taps=3, groups=HIDDEN), 8)
+
+
+def residual(x: ir.Value) -> ir.Value:
+    first = layer(x, HIDDEN)
+    return layer(layer(first, HIDDEN, residual=first), 8, taps=3)
+
+
+def pooled(x: ir.Value) -> ir.Value:
+    attributes: dict[str, Any] = {
+        "kernel": (2, 2),
+        "strides": (2, 2),
+        "zero_point": 120,
+        "output_min": 0,
+        "output_max": 255,
+    }
+    pool = build(AvgPool2DOp, layer(x, HIDDEN), element="ui8", **attributes).output
+    return layer(build(SigmoidOp, pool, element="ui8", entries="half_away_divide", nan="max", **SAME).output, 8)
+
+
+def gated(x: ir.Value) -> ir.Value:
+    """Squeeze and excitation: the mean of every channel is its factor."""
+    hidden = layer(x, HIDDEN)
+    mean = build(MeanOp, hidden, element="ui8", axes=(1, 2), keep_dims=True, rounding="fixed64_up", **SAME).output
+    gate = layer(layer(mean, 6), HIDDEN)
+    return layer(build(MulOp, hidden, gate, element="ui8", rounding="fixed64_up", **PRODUCT).output, 8)
+
+
+def squared(x: ir.Value) -> ir.Value:
+    """One tensor is both operands."""
+    hidden = layer(x, HIDDEN)
+    return layer(build(MulOp, hidden, hidden, element="ui8", rounding="fixed64_up", **PRODUCT).output, 8)
+
+
+def joined(x: ir.Value) -> ir.Value:
+    parts = [layer(x, HIDDEN), layer(x, HIDDEN, taps=3)]
+    scales: dict[str, Any] = {
+        "input_scales": (0.1, 0.1),
+        "input_zero_points": (120, 120),
+        "output_scale": 0.1,
+        "output_zero_point": 120,
+    }
+    return layer(build(ConcatOp, *parts, element="ui8", axis=3, **scales).output, 8)
+
+
+def returned(x: ir.Value) -> list[ir.Value]:
+    hidden = layer(x, HIDDEN)
+    return [layer(hidden, 8), hidden]
+
+
+def grouped(x: ir.Value) -> ir.Value:
+    return layer(layer(layer(x, HIDDEN), 2 * HIDDEN, groups=HIDDEN), 8, groups=2)
+
+
+def constant_residual(x: ir.Value) -> ir.Value:
+    """The channels of a constant stay where they are."""
+    added = constant(np.arange(25 * HIDDEN, dtype=np.uint8).reshape(1, 5, 5, HIDDEN))
+    return layer(layer(x, HIDDEN, residual=added), 8)
+
+
+REORDERED: dict[str, Body] = {
+    "chain": chain,
+    "depthwise": depthwise,
+    "residual": residual,
+    "pooled": pooled,
+    "gated": gated,
+    "squared": squared,
+}
+KEPT: dict[str, Body] = {
+    "joined": joined,
+    "returned": returned,
+    "grouped": grouped,
+    "constant_residual": constant_residual,
+}
+
+
+@pytest.mark.parametrize("name", REORDERED)
+def test_results_are_the_same_and_pairs_keep_the_bound(name: str) -> None:
+    module = graph([INPUT], REORDERED[name])
+    after = run_both(module, PairChannelsPass())
+    assert str(after) != str(module)
+    text = str(lower(module, AVX2, Phase.LINALG).module)
+    assert "remainder" not in text
+    assert "qnn.pair_sums_fit" in text
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_given_order_is_kept(name: str) -> None:
+    module = graph([INPUT], KEPT[name])
+    assert str(run_both(module, PairChannelsPass())) == str(module)
+
+
+@variants_together
+@pytest.mark.parametrize("name", REORDERED)
+def test_compiled(name: str) -> None:
+    module = graph([INPUT], REORDERED[name])
+    arrays = random_inputs(module)
+    check_compiled(module, HERE, [arrays], [run(module, arrays)])
+
+
+def test_run_time_weights_keep_the_order() -> None:
+    def body(x: ir.Value, weight: ir.Value) -> ir.Value:
+        hidden = layer(x, HIDDEN)
+        bias = constant(np.zeros(8, np.int32))
+        own: dict[str, Any] = {name: SAME[name] for name in SAME} | {"weight_scales": (0.01,), "padding": (0, 0, 0, 0)}
+        stages = (RequantizeStage(rounding=Rounding.FIXED64_UP),)
+        return build(FusedConv2DOp, hidden, weight, bias, element="ui8", epilogue=stages, **own).output
+
+    module = graph([INPUT, f"tensor<8x1x1x{HIDDEN}xi8>"], body)
+    assert str(run_both(module, PairChannelsPass())) == str(module)
+
+
+def test_a_constant_of_two_layers_is_reordered_for_one() -> None:
+    def body(x: ir.Value, y: ir.Value) -> list[ir.Value]:
+        first = layer(x, HIDDEN)
+        second = producer(layer(first, 8))
+        assert second is not None
+        other = second.operation.clone()
+        other.operands[0] = y
+        return [second.operation.results[0], other.results[0]]
+
+    module = graph([INPUT, f"tensor<1x5x5x{HIDDEN}xui8>"], body)
+    after = run_both(module, PairChannelsPass())
+    _, second, other = (op.weight for op in ops_of(after, "qnn.fused_conv2d"))
+    assert second != other
+
+
+def test_layers_of_matrices_are_reordered() -> None:
+    def dense(data: ir.Value, outputs: int) -> ir.Value:
+        rng = np.random.default_rng(outputs)
+        own = weights(rng, (outputs, shape_of(data.type)[-1]))
+        bias = constant(rng.integers(-99, 99, outputs).astype(np.int32))
+        stages = (RequantizeStage(rounding=Rounding.FIXED64_UP),)
+        return build(
+            FusedDenseOp, data, constant(own), bias, element="ui8", epilogue=stages, weight_scales=(0.01,), **SAME
+        ).output
+
+    module = graph(["tensor<9x8xui8>"], lambda x: dense(dense(x, HIDDEN), 8))
+    assert str(run_both(module, PairChannelsPass())) != str(module)
+
+
+FILTERS = hnp.arrays(
+    np.int16, st.tuples(*[st.integers(1, 3)] * 2, st.sampled_from([8, 10, 12])), elements=st.integers(-255, 255)
+)
+
+
+@given(FILTERS)
+def test_conflicts_are_what_exceeds_the_bound(filters: NDArray[np.int16]) -> None:
+    channels = filters.shape[-1]
+    sums = [part[..., :, None] + part[..., None, :] for part in (filters.clip(min=0), (-filters).clip(min=0))]
+    wanted = (np.maximum(*sums) > LARGEST).any(axis=(0, 1)) & ~np.eye(channels, dtype=np.bool_)
+    found = conflicts(filters, channels)
+    if found is not None:
+        np.testing.assert_array_equal(found & ~np.eye(channels, dtype=np.bool_), wanted)
+    else:
+        assert (~wanted).sum() < 5 * channels
+
+
+@given(hnp.arrays(np.bool_, st.sampled_from([(n, n) for n in (2, 8, 10, 24)])))
+def test_an_order_has_every_channel_and_fewer_conflicts(drawn: NDArray[np.bool_]) -> None:
+    conflict = drawn | drawn.T
+    order = paired_order(conflict)
+    if order is None:
+        return
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(conflict)))
+    before, after = (conflict[one[0::2], one[1::2]] for one in (np.arange(len(conflict)), order))
+    assert after.sum() < before.sum() or after.sum() <= len(after) // 2
+
+
+def test_every_channel_of_a_sparse_graph_finds_a_partner() -> None:
+    rng = np.random.default_rng(0)
+    fits = rng.random((200, 200)) < 0.04
+    order = paired_order(~(fits | fits.T))
+    assert order is not None
+    assert not (~(fits | fits.T))[order[0::2], order[1::2]].any()
+
+
+# Products of bytes that are summed in pairs: exact whatever the weights, the zero points and the data.
+
+EXTREMES = [-255, -129, -128, -127, -65, -64, -1, 0, 1, 63, 64, 65, 127, 128, 129, 255]
+
+
+def test_the_bound_is_just_what_16_bits_hold() -> None:
+    weights = np.arange(-128, 128)
+    first, second = (each.ravel() for each in np.meshgrid(weights, weights))
+    corners = [x * first + y * second for x in (0, 255) for y in (0, 255)]
+    is_exact = (np.max(corners, axis=0) < 2**15) & (np.min(corners, axis=0) >= -(2**15))
+    fits = [sums_fit(np.array(pair, np.int8)) for pair in zip(first, second, strict=True)]
+    np.testing.assert_array_equal(fits, is_exact)
+
+
+@given(st.lists(st.lists(st.sampled_from(EXTREMES) | st.integers(-255, 255), min_size=7, max_size=7), min_size=1))
+def test_parts_add_up_and_every_pair_of_each_fits(rows: list[list[int]]) -> None:
+    taps = np.array(rows, np.int16)
+    parts = parts_that_fit(taps)
+    np.testing.assert_array_equal(np.sum(parts, axis=0, dtype=np.int64), taps)
+    assert all(sums_fit(np.pad(part, ((0, 0), (0, 1)))) for part in parts)
+
+
+def test_weights_that_fit_are_one_part() -> None:
+    taps = np.array([[127, 1, -128, 0, 100, -100, 64, 64]], np.int16)
+    assert sums_fit(taps)
+    assert len(parts_that_fit(taps)) == 1
+
+
+def test_a_kernel_refuses_pairs_that_may_saturate() -> None:
+    kernel = Kernel(Program([], [], strategy_of(AVX2)))
+    with pytest.raises(ValueError, match="weights must have pairs of weights whose sums of products fit 16 bits"):
+        kernel.data("weights", np.array([0, 0, 64, 65], np.int8), is_weight=True, in_pairs=True)
+
+
+def test_rare_pairs_beyond_the_bound_are_multiplied_once_more() -> None:
+    weights = np.full((16, 1, 1, 64), 30, np.int8)
+    weights[3, 0, 0, 20:22] = 127
+    window = ((1, 4, 4, 64), weights.shape, (1, 1), (0, 0, 0, 0), (1, 1), 1)
+    text = str(lower(convolution(window, "ui8", weights, (0,)), AVX2, Phase.LINALG).module)
+    assert "qnn.pair_sums_fit" in text
+    assert "remainder0" in text
+    assert "remainder1" not in text
+    weights[:] = 127
+    text = str(lower(convolution(window, "ui8", weights, (0,)), AVX2, Phase.LINALG).module)
+    assert "qnn.pair_sums_fit" not in text
+    assert "xi16>" in text
+
+
+WINDOWS = [
+    ((1, 5, 7, 3), (8, 3, 3, 3), (2, 2), (0, 1, 1, 0), (1, 1), 1),
+    ((1, 6, 6, 6), (33, 2, 3, 6), (1, 1), (1, 1, 1, 1), (2, 1), 1),
+    ((1, 3, 5, 36), (72, 1, 1, 18), (1, 1), (0, 0, 0, 0), (1, 1), 2),
+    ((1, 4, 4, 12), (24, 3, 3, 2), (1, 1), (1, 1, 1, 1), (1, 1), 6),
+    ((1, 1, 1, 132), (40, 1, 1, 132), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+]
+
+
+def extreme(shape: tuple[int, ...], element: str) -> NDArray[Any]:
+    """Weights at both ends of their range and between."""
+    rng = np.random.default_rng(len(shape) + shape[0])
+    kind = np.uint8 if element == "ui8" else np.int8
+    ends = np.iinfo(kind)
+    return rng.choice([ends.min, ends.min + 1, ends.max // 2, ends.max - 1, ends.max], shape).astype(kind)
+
+
+def always(op: Contraction, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> bool:
+    del op, strategy, group, axes
+    return True
+
+
+def never(op: Contraction, strategy: Strategy) -> bool:
+    del op, strategy
+    return False
+
+
+@variants_together
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+@pytest.mark.parametrize("weight", EIGHT_BIT)
+def test_extreme_weights_and_zero_points(number: int, weight: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Contraction, "sums_pairs", always)
+    monkeypatch.setattr(emission, "is_faster_on_words", never)
+    channels = WINDOWS[number][1][0]
+    low = 0 if weight == "ui8" else -128
+    points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
+    data = EIGHT_BIT[number % 2]
+    module = convolution(WINDOWS[number], data, extreme(WINDOWS[number][1], weight), points)
+    arrays = [extreme(WINDOWS[number][0], data)]
+    check_compiled(module, HERE, [arrays], [run(module, arrays)])
+
+
+# Contractions of a user's signed values: multiplied as they are where an instruction does, copied elsewhere.
+
+SIGNED = resolve("avxvnniint8")
+ROWS, DEPTH, CHANNELS = 3, 40, 19
+
+
+def dense(zero_points: str, element: str = "i8", extra: str = "") -> str:
+    """A matrix product of rows of signed values; weights up to nine bits, with or without zero points."""
+    rng = np.random.default_rng(1)
+    low, high = (-128, 128) if element == "i8" else (0, 256)
+    weights = rng.integers(low, high, (CHANNELS, DEPTH)).tolist()
+    return f"""
+    func.func @main(%x: tensor<{ROWS}x{DEPTH}xi8>) -> tensor<{ROWS}x{CHANNELS}xi32> {{
+      %w = "qnn.constant"() {{value = dense<{weights}> : tensor<{CHANNELS}x{DEPTH}x{element}>}}
+        : () -> tensor<{CHANNELS}x{DEPTH}x{element}>
+      {extra}
+      %0 = "qnn.dense"(%x, %w) {{
+        input_scale = 0.5 : f64, input_zero_point = -7 : i64, weight_scales = array<f64: 0.25>,
+        weight_zero_points = array<i64: {zero_points}>
+      }} : (tensor<{ROWS}x{DEPTH}xi8>, tensor<{CHANNELS}x{DEPTH}x{element}>) -> tensor<{ROWS}x{CHANNELS}xi32>
+      return %0 : tensor<{ROWS}x{CHANNELS}xi32>
+    }}"""
+
+
+@pytest.mark.parametrize(("zero_points", "element"), [("0", "i8"), ("3", "i8"), ("91", "ui8")])
+def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str) -> None:
+    module = parse(dense(zero_points, element))
+    lowered = lower(module, SIGNED, PhaseSignedProducts.X86)
+    assert "llvm.x86.avx2.vpdpbssd" in str(lowered.module)
+    assert "vpdpbusd" not in str(lowered.module)
+    assert not any(label.startswith("input") for label in lowered.labels)
+    rows = np.random.default_rng(2).choice([-128, -127, -1, 0, 127], (ROWS, DEPTH)).astype(np.int8)
+    wanted = run(module, [rows])[0]
+    targets = ["avxvnniint8,portable", *(["avxvnniint8"] if SIGNED.features <= host_features() else [])]
+    for target in targets:
+        np.testing.assert_array_equal(compile_module(module, target=target)(rows), wanted, err_msg=target)
+
+
+def test_a_target_without_signed_products_copies_the_input() -> None:
+    lowered = lower(parse(dense("0")), resolve("avxvnni"), PhaseSignedProducts.X86)
+    assert "vpdpbusd" in str(lowered.module)
+    assert lowered.labels[0] == "input 0"
+
+
+def test_an_input_with_another_reader_is_copied() -> None:
+    size = f"tensor<{ROWS}x{DEPTH}xi8>"
+    text = dense("0").replace("      return %0", "      return %0, %x").replace("xi32> {", f"xi32>, {size}) {{", 1)
+    text = (
+        text.replace(") -> tensor", ") -> (tensor", 1)
+        .replace("return %0, %x :", "return %0, %x :")
+        .replace(
+            f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>", f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>, {size}"
+        )
+    )
+    assert lower(parse(text), SIGNED, PhaseSignedProducts.X86).labels[0] == "input 0"
+
+
+# Words of bytes that are stored before they are multiplied: when they are, and the bits of what is computed so.
+
+NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
+HERE_STORED_WORDS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
+WIDE = ((1, 6, 6, 64), (64, 3, 3, 64), (1, 1), (1, 1, 1, 1), (1, 1), 1)
+WINDOWS_STORED_WORDS = [
+    ((1, 5, 7, 3), (8, 3, 3, 3), (2, 2), (0, 1, 1, 0), (1, 1), 1),
+    ((1, 6, 6, 6), (33, 2, 3, 6), (1, 1), (1, 1, 1, 1), (2, 1), 1),
+    ((2, 3, 5, 36), (72, 1, 1, 18), (1, 1), (0, 0, 0, 0), (1, 1), 2),
+    ((1, 4, 4, 12), (24, 3, 3, 2), (1, 1), (1, 1, 1, 1), (1, 1), 6),
+    ((1, 1, 9, 131), (40, 1, 1, 131), (1, 1), (0, 0, 0, 0), (1, 1), 1),
+]
+
+
+def extreme_stored_words(shape: tuple[int, ...], element: str) -> NDArray[Any]:
+    ends = np.iinfo(np.uint8 if element == "ui8" else np.int8)
+    return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
+
+
+def always_stored_words(op: Contraction, strategy: Strategy) -> bool:
+    del op, strategy
+    return True
+
+
+@variants_together
+@pytest.mark.parametrize("target", HERE_STORED_WORDS)
+@pytest.mark.parametrize("number", range(len(WINDOWS_STORED_WORDS)))
+def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emission, "is_faster_on_words", always_stored_words)
+    channels, weight, data = WINDOWS_STORED_WORDS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
+    low = 0 if weight == "ui8" else -128
+    points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
+    module = convolution(
+        WINDOWS_STORED_WORDS[number], data, extreme_stored_words(WINDOWS_STORED_WORDS[number][1], weight), points
+    )
+    arrays = [extreme_stored_words(WINDOWS_STORED_WORDS[number][0], data)]
+    check_compiled(module, target, [arrays], [run(module, arrays)])
+
+
+def lowered(target: str, weights: NDArray[Any] | None = None, window: Any = WIDE) -> str:
+    chosen = extreme_stored_words(window[1], "i8") if weights is None else weights
+    return str(lower(convolution(window, "ui8", chosen, (0,)), resolve(target), Phase.LINALG).module)
+
+
+def stores(text: str) -> bool:
+    return 'qnn.label = "words"' in text
+
+
+@pytest.mark.parametrize(
+    ("target", "is_faster"),
+    [
+        ("avx2", True),
+        ("avx512bw", True),
+        ("znver3", True),
+        ("haswell", False),
+        ("znver2", False),
+        ("avx2,tune=znver4", True),
+        ("avx512vnni", False),
+    ],
+)
+def test_words_are_stored_where_the_core_widens_more_slowly_than_it_multiplies(target: str, is_faster: bool) -> None:
+    assert stores(lowered(target)) is is_faster
+
+
+def test_pairs_that_fit_are_faster_than_stored_words() -> None:
+    text = lowered("avx2", np.full(WIDE[1], 30, np.int8))
+    assert "qnn.pair_sums_fit" in text
+    assert not stores(text)
+
+
+def test_a_copy_for_few_products_costs_more_than_it_saves() -> None:
+    assert not stores(lowered("avx2", window=((1, 6, 6, 64), (8, 1, 1, 64), (2, 2), (0, 0, 0, 0), (1, 1), 1)))
+    assert not stores(lowered("avx2", window=((1, 1, 2, 64), (64, 1, 1, 64), (1, 1), (0, 0, 0, 0), (1, 1), 1)))
+
+
+def test_tiles_of_stored_words_are_tall() -> None:
+    strategy = strategy_of(TARGETS["avx2"])
+    (block,) = strategy.channel_blocks(64, 2048, Layout.STORED_WORDS)
+    assert (block.rows, block.vectors) == (6, 2)
+    assert rows_for(28, block.rows) == 4
+    assert rows_for(28, block.rows, strategy.least_rows(block)) == 6
+    assert rows_for(28, block.rows, strategy.least_rows(replace(block, layout=Layout.WORDS))) == 4
+
+
+# Parts of a contraction whose sums 32 bits hold, and how words are packed.
+
+LARGEST_WORD_CONTRACTION = 2**16 - 1
+
+
+def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
+    parts = channel_parts(weights)
+    assert parts is not None
+    ends = [first + count for first, count in parts]
+    assert [first for first, _ in parts] == [0, *ends[:-1]]
+    assert ends[-1] == weights.shape[3]
+    sums = [
+        np.abs(weights[..., first:end].astype(int)).sum(axis=(1, 2, 3))
+        for (first, _), end in zip(parts, ends, strict=True)
+    ]
+    assert max(int(one.max()) for one in sums) <= LARGEST_WORD_CONTRACTION
+    assert all(first % 2 == 0 for first, _ in parts)
+    return parts
+
+
+@pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 1), (511, 1), (512, 2), (1020, 2), (1024, 3), (5001, 10)])
+def test_the_smallest_weights_fill_a_sum_with_511_products(depth: int, count: int) -> None:
+    """``511 * 128 * 2^15 < 2^31``; of 512 products the last two are apart, for a K group is two."""
+    assert len(parts_of(np.full((3, 1, 1, depth), -128, np.int8))) == count
+
+
+def test_a_channel_with_large_weights_decides_for_all() -> None:
+    weights = np.ones((4, 3, 3, 600), np.int8)
+    assert len(parts_of(weights)) == 1
+    weights[2] = 127
+    # Nine taps by 56 channels by 127.
+    assert parts_of(weights)[0] == (0, 56)
+
+
+def test_drawn_weights() -> None:
+    rng = np.random.default_rng(0)
+    for depth in (1, 7, 64, 301, 2048):
+        parts_of(rng.integers(-128, 128, (5, 3, 2, depth)).astype(np.int8))
+
+
+def test_taps_of_one_channel_that_exceed_a_sum_have_no_parts() -> None:
+    assert channel_parts(np.full((1, 25, 25, 1), 127, np.int8)) is None
+    assert channel_parts(np.full((1, 17, 17, 2), 127, np.int8)) is None
+
+
+def test_words_are_packed_in_pairs() -> None:
+    taps = np.arange(15, dtype=np.int16).reshape(3, 5)
+    packed = pack_k_groups(taps, 2, 1, 2)
+    assert packed.shape == (2, 3, 1, 2, 2)
+    assert packed.dtype == np.int16
+    assert packed[0, :, 0, 1].tolist() == [[5, 6], [7, 8], [9, 0]]
+    assert packed[1, :, 0].tolist() == [[[10, 11], [0, 0]], [[12, 13], [0, 0]], [[14, 0], [0, 0]]]
+
+
+def test_what_fits_words() -> None:
+    assert fits_words(np.full((3, 511), -128, np.int8))
+    assert not fits_words(np.full((3, 512), -128, np.int8))
+    assert fits_words(np.array([[32767, 32767, 1]], np.int16))
+    assert not fits_words(np.array([[32767, -32768, 1]], np.int16))

@@ -1,0 +1,593 @@
+"""Compilation step by step: where it can stop, what it leaves as it was, and that no view leaves its buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from drawn_graphs import graph
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from quantized_layers import CHANNELS, WEIGHT_SCALES, add, conv, fused, requantize, sigmoid
+
+from qdialect.dialect import ReshapeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import make_context, parse
+from qdialect.lowering.ir.phase_pass import check_fused, check_linalg, check_llvm, check_products, check_vector
+from qdialect.lowering.linalg_to_vector.to_vector import to_vector
+from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
+from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
+from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES
+from qdialect.lowering.threads.divided_network import to_threads
+from qdialect.lowering.vector_to_x86.patterns import to_x86
+from qdialect.lowering.vector_to_x86.to_x86 import check_x86
+from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
+from qdialect.passes.pipeline import PassManager
+from qdialect.support.diagnostics import CompileError, Diagnostic, PassError, Severity
+from qdialect.support.interface import Port
+from qdialect.targets import GENERIC, TARGETS
+
+VBMI = TARGETS["avx512vbmi"]
+PREFIXES = {
+    Phase.QNN: {"qnn", "func"},
+    Phase.FUSED: {"qnn", "func"},
+    Phase.LINALG: {"linalg", "tensor", "arith", "math", "memref", "bufferization", "func"},
+    Phase.VECTOR: {"vector", "scf", "arith", "math", "memref", "ub", "func"},
+    Phase.X86: {"vector", "scf", "arith", "math", "memref", "ub", "func", "llvm"},
+    Phase.LLVM: {"llvm"},
+}
+
+
+def chain() -> ir.Module:
+    """Two convolutions with padding, an activation between them, a residual sum at the end."""
+
+    def body(x: ir.Value, y: ir.Value) -> ir.Value:
+        return add(fused(sigmoid(requantize(conv(x)))), y)
+
+    return graph(["tensor<1x6x5x3xi8>", f"tensor<1x6x5x{CHANNELS}xui8>"], body)
+
+
+def walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield child.operation
+                yield from walk(child.operation)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_phase_has_its_own_ops(phase: Phase) -> None:
+    module = compile_to(chain(), phase, VBMI)
+    assert module.operation.verify()
+    assert {op.name.split(".")[0] for op in walk(module.operation)} <= PREFIXES[phase]
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_the_module_given_stays_as_it_is(phase: Phase) -> None:
+    module = chain()
+    before = module.operation.get_asm(enable_debug_info=True)
+    lowered = lower(module, GENERIC, phase)
+    assert module.operation.get_asm(enable_debug_info=True) == before
+    assert lowered.module is not module
+
+
+def test_phases_are_in_order() -> None:
+    assert list(Phase) == ["qnn", "fused", "linalg", "vector", "x86", "llvm"]
+
+
+def test_lowering_twice_gives_the_same_text() -> None:
+    module = chain()
+    first, second = lower(module, VBMI), lower(module, VBMI)
+    assert str(first.module) == str(second.module)
+    np.testing.assert_array_equal(first.constants, second.constants)
+
+
+def test_one_kernel_per_layer() -> None:
+    lowered = lower(chain(), GENERIC, Phase.LINALG)
+    assert [label for label in lowered.labels if label.startswith("qnn.")] == ["qnn.fused_conv2d"] * 2
+    assert lowered.kernels <= len(lowered.labels)
+    assert lowered.constants.dtype == np.uint8
+
+
+def test_nothing_is_planned_before_there_are_kernels() -> None:
+    lowered = lower(chain(), GENERIC, Phase.FUSED)
+    assert (lowered.kernels, lowered.arena_bytes, lowered.labels, lowered.constants.size) == (0, 0, (), 0)
+
+
+def test_ports_come_from_attributes() -> None:
+    module = parse("""
+    func.func @main(%x: tensor<1x4xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = -3 : i64},
+                    %y: tensor<1x4xi8>) -> (tensor<1x4xi8> {qnn.name = "scores", qnn.scale = 0.25 : f64}) {
+      %0 = "qnn.relu"(%x) {
+        input_scale = 0.5 : f64, input_zero_point = -3 : i64, output_scale = 0.5 : f64, output_zero_point = -3 : i64,
+        entries = "half_away_divide", nan = "max"
+      } : (tensor<1x4xi8>) -> tensor<1x4xi8>
+      return %0 : tensor<1x4xi8>
+    }""")
+    lowered = lower(module, GENERIC, Phase.QNN)
+    int8 = np.dtype(np.int8)
+    assert lowered.inputs == (Port("image", (1, 4), int8, 0.5, -3), Port("arg1", (1, 4), int8, None, None))
+    assert lowered.outputs == (Port("scores", (1, 4), int8, 0.25, None),)
+
+
+def test_the_main_function_is_found() -> None:
+    relay = "func.func @{name}(%x: tensor<4xi8>) -> tensor<4xi8> {{ return %x : tensor<4xi8> }}"
+    assert lower(parse(relay.format(name="only")), GENERIC).kernels == 1
+    both = parse("\n".join(relay.format(name=name) for name in ("other", "main")))
+    assert lower(both, GENERIC).kernels == 1
+    with pytest.raises(CompileError, match=r"one function, or one named main, .* but got 2"):
+        lower(parse("\n".join(relay.format(name=name) for name in ("other", "another"))), GENERIC)
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> ir.Module:
+    """A convolution of any geometry, alone or with another one after it, its input and output a user's arrays."""
+    groups, depth = draw(st.sampled_from([1, 2, 3, 4, 8])), draw(st.sampled_from([1, 2, 3, 4, 8]))
+    width = draw(st.sampled_from([1, 2, 8, 12]))
+    kernel, strides, dilation = (draw(st.tuples(st.integers(1, 3), st.integers(1, 3))) for _ in range(3))
+    padding = draw(st.just((0, 0, 0, 0)) | st.tuples(*[st.integers(0, 2)] * 4))
+    sizes = [draw(st.integers(0, 3)) + 1 + dilation[i] * (kernel[i] - 1) for i in range(2)]
+    weight = draw(st.sampled_from([0, 3]))
+    shape = (groups * width, *kernel, depth)
+
+    def body(x: ir.Value) -> ir.Value | list[ir.Value]:
+        taps = np.arange(math.prod(shape), dtype=np.int64).reshape(shape) % 256 - 128
+        result = requantize(
+            conv(
+                x,
+                weight=constant(taps.astype(np.int8)),
+                weight_scales=(0.01,),
+                weight_zero_points=(weight,),
+                strides=strides,
+                dilation=dilation,
+                padding=padding,
+                groups=groups,
+            ),
+            weight_scales=(0.01,),
+        )
+        # A value that is returned and read again may live in a user's array too.
+        return [result, fused(result, padding=(1, 1, 1, 1), weight_scales=WEIGHT_SCALES)]
+
+    element = draw(st.sampled_from(["i8", "ui8"]))
+    return graph([f"tensor<2x{sizes[0]}x{sizes[1]}x{groups * depth}x{element}>"], body)
+
+
+def reshaped() -> ir.Module:
+    """A user's array under another shape, as the data of a convolution whose groups are no whole K groups."""
+
+    def body(x: ir.Value) -> ir.Value:
+        image = build(ReshapeOp, x, element="ui8", shape=(1, 1, 1, 8)).output
+        weight = constant(np.ones((32, 1, 1, 2), np.int8))
+        accumulators = conv(image, weight=weight, weight_scales=(0.01,), padding=(0, 0, 0, 0), groups=4)
+        return requantize(accumulators, weight_scales=(0.01,))
+
+    return graph(["tensor<8xui8>"], body)
+
+
+def functions_of(module: ir.Module) -> dict[str, ir.Operation]:
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+
+
+def number(index: ir.Value, actuals: Sequence[ir.Value]) -> int:
+    """An index of a kernel that is a sum of constants and of numbers handed to it."""
+    if isinstance(index, ir.BlockArgument):
+        return number(actuals[index.arg_number], ())
+    owner = index.owner
+    assert isinstance(owner, ir.OpView)
+    if owner.operation.name == "arith.addi":
+        return sum(number(operand, actuals) for operand in owner.operands)
+    return ir.IntegerAttr(owner.attributes["value"]).value
+
+
+def acc_range(view: ir.Operation, actuals: Sequence[ir.Value]) -> tuple[int, int]:
+    """First and last element that a `memref.reinterpret_cast` shows, in a kernel that gets `actuals`."""
+    offsets, sizes, strides = (
+        list(ir.DenseI64ArrayAttr(view.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
+    )
+    offset = number(view.operands[1], actuals) if len(view.operands) > 1 else offsets[0]
+    steps = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
+    return offset + sum(step for step in steps if step < 0), offset + sum(step for step in steps if step > 0)
+
+
+def spare_bytes(actual: ir.Value, arena: ir.Value) -> int:
+    """What may be read beyond a buffer handed to a kernel: nothing of a user's array nor of the constants."""
+    owner = actual.owner
+    return EXTRA_BYTES if not isinstance(owner, ir.Block) and owner.operands[0] == arena else 0
+
+
+@settings(max_examples=60)
+@given(convolutions())
+@example(reshaped())
+def test_no_view_leaves_its_buffer(module: ir.Module) -> None:
+    linalg = compile_to(module, Phase.LINALG, GENERIC)
+    functions = functions_of(linalg)
+    arena = functions["main"].regions[0].blocks[0].arguments[-1]
+    for call in walk(functions["main"]):
+        if call.name != "func.call":
+            continue
+        kernel = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        for formal, actual in zip(kernel.regions[0].blocks[0].arguments, call.operands, strict=True):
+            for use in formal.uses:
+                if use.owner.operation.name != "memref.reinterpret_cast":
+                    continue
+                first, last = acc_range(use.owner.operation, list(call.operands))
+                assert first >= 0
+                assert last < ir.MemRefType(formal.type).shape[0] + spare_bytes(actual, arena), use.owner
+
+
+def test_the_arena_is_aligned_and_holds_what_may_be_read() -> None:
+    lowered = lower(chain(), GENERIC, Phase.LINALG)
+    arena = functions_of(lowered.module)["main"].regions[0].blocks[0].arguments[-1]
+    ends: list[int] = []
+    for use in arena.uses:
+        view = use.owner.operation
+        constant_op = view.operands[1].owner
+        assert isinstance(constant_op, ir.OpView)
+        offset = ir.IntegerAttr(constant_op.attributes["value"]).value
+        assert offset % ALIGNMENT == 0
+        ends.append(offset + ir.MemRefType(view.results[0].type).shape[0] + EXTRA_BYTES)
+    assert max(ends) == lowered.arena_bytes
+
+
+# Modules that a lowering step cannot take: each is one error with a location, whatever the step's own code met.
+
+EMPTY = "module {\n}"
+NO_MAIN = "func.func @f() {\n  return\n}"
+DECLARATION = "func.func private @main()"
+GLOBAL = 'memref.global "private" @main : memref<4xi8> = dense<1>'
+TWO_BLOCKS = "func.func @main(%x: memref<4xi8>) {\n  cf.br ^bb1\n^bb1:\n  return\n}"
+NO_COUNT = "func.func @main(%x: memref<4xi8>) {\n  omp.parallel {\n    omp.terminator\n  }\n  return\n}"
+COUNT = """func.func @main(%x: memref<4xi8>, %n: i32) {
+  omp.parallel num_threads(%n : i32) {
+    omp.terminator
+  }
+  return
+}"""
+GENERIC_LOWERING_STEP_ERRORS = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = linalg.generic {{indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"], {tags}}}
+    outs(%x : tensor<4xf32>) {{
+  ^bb0(%a: f32):
+    linalg.yield %a : f32
+  }} -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}"""
+
+
+def failure(step: Callable[[ir.Module], object], text: str) -> tuple[int, str]:
+    """Line and message of the one error of a step."""
+    context = make_context()
+    context.allow_unregistered_dialects = True
+    with pytest.raises(CompileError) as caught:
+        step(parse(text, context, "net.mlir"))
+    first = caught.value.diagnostics[0]
+    return first.line, first.message
+
+
+def threads(module: ir.Module) -> int:
+    return to_threads(module, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        (EMPTY, 1, "got no function"),
+        (NO_MAIN, 1, "got f"),
+        (DECLARATION, 1, "got a declaration"),
+        (GLOBAL, 1, "got no function"),
+    ],
+)
+@pytest.mark.parametrize("step", [to_llvm, threads])
+def test_a_module_without_main(step: Callable[[ir.Module], object], text: str, line: int, found: str) -> None:
+    message = f"a module must have a function main with a body to be lowered, but {found}"
+    assert failure(step, text) == (line, message)
+
+
+def test_threads_want_one_block() -> None:
+    assert failure(threads, TWO_BLOCKS) == (1, "function main must have one block to be divided, but got 2")
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "message"),
+    [
+        ("%0 = arith.addi %n, %n : i32", 3, "'arith.addi' op must be a call, a constant or a view to be divided"),
+        (
+            "%0 = memref.view %a[%i][] : memref<64xi8> to memref<4xi8>",
+            3,
+            "'memref.view' op must be of an argument of main, at a constant offset, to be divided",
+        ),
+        (
+            "call @f(%a) : (memref<64xi8>) -> ()",
+            3,
+            "'func.call' op must call a function with one block to be divided, but got f",
+        ),
+    ],
+)
+def test_threads_want_calls_on_views(body: str, line: int, message: str) -> None:
+    text = f"""func.func private @f(memref<64xi8>)
+func.func @main(%n: i32, %i: index, %a: memref<64xi8>) {{
+  {body}
+  return
+}}"""
+    assert failure(threads, text) == (line, message)
+
+
+def test_threads_want_flat_buffers() -> None:
+    text = "func.func @main(%x: memref<4x4xi8>) {\n  return\n}"
+    assert failure(threads, text) == (
+        1,
+        "argument 0 of main must be a flat buffer or a number to be divided, but got memref<4x4xi8>",
+    )
+
+
+@pytest.mark.parametrize("text", [NO_COUNT, COUNT])
+def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
+    assert failure(to_llvm, text) == (2, "'omp.parallel' op must have a constant number of threads")
+
+
+@pytest.mark.parametrize(
+    ("memory", "record"),
+    [
+        ("memref<64xi8>", ""),
+        ("memref<64xi8>", "{qnn.record = 33 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 48 : i64}"),
+        ("memref<64xi8>", "{qnn.record = -8 : i64}"),
+        ("memref<64xi8>", "{qnn.record = 0.0 : f64}"),
+        ("memref<?xi8>", "{qnn.record = 0 : i64}"),
+        ("memref<2xi8>", "{qnn.record = 0 : i64}"),
+        ("i64", "{qnn.record = 0 : i64}"),
+    ],
+)
+def test_a_parallel_region_has_a_record_in_the_memory(memory: str, record: str) -> None:
+    text = f"""func.func @main(%x: {memory}) {{
+  %n = arith.constant 2 : i32
+  omp.parallel num_threads(%n : i32) {{
+    omp.terminator
+  }} {record}
+  return
+}}"""
+    wanted = "must be an offset of 32 bytes in the last argument of main, a multiple of 8"
+    assert failure(to_llvm, text) == (3, f"'omp.parallel' op qnn.record {wanted}")
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ('qnn.micro_kernel = 0, qnn.role = "sum"', "micro-kernel 0 must have a root, but has only sum"),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root"',
+            "'linalg.generic' op qnn.tiles of a root must have a tile size above 0",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: 0>',
+            "'linalg.generic' op qnn.tiles of a root must have a tile size above 0",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: -2>',
+            "'linalg.generic' op qnn.tiles must not be negative, but got [-2]",
+        ),
+        ("qnn.micro_kernel = 0", "'linalg.generic' op qnn.role must be a string, but got nothing"),
+        (
+            'qnn.micro_kernel = "x", qnn.role = "root"',
+            "'linalg.generic' op qnn.micro_kernel must be an integer, but got \"x\"",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = [1]',
+            "'linalg.generic' op qnn.tiles must be an array of i64, but got [1]",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: 2, 3, 4>',
+            "'linalg.generic' op qnn.tiles must have at most 1 entries, one for each loop, but got 3",
+        ),
+    ],
+)
+def test_tags_of_a_micro_kernel(tags: str, message: str) -> None:
+    assert failure(to_vector, GENERIC_LOWERING_STEP_ERRORS.format(tags=tags)) == (2, message)
+
+
+def test_a_role_is_any_string() -> None:
+    text = GENERIC_LOWERING_STEP_ERRORS.format(
+        tags='qnn.micro_kernel = -1, qnn.role = "root\\22 } in", qnn.tiles = array<i64: 2>'
+    )
+    assert failure(to_vector, text) == (2, 'micro-kernel -1 must have a root, but has only root" } in')
+
+
+UNRESOLVED = """func.func @main(%i: index) {
+  %0 = memref.alloc(%i) : memref<?xi8>
+  call @other(%0) : (memref<?xi8>) -> ()
+  return
+}
+func.func @other(%x: memref<?xi8>) {
+  return
+}"""
+
+
+def test_what_upstream_cannot_lower() -> None:
+    line, message = failure(to_llvm, UNRESOLVED)
+    assert line == 3
+    assert message.startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
+
+
+def test_the_name_of_the_pass_is_said_once() -> None:
+    with pytest.raises(PassError) as caught:
+        PassManager("qnn-to-llvm").run(parse(UNRESOLVED, make_context(), "net.mlir"))
+    assert str(caught.value).startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("text", [EMPTY, NO_MAIN, DECLARATION, GLOBAL, TWO_BLOCKS, NO_COUNT])
+def test_instructions_are_put_into_any_module(name: str, text: str) -> None:
+    to_x86(parse(text, make_context(), "net.mlir"), TARGETS[name])
+
+
+# Each phase's contract refuses a module that breaks it, and names the unsupported ops.
+
+FOREIGN = """\
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "tosa.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+LINALG = """\
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+  } outs(%x : tensor<4xf32>) {
+  ^bb0(%a: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+VECTOR = """\
+func.func @main(%x: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  vector.store %0, %x[%c0] : memref<4xf32>, vector<4xf32>
+  return
+}
+"""
+ALLOCATING = """\
+func.func @main() {
+  %0 = memref.alloc() : memref<4xf32>
+  %1 = memref.alloca() : memref<4xf32>
+  return
+}
+"""
+GATHER = """\
+func.func @main(%t: memref<{size}xi8>, %i: vector<4xindex>, %m: vector<4xi1>, %p: vector<4xi8>) -> vector<4xi8> {{
+  %c0 = arith.constant 0 : index
+  %0 = vector.gather %t[%c0] [%i], %m, %p
+    : memref<{size}xi8>, vector<4xindex>, vector<4xi1>, vector<4xi8> into vector<4xi8>
+  return %0 : vector<4xi8>
+}}
+"""
+CONTRACTION = """\
+func.func @main(%x: vector<4xi8>, %w: vector<16x4xi8>, %y: vector<16xi32>) -> vector<16xi32> {
+  %0 = arith.extui %x : vector<4xi8> to vector<4xi32>
+  %1 = arith.extsi %w : vector<16x4xi8> to vector<16x4xi32>
+  %2 = vector.contract {
+    indexing_maps = [affine_map<(l, t) -> (t)>, affine_map<(l, t) -> (l, t)>, affine_map<(l, t) -> (l)>],
+    iterator_types = ["parallel", "reduction"], kind = #vector.kind<add>
+  } %0, %1, %y : vector<4xi32>, vector<16x4xi32> into vector<16xi32>
+  return %2 : vector<16xi32>
+}
+"""
+LLVM = "llvm.func @main() {\n  llvm.return\n}\n"
+
+
+def module_of(text: str) -> ir.Module:
+    context = make_context()
+    context.allow_unregistered_dialects = True
+    return parse(text, context, "net.mlir")
+
+
+def failure_contracts(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
+    with pytest.raises(CompileError) as caught:
+        check(module_of(text))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.severity is Severity.ERROR
+    return diagnostic
+
+
+def notes(diagnostic: Diagnostic) -> list[tuple[int, str]]:
+    assert all(note.severity is Severity.NOTE for note in diagnostic.notes)
+    return [(note.line, note.message) for note in diagnostic.notes]
+
+
+def test_fused_is_the_dialect_alone() -> None:
+    refused = failure_contracts(check_fused, FOREIGN)
+    assert refused.message == "after phase fused: 1 ops break its contract"
+    assert refused.line == 2
+    assert notes(refused) == [(2, "'tosa.exp' op is not allowed")]
+    check_fused(module_of("func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }"))
+
+
+def test_linalg_has_no_op_of_the_dialect() -> None:
+    assert notes(failure_contracts(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
+    check_linalg(module_of(LINALG))
+
+
+def test_unsupported_ops_inside_regions_are_found() -> None:
+    refused = failure_contracts(check_fused, LINALG)
+    assert notes(refused) == [(line, f"'{name}' op is not allowed") for line, name in [
+        (2, "linalg.generic"), (7, "linalg.yield"),
+    ]]  # fmt: skip
+
+
+def test_vector_has_neither_tensors_nor_allocations() -> None:
+    found = notes(failure_contracts(check_vector, LINALG))
+    assert (2, "'linalg.generic' op is not allowed") in found
+    assert notes(failure_contracts(check_vector, ALLOCATING)) == [
+        (2, "'memref.alloc' op allocates memory inside a kernel"),
+        (3, "'memref.alloca' op allocates memory inside a kernel"),
+    ]
+    check_vector(module_of(VECTOR))
+
+
+def test_a_table_is_a_permute_where_the_target_has_one() -> None:
+    vbmi = TARGETS["avx512vbmi"]
+    refused = failure_contracts(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
+    reason = "[byte-table] indices must be cast from a vector of integers of at least 8 bits"
+    masked = "[byte-table] mask must be true in every lane"
+    assert notes(refused) == [(3, f"'vector.gather' op is left; {masked}")]
+    unmasked = GATHER.format(size=256).replace("%c0 =", "%t1 = arith.constant dense<true> : vector<4xi1>\n  %c0 =")
+    refused = failure_contracts(lambda module: check_x86(module, vbmi), unmasked.replace("[%i], %m", "[%i], %t1"))
+    assert notes(refused) == [(4, f"'vector.gather' op is left; {reason}")]
+    check_x86(module_of(GATHER.format(size=256)), TARGETS["x86-64"])
+    check_x86(module_of(GATHER.format(size=100)), vbmi)
+
+
+def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> None:
+    for name in sorted(set(TARGETS) - {"generic"}):
+        refused = failure_contracts(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
+        data = "data must be read from memory"
+        found = f"is left; [dot-product] {data}; [interleaved-dot] {data}"
+        assert notes(refused) == [(4, f"'vector.contract' op {found}")]
+    check_x86(module_of(CONTRACTION), TARGETS["generic"])
+    # Products of signed bytes are no instruction.
+    check_x86(module_of(CONTRACTION.replace("extui", "extsi")), TARGETS["avx512vbmi"])
+
+
+def test_llvm_is_alone() -> None:
+    refused = failure_contracts(check_llvm, VECTOR)
+    assert refused.message == "after phase llvm: 5 ops break its contract"
+    assert (1, "'func.func' op is not allowed") in notes(refused)
+    check_llvm(module_of(LLVM))
+
+
+def test_products_are_rounded() -> None:
+    text = """llvm.func @f(%a: f32) -> f32 {
+  %0 = llvm.intr.fmuladd(%a, %a, %a) : (f32, f32, f32) -> f32
+  llvm.return %0 : f32
+}"""
+    assert notes(failure_contracts(check_llvm, text)) == [
+        (2, "'llvm.intr.fmuladd' op adds a product that is not rounded")
+    ]
+
+
+def test_products_of_floats_are_not_left_to_upstream() -> None:
+    maps = "affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>"
+    text = f"""func.func @f(%a: vector<4x2xf32>, %b: vector<2xf32>, %c: vector<4xf32>) {{
+  %0 = vector.contract {{indexing_maps = [{maps}], iterator_types = ["parallel", "reduction"]}} %a, %b, %c
+    : vector<4x2xf32>, vector<2xf32> into vector<4xf32>
+  %1 = vector.outerproduct %c, %c : vector<4xf32>, vector<4xf32>
+  %2 = math.fma %c, %c, %c : vector<4xf32>
+  return
+}}"""
+    assert notes(failure_contracts(check_products, text)) == [
+        (2, "'vector.contract' op adds a product that is not rounded"),
+        (4, "'vector.outerproduct' op adds a product that is not rounded"),
+    ]
+    lines = [line for line in text.replace("f32", "i32").splitlines() if "math.fma" not in line]
+    check_products(module_of("\n".join(lines)))
+
+
+def test_not_every_unsupported_op_of_many_is_listed() -> None:
+    body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
+    refused = failure_contracts(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
+    assert refused.message == "after phase vector: 25 ops break its contract"
+    assert len(refused.notes) == 10

@@ -1,0 +1,331 @@
+"""Row fusion: which ops share a kernel that loops over blocks of rows, and that their results keep every bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+from compiled_ops import check_compiled, variants_together
+from op_texts import Text, labels, numbers
+
+from qdialect import targets
+from qdialect.ir.context import parse
+from qdialect.lowering.pipeline.phases import Phase, lower
+from qdialect.lowering.qnn_to_linalg.conversions import row_fusion
+from qdialect.lowering.qnn_to_linalg.graph import row_fusion as fused_rows
+from qdialect.lowering.qnn_to_linalg.graph.padding import TransposedPhase, border, phases
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+TARGETS = dict.fromkeys((targets.host().name, "generic"))
+ROWS = "rows"
+
+
+def check(text: str, *shapes: Sequence[int], names: Sequence[str] = tuple(TARGETS)) -> None:
+    module, inputs = parse(text), [numbers(shape, seed) for seed, shape in enumerate(shapes)]
+    wanted = interpreter.run(module, inputs)
+    for name in names:
+        check_compiled(module, name, [inputs], [wanted])
+
+
+def softmax(*shape: int, axis: int = -1) -> str:
+    text = Text(shape)
+    return text.finish(text.softmax("%x0", axis))
+
+
+def layer_norm(*shape: int) -> str:
+    text = Text(shape)
+    return text.finish(text.layer_norm("%x0"))
+
+
+@variants_together
+@pytest.mark.parametrize("columns", [1, 7, 15, 17, 513])
+def test_rows_have_the_bits_of_ops_one_by_one(columns: int) -> None:
+    rows = 37 if columns == 513 else 5
+    for text in (softmax(rows, columns), layer_norm(rows, columns)):
+        assert labels(text) == [ROWS]
+        check(text, (rows, columns))
+
+
+@variants_together
+@pytest.mark.parametrize("shape", [(2, 3, 5, 40), (3, 4, 2, 2, 21)])
+def test_rows_of_several_dimensions(shape: tuple[int, ...]) -> None:
+    assert labels(softmax(*shape)) == [ROWS]
+    check(softmax(*shape), shape)
+
+
+@pytest.mark.parametrize("shape", [(5, 256), (1, 3, 513), (2, 5, 259)])
+def test_extremes_of_a_tensor_are_found_in_the_kernel_of_its_rows(shape: tuple[int, ...]) -> None:
+    text = Text(shape, shape)
+    total = text.float_op("arith.addf", "%x0", "%x1")
+    axes, ones = f"axes = array<i64: {', '.join(map(str, range(len(shape))))}>", (1,) * len(shape)
+    kept = [text.qnn(op, total, ones, f"{axes}, keep_dims = true") for op in ("f32_max", "f32_min")]
+    whole = text.finish(*kept)
+    assert labels(whole) == [ROWS, "qnn.f32_max", "qnn.f32_min"]
+    check(whole, shape, shape)
+    rng = np.random.default_rng(3)
+    zeros = [rng.choice(np.array([0, -0.0], np.float32), shape) for _ in range(2)]
+    ordinary = [rng.normal(size=shape).astype(np.float32) for _ in range(2)]
+    module = parse(whole)
+    for inputs in (zeros, [-np.abs(zero) for zero in zeros], ordinary):
+        check_compiled(module, targets.host().name, [inputs], [interpreter.run(module, inputs)])
+
+
+def test_every_kind_of_target_gives_the_same_bits() -> None:
+    kinds = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
+    text = Text((11, 67), (11, 67))
+    total = text.float_op("arith.addf", "%x0", "%x1")
+    check(text.finish(text.layer_norm(total), text.softmax(total)), (11, 67), (11, 67), names=[*kinds, "avx2,portable"])
+
+
+def test_threads_share_the_blocks() -> None:
+    module, x = parse(softmax(64, 512)), numbers((64, 512))
+    (wanted,) = interpreter.run(module, [x])
+    assert "omp.parallel" in str(lower(module, targets.host(), Phase.VECTOR, threads=2, min_cycles=1).module)
+    np.testing.assert_array_equal(compile_module(module, threads=2, min_cycles=1)(x), wanted)
+
+
+def test_what_others_read_is_stored_and_the_rest_is_scratch_memory() -> None:
+    text = Text((64, 512), (64, 512))
+    total = text.float_op("arith.addf", "%x0", "%x1")
+    found = text.finish(total, text.layer_norm(total))
+    assert labels(found) == [ROWS]
+    check(found, (64, 512), (64, 512))
+    assert lower(parse(found), targets.host(), Phase.LINALG).arena_bytes < 64 * 512 * 4 / 2
+
+
+def test_a_mask_that_all_rows_share_is_read_by_their_kernel() -> None:
+    text = Text((2, 3, 8, 24), (1, 1, 1, 24))
+    masked = text.float_op("arith.addf", "%x0", text.repeated("%x1", (2, 3, 8, 24)))
+    found = text.finish(text.softmax(masked))
+    assert labels(found) == [ROWS]
+    check(found, (2, 3, 8, 24), (1, 1, 1, 24))
+
+
+def test_a_mask_of_some_rows_is_added_before_and_never_repeated_in_memory() -> None:
+    text = Text((2, 3, 8, 24), (2, 1, 1, 24))
+    masked = text.float_op("arith.addf", "%x0", text.repeated("%x1", (2, 3, 8, 24)))
+    found = text.finish(text.softmax(masked))
+    assert labels(found) == ["arith.addf", ROWS]
+    check(found, (2, 3, 8, 24), (2, 1, 1, 24))
+
+
+def test_what_two_groups_repeat_is_done_by_both() -> None:
+    text = Text((9, 24), (9, 24), (24,))
+    mask = text.repeated("%x2", (9, 24))
+    first = text.softmax(text.float_op("arith.addf", "%x0", mask))
+    # The sum over columns keeps the two apart.
+    apart = text.softmax(text.float_op("arith.mulf", first, text.reduced("f32_sum", "%x1", 0)))
+    second = text.softmax(text.float_op("arith.addf", text.float_op("arith.mulf", "%x1", apart), mask))
+    found = text.finish(first, second)
+    assert "qnn.broadcast" not in labels(found)
+    check(found, (9, 24), (9, 24), (24,))
+
+
+def test_what_is_dequantized_again_elsewhere_is_stored() -> None:
+    text = Text((6, 40))
+    shape, parameters = "6x40", "scales = array<f64: 0.03>, zero_points = array<i64: 2>, axis = 0 : i64"
+    text.lines.append(f'%q = "qnn.quantize"(%x0) {{{parameters}}} : (tensor<{shape}xf32>) -> tensor<{shape}xi8>')
+    text.lines.append(f'%v1 = "qnn.dequantize"(%q) {{{parameters}}} : (tensor<{shape}xi8>) -> tensor<{shape}xf32>')
+    text.shapes["%v1"] = (6, 40)
+    found = text.finish(text.softmax("%v1"), "%v1")
+    assert labels(found) == [ROWS, "qnn.dequantize"]
+    check(found, (6, 40))
+
+
+def test_a_group_is_computed_after_what_it_reads_and_before_what_reads_it() -> None:
+    """The second sum reads what was made of the first group's result: it cannot be of the same group."""
+    text = Text((8, 40))
+    first = text.softmax("%x0")
+    across = text.reduced("f32_sum", first, 0)
+    found = text.finish(text.softmax(text.float_op("arith.addf", first, across)))
+    assert labels(found) == [ROWS, "qnn.f32_sum", ROWS]
+    check(found, (8, 40))
+
+
+@pytest.mark.parametrize("text", [softmax(8, 40, axis=0), softmax(1, 40)], ids=["columns", "one row"])
+def test_columns_and_single_rows_are_kernels_of_their_own(text: str) -> None:
+    assert ROWS not in labels(text)
+
+
+def test_a_row_that_is_wanted_in_other_rows_is_not_taken_apart() -> None:
+    """The rows of one tensor are the last dimension of another, which may have padding lanes."""
+    text = Text((6, 5, 7))
+    row = text.qnn("f32_sum", "%x0", (6, 5), "axes = array<i64: 2>")
+    found = text.finish(text.float_op("math.exp", row))
+    check(found, (6, 5, 7))
+
+
+# Heads of an attention are read and written among the columns of all heads, bit for bit, wherever that is right.
+
+HOST = targets.host().name
+KINDS = [name for name in targets.TARGETS if targets.TARGETS[name].features <= targets.host_features()]
+BY_HEAD, KEY = (0, 2, 1, 3), (0, 2, 3, 1)
+
+
+def text_of(numbers: tuple[int, ...]) -> str:
+    return f"array<i64: {', '.join(map(str, numbers))}>"
+
+
+class Attention(Text):
+    """softmax(Q K) V of `heads` heads, whose columns lie side by side in each row."""
+
+    def __init__(self, rows: int, heads: int, depth: int, width: int, batch: int = 1) -> None:
+        self.extents = batch, rows, heads
+        super().__init__(*[(batch * rows, heads * columns) for columns in (depth, depth, width)])
+
+    def reshaped(self, x: str, shape: tuple[int, ...]) -> str:
+        return self.qnn("reshape", x, shape, f"shape = {text_of(shape)}")
+
+    def transposed(self, x: str, order: tuple[int, ...]) -> str:
+        shape = tuple(self.shapes[x][axis] for axis in order)
+        return self.qnn("transpose", x, shape, f"permutation = {text_of(order)}")
+
+    def head(self, x: str, order: tuple[int, ...]) -> str:
+        batch, rows, heads = self.extents
+        return self.transposed(self.reshaped(x, (batch, rows, heads, self.shapes[x][-1] // heads)), order)
+
+    def attend(self, query: str, key: str, value: str) -> str:
+        return self.product(self.softmax(self.product(query, key)), value)
+
+    def operands(self, computed: bool = True) -> tuple[str, str, str]:
+        q, k, v = (self.float_op("arith.addf", x, x) if computed else x for x in ("%x0", "%x1", "%x2"))
+        return self.head(q, BY_HEAD), self.head(k, KEY), self.head(v, BY_HEAD)
+
+    def joined(self, context: str) -> str:
+        batch, rows, heads = self.extents
+        together = self.transposed(context, BY_HEAD)
+        return self.reshaped(together, (batch * rows, heads * self.shapes[context][-1]))
+
+
+def check_views(text: Attention, whole: str, names: list[str], threads: int = 1) -> None:
+    module = parse(whole)
+    inputs = [numbers(shape, i) * np.float32(0.1) for i, shape in enumerate(text.arguments.values())]
+    wanted = interpreter.run(module, inputs)
+    for name in names:
+        if threads == 1:
+            check_compiled(module, name, [inputs], [wanted])
+            continue
+        found = compile_module(module, target=name, threads=threads)(*inputs)
+        np.testing.assert_array_equal(found, wanted[0])
+
+
+def transpositions(whole: str) -> int:
+    return labels(whole).count("qnn.transpose")
+
+
+@variants_together
+@pytest.mark.parametrize(
+    ("rows", "heads", "depth", "width"), [(9, 3, 5, 11), (33, 2, 64, 64), (2, 7, 8, 3), (20, 4, 1, 1), (5, 2, 17, 40)]
+)
+def test_heads_are_read_and_written_among_all_columns(rows: int, heads: int, depth: int, width: int) -> None:
+    text = Attention(rows, heads, depth, width)
+    joined = text.joined(text.attend(*text.operands()))
+    whole = text.finish(text.float_op("arith.negf", joined))
+    assert transpositions(whole) == 1, "that of the key alone"
+    check_views(text, whole, [HOST, "generic"])
+
+
+def test_every_kind_of_target_gives_the_same_bits_of_views() -> None:
+    text = Attention(19, 3, 21, 24)
+    whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
+    check_views(text, whole, KINDS)
+
+
+def test_large_scores_are_computed_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_rows, "_FAR_BYTES", 1024)
+    monkeypatch.setattr(row_fusion, "_PRODUCT_BYTES", 1024)
+    text = Attention(37, 2, 5, 24)
+    whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
+    assert transpositions(whole) == 1
+    check_views(text, whole, [HOST])
+
+
+def test_threads_read_what_others_wrote() -> None:
+    text = Attention(64, 4, 64, 64)
+    joined = text.joined(text.attend(*text.operands()))
+    whole = text.finish(text.layer_norm(text.float_op("arith.addf", joined, "%x2")))
+    assert transpositions(whole) == 1
+    check_views(text, whole, [HOST], threads=2)
+
+
+@pytest.mark.parametrize("depth", [5, 8])
+def test_heads_are_read_and_written_in_arrays_of_users(depth: int) -> None:
+    text = Attention(9, 3, depth, depth)
+    whole = text.finish(text.transposed(text.attend(*text.operands(computed=False)), BY_HEAD))
+    assert transpositions(whole) == 1
+    check_views(text, whole, [HOST, "generic"])
+
+
+def test_what_others_read_is_transposed() -> None:
+    text = Attention(9, 3, 8, 8)
+    query, key, value = text.operands()
+    context = text.attend(query, key, value)
+    others = text.float_op("arith.addf", text.float_op("arith.negf", query), value)
+    joined = text.float_op("arith.negf", text.joined(context))
+    whole = text.finish(joined, text.float_op("arith.addf", others, context))
+    assert transpositions(whole) == 4
+    check_views(text, whole, [HOST])
+
+
+def test_heads_of_several_examples_are_transposed() -> None:
+    text = Attention(7, 3, 8, 16, batch=2)
+    whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
+    assert transpositions(whole) == 4
+    check_views(text, whole, [HOST])
+
+
+def test_columns_that_are_moved_apart_are_transposed() -> None:
+    text = Attention(8, 3, 8, 8)
+    _, key, value = text.operands()
+    x = text.reshaped(text.float_op("arith.addf", "%x0", "%x0"), (1, 8, 3, 8))
+    query = text.transposed(x, KEY)
+    context = text.attend(query, key, value)
+    whole = text.finish(text.float_op("arith.negf", text.transposed(context, KEY)))
+    assert transpositions(whole) == 3
+    check_views(text, whole, [HOST])
+
+
+# The phases of a transposed convolution cover every pair of a tap and a cell of the data once.
+
+SIZE = 4
+
+
+@pytest.mark.parametrize(("cut", "more"), [(0, 0), (1, 0), (2, 1), (0, 3)])
+def test_every_tap_meets_every_cell(cut: int, more: int) -> None:
+    for kernel, stride, dilation in product((1, 2, 3, 5), (1, 2, 3, 4), (1, 2, 3)):
+        check_taps(kernel, stride, dilation, cut, more)
+
+
+def check_taps(kernel: int, stride: int, dilation: int, cut: int, more: int) -> None:
+    extent = (SIZE - 1) * stride + (kernel - 1) * dilation + 1 - cut + more
+    if extent < 1:
+        return
+    found = phases(extent, kernel, stride, cut, dilation)
+    met = {
+        (phase.start + step * stride, tap, phase.first + step + order * phase.dilation)
+        for phase in found
+        for step in range(phase.count)
+        for order, tap in enumerate(phase.taps)
+    }
+    cells = {(v * stride + i * dilation - cut, i, v) for v in range(SIZE) for i in range(kernel)}
+    assert {one for one in met if 0 <= one[2] < SIZE} == {one for one in cells if 0 <= one[0] < extent}
+    assert sorted(y.start + n * stride for y in found for n in range(y.count)) == list(range(extent))
+
+
+def test_a_stride_beyond_the_kernel_leaves_cells_without_taps() -> None:
+    assert phases(7, 2, 3, 0, 1) == [
+        TransposedPhase(0, 3, (0,), 0, 1),
+        TransposedPhase(1, 2, (1,), 0, 1),
+        TransposedPhase(2, 2, (), 0, 1),
+    ]
+
+
+def test_the_reach_is_that_of_the_widest_phase() -> None:
+    # Kernel 4, stride 2, one cell cut off: the shape of decoders, whose phases look one cell before or after.
+    found = phases(8, 4, 2, 1, 1)
+    assert [phase.taps for phase in found] == [(3, 1), (2, 0)]
+    assert border(found, SIZE) == (1, 1)
+    assert border(phases(2, 1, 2, 0, 1), 1) == (0, 0)

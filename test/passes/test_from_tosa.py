@@ -1,0 +1,399 @@
+"""`tosa` modules give what upstream's own lowering of them gives, interpreted and compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import tosa_graphs as tosa_oracle
+from compiled_ops import check_compiled, variants_together
+from numpy.typing import NDArray
+from tosa_graphs import LARGER, TosaText, check_spec, convolution, network, operand, random_pairs, random_values
+
+import qdialect
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.frontends.tosa import import_tosa
+from qdialect.ir._mlir import ir
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+
+
+def inputs_of(module: ir.Module, seed: int, bits: int) -> list[Array]:
+    """Random quantized values; those of 32 bits keep to `bits`."""
+    rng = np.random.default_rng(seed)
+    function = module.body.operations[0].operation
+    found: list[Array] = []
+    for type_ in ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs:
+        width = min(dtype_of(type_).itemsize * 8, bits)
+        values = rng.integers(-(2 ** (width - 1)), 2 ** (width - 1), shape_of(type_))
+        found.append(values.astype(dtype_of(type_)))
+    return found
+
+
+def check(text: str, inputs: Sequence[Array] | None = None, bits: int = 32) -> ir.Module:
+    """Upstream, the reference and machine code agree in every element; returns the imported module, fused."""
+    # Upstream does not lower INEXACT_ROUND, which leaves the last place open.
+    source = qdialect.parse(text.replace("INEXACT_ROUND", "SINGLE_ROUND"))
+    arrays = list(inputs or inputs_of(source, len(text), bits))
+    wanted = tosa_oracle.run(source, arrays)
+    module = import_tosa(text)
+    interpreted = interpreter.run(module, arrays)
+    for found, right in zip(interpreted, wanted, strict=True):
+        np.testing.assert_array_equal(found, right)
+    qdialect.PassManager.parse("fuse-qnn").run(module)
+    check_compiled(module, "host", [arrays], [interpreted])
+    return module
+
+
+MODES = ("SINGLE_ROUND", "INEXACT_ROUND", "DOUBLE_ROUND")
+FULL = [(2**30, 31), (1518500250, 33), (2**31 - 1, 40), (3 << 29, 36), (2**30 + 1, 62)]
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("element", ["i8", "i16", "i32"])
+@pytest.mark.parametrize("pair", FULL)
+def test_accumulators_are_rescaled(mode: str, element: str, pair: tuple[int, int]) -> None:
+    text = TosaText("tensor<3x777xi32>")
+    points = (0, -7) if element == "i8" else (0, 0)
+    check(text.render(text.rescale("%x0", f"tensor<3x777x{element}>", [pair], points, mode)))
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES)
+def test_ties_and_what_is_near_them(mode: str) -> None:
+    near = np.arange(-40_000, 40_000, dtype=np.int32)
+    text = TosaText("tensor<80000xi32>")
+    check(text.render(text.rescale("%x0", "tensor<80000xi32>", [(3 << 29, 34)], mode=mode)), [near])
+
+
+@variants_together
+@pytest.mark.parametrize("pair", [(1, 2), (1, 31), (12345, 20), (2**29 + 5, 35), (1, 62), (0, 33), (2**30 - 1, 31)])
+def test_any_multiplier_is_exact_with_one_rounding(pair: tuple[int, int]) -> None:
+    text = TosaText("tensor<4097xi32>")
+    check(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair])), bits=17)
+
+
+@variants_together
+@pytest.mark.parametrize("pair", [(12345, 14), (1, 31), (0, 40), (2**29, 30)])
+def test_short_multipliers_of_double_round_that_need_no_second_nudge(pair: tuple[int, int]) -> None:
+    text = TosaText("tensor<4097xi32>")
+    check(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair], mode="DOUBLE_ROUND")), bits=17)
+
+
+@variants_together
+@pytest.mark.parametrize("pair", [(2**15 - 1, 14), (2**14, 15), (77, 9)])
+def test_multipliers_of_16_bits(pair: tuple[int, int]) -> None:
+    text = TosaText("tensor<1000xi16>")
+    check(text.render(text.rescale("%x0", "tensor<1000xi32>", [pair], scale32=False)))
+
+
+@variants_together
+@pytest.mark.parametrize(("mode", "unsigned"), list(product(MODES, product((False, True), repeat=2))))
+def test_signless_bytes_may_be_unsigned(mode: str, unsigned: tuple[bool, bool]) -> None:
+    text = TosaText("tensor<256xi8>")
+    points = (200 if unsigned[0] else -60, 100 if unsigned[1] else 30)
+    value = text.rescale("%x0", "tensor<256xi8>", [(1518500250, 30)], points, mode, unsigned)
+    check(text.render(value), [np.arange(256).astype(np.uint8).view(np.int8)])
+
+
+def test_unsigned_bytes_go_to_accumulators_and_back() -> None:
+    text = TosaText("tensor<256xi8>")
+    wide = text.rescale("%x0", "tensor<256xi32>", [(2**30, 10)], (255, 0), unsigned=(True, False))
+    back = text.rescale(wide, "tensor<256xi8>", [(2**30, 50)], (0, 3), unsigned=(False, True))
+    check(text.render(wide, back), [np.arange(256).astype(np.uint8).view(np.int8)])
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("channels", [1, 3, 17])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_convolution_and_its_rescale_are_one_kernel(mode: str, channels: int, per_channel: bool) -> None:
+    text = TosaText(f"tensor<1x6x7x{channels}xi8>")
+    window = "pad = array<i64: 1, 0, 1, 1>, stride = array<i64: 2, 1>, dilation = array<i64: 1, 2>"
+    weights = random_values((5, 3, 3, channels))
+    sums = convolution(text, "conv2d", "%x0", weights, "tensor<1x3x5x5xi32>", window, [10, -200, 3000, 0, 5])
+    values = text.rescale(sums, "tensor<1x3x5x5xi8>", random_pairs(5 if per_channel else 1), (0, -12), mode)
+    clamped = text.op("clamp", [values], "min_val = -100 : i8, max_val = 90 : i8", "tensor<1x3x5x5xi8>")
+    fused = str(check(text.render(clamped)))
+    assert "qnn.fused_conv2d" in fused
+    assert "qnn.requantize" not in fused
+
+
+@variants_together
+@pytest.mark.parametrize("multiplier", [1, 2])
+def test_depthwise_convolution(multiplier: int) -> None:
+    text = TosaText("tensor<1x5x5x6xi8>")
+    window = "pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
+    result, weights = f"tensor<1x5x5x{6 * multiplier}xi32>", random_values((3, 3, 6, multiplier))
+    sums = convolution(text, "depthwise_conv2d", "%x0", weights, result, window, [77])
+    values = text.rescale(sums, result.replace("i32", "i8"), random_pairs(6 * multiplier), (0, 4), "DOUBLE_ROUND")
+    assert "qnn.fused_conv2d" in str(check(text.render(values)))
+
+
+@variants_together
+@pytest.mark.parametrize("out_pad", [(0, 0, 0, 0), (-1, -1, 0, -1)])
+def test_transposed_convolution(out_pad: tuple[int, ...]) -> None:
+    text = TosaText("tensor<1x4x3x2xi8>")
+    height, width = 3 * 2 + 3 + sum(out_pad[:2]), 2 * 2 + 3 + sum(out_pad[2:])
+    window = f"out_pad = array<i64: {', '.join(map(str, out_pad))}>, stride = array<i64: 2, 2>"
+    result = f"tensor<1x{height}x{width}x3xi32>"
+    check(
+        text.render(
+            convolution(text, "transpose_conv2d", "%x0", random_values((3, 3, 3, 2)), result, window, [1, 2, 3])
+        )
+    )
+
+
+def test_accumulators_with_two_readers_keep_their_own_multipliers() -> None:
+    text = TosaText("tensor<1x4x4x3xi8>")
+    window = "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
+    sums = convolution(text, "conv2d", "%x0", random_values((2, 1, 1, 3)), "tensor<1x4x4x2xi32>", window, [1])
+    both = [text.rescale(sums, "tensor<1x4x4x2xi8>", random_pairs(n), (0, n), "DOUBLE_ROUND") for n in (1, 2)]
+    check(text.render(*both))
+
+
+def test_matmul_with_a_constant() -> None:
+    text = TosaText("tensor<1x3x7xi8>")
+    right = text.constant(random_values((1, 7, 5)), "int8")
+    points = [text.constant(point, "int8") for point in (5, -3)]
+    sums = text.op("matmul", ["%x0", right, *points], "", "tensor<1x3x5xi32>")
+    check(text.render(text.rescale(sums, "tensor<1x3x5xi8>", [(2**30, 38)], (0, 1))))
+
+
+@variants_together
+@pytest.mark.parametrize("constant", [False, True])
+def test_matmul_of_batches(constant: bool) -> None:
+    right = "tensor<2x7x5xi8>"
+    text = TosaText("tensor<2x3x7xi8>", *([] if constant else [right]))
+    other = text.constant(random_values((2, 7, 5)), "int8") if constant else "%x1"
+    points = [text.constant(point, "int8") for point in (5, -3)]
+    sums = text.op("matmul", ["%x0", other, *points], "", "tensor<2x3x5xi32>")
+    module = check(text.render(text.rescale(sums, "tensor<2x3x5xi8>", [(2**30, 38)], (0, 1), "DOUBLE_ROUND")))
+    assert "qnn.fused_matmul" in str(module)
+
+
+@variants_together
+@pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 127), (-7, 30)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_average_pool(points: tuple[int, int], stride: int) -> None:
+    text = TosaText("tensor<1x7x5x3xi8>")
+    result = f"tensor<1x{(7 + 2 - 3) // stride + 1}x{(5 + 2 - 3) // stride + 1}x3xi8>"
+    operands = ["%x0", *(text.constant(point, "int8") for point in points)]
+    window = f"kernel = array<i64: 3, 3>, stride = array<i64: {stride}, {stride}>, pad = array<i64: 1, 1, 1, 1>"
+    check(text.render(text.op("avg_pool2d", operands, f"acc_type = i32, {window}", result)))
+
+
+def test_max_pool() -> None:
+    text = TosaText("tensor<2x7x5x3xi8>")
+    window = "kernel = array<i64: 3, 2>, stride = array<i64: 2, 1>, pad = array<i64: 1, 1, 0, 1>"
+    check(text.render(text.op("max_pool2d", ["%x0"], window, "tensor<2x4x5x3xi8>")))
+
+
+def test_tables_negation_and_identity() -> None:
+    text = TosaText("tensor<256xi8>")
+    entries = np.random.default_rng(3).permutation(256) - 128
+    table = text.op("table", ["%x0", text.constant(entries, "int8")], "", "tensor<256xi8>")
+    same = text.op("identity", [table], "", "tensor<256xi8>")
+    points = [text.constant(point, "int8") for point in (-5, 9)]
+    negated = text.op("negate", ["%x0", *points], "", "tensor<256xi8>")
+    check(text.render(same, negated), [np.arange(-128, 128).astype(np.int8)])
+
+
+def test_data_movement() -> None:
+    image = "tensor<1x4x5x3xi8>"
+    text = TosaText(image, image)
+    padded = text.op(
+        "pad", ["%x0", text.shape(0, 0, 1, 2, 0, 1, 0, 0), text.constant(7, "int8")], "", "tensor<1x7x6x3xi8>"
+    )
+    flat = text.op("reshape", [padded, text.shape(1, 126)], "", "tensor<1x126xi8>")
+    moved = text.op("transpose", ["%x0"], "perms = array<i32: 0, 3, 1, 2>", "tensor<1x3x4x5xi8>")
+    joined = text.op("concat", ["%x0", "%x1"], "axis = 2 : i32", "tensor<1x4x10x3xi8>")
+    cut = text.op("slice", [joined, text.shape(0, 1, 3, 0), text.shape(1, 2, 4, 3)], "", "tensor<1x2x4x3xi8>")
+    turned = text.op("reverse", ["%x1"], "axis = 1 : i32", image)
+    tiled = text.op("tile", ["%x1", text.shape(2, 1, 3, 1)], "", "tensor<2x4x15x3xi8>")
+    check(text.render(flat, moved, cut, turned, tiled))
+
+
+@variants_together
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum", "minimum"])
+def test_integers_of_32_bits(name: str) -> None:
+    text = TosaText("tensor<3x5xi32>", "tensor<1x5xi32>")
+    shift = [text.constant(0, "int8")] if name == "mul" else []
+    check(text.render(text.op(name, ["%x0", "%x1", *shift], "", "tensor<3x5xi32>")), bits=15)
+
+
+def test_a_sum_that_no_op_has_stays_one_of_integers() -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, "%x0", (2**30, 20), -128), operand(text, "%x1", (1518500250, 20), 7)]
+    total = text.op("add", operands, "", "tensor<3x70xi32>")
+    module = check(text.render(text.rescale(total, "tensor<3x70xi8>", [(1400000000, 42)], (0, 3))))
+    assert "arith.addi" in str(module)
+
+
+def test_the_largest_value_of_a_row() -> None:
+    text = TosaText("tensor<3x11xi8>")
+    check(text.render(text.op("argmax", ["%x0"], "axis = 1 : i32", "tensor<3xi32>")))
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("lhs", [LARGER, (1518500250, 12), (2**31 - 1, 31)])
+@pytest.mark.parametrize("shape", ["1x3x1x5", "2x3x4x5"])
+def test_a_decomposed_sum_is_one_op(mode: str, lhs: tuple[int, int], shape: str) -> None:
+    text = TosaText(f"tensor<{shape}xi8>", "tensor<2x3x4x5xi8>")
+    operands = [operand(text, "%x0", lhs, -128), operand(text, "%x1", LARGER, 50)]
+    total = text.op("add", operands, "", "tensor<2x3x4x5xi32>")
+    fused = str(check(text.render(text.rescale(total, "tensor<2x3x4x5xi8>", [(1400000000, 50)], (0, 3), mode))))
+    assert "qnn.add" in fused
+    assert "arith.addi" not in fused
+
+
+@variants_together
+@pytest.mark.parametrize(("scales", "wanted"), [((0.25, 0.5), 0.5), ((0.25, 0.2), 0.5), ((1e9, 0.5), 1.0)])
+def test_scales_of_an_interface_are_used_where_they_fit(scales: tuple[float, float], wanted: float) -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, "%x0", (2**30, 12), -128), operand(text, "%x1", LARGER, 7)]
+    total = text.op("add", operands, "", "tensor<3x70xi32>")
+    rendered = text.render(text.rescale(total, "tensor<3x70xi8>", [(1400000000, 50)], (0, 3)))
+    for number, scale in enumerate(scales):
+        known = f"{{qnn.scale = {scale:e} : f64, qnn.zero_point = 0 : i64}}"
+        rendered = rendered.replace(f"%x{number}: tensor<3x70xi8>", f"%x{number}: tensor<3x70xi8> {known}", 1)
+    assert f"rhs_scale = {wanted:e} : f64" in str(check(rendered))
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES)
+def test_a_decomposed_product_is_one_op(mode: str) -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, name, (2**30, 30), point) for name, point in (("%x0", -128), ("%x1", 7))]
+    product = text.op("mul", [*operands, text.constant(0, "int8")], "", "tensor<3x70xi32>")
+    fused = str(check(text.render(text.rescale(product, "tensor<3x70xi8>", [(1400000000, 38)], (0, 3), mode))))
+    assert "qnn.mul" in fused
+    assert "arith.muli" not in fused
+
+
+@variants_together
+@pytest.mark.parametrize("mode", ["SINGLE_ROUND", "DOUBLE_ROUND"])
+def test_a_network_is_a_few_kernels(mode: str) -> None:
+    text = network(mode)
+    module = check(text.render(list(text.types)[-1]))
+    names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    fused = [name for name in names if name.startswith("qnn.fused")]
+    assert fused == ["qnn.fused_conv2d"] * 3
+    assert not any(name in ("qnn.add", "qnn.requantize", "qnn.clip") for name in names)
+
+
+@variants_together
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_extreme_values(name: str) -> None:
+    text = TosaText("tensor<3x11x5xi8>")
+    check(text.render(text.op(name, ["%x0"], "axis = 1 : i32", "tensor<3x1x5xi8>")))
+
+
+def test_regions_read_converted_values_and_constants() -> None:
+    text = str(
+        import_tosa("""
+      func.func @main(%x: tensor<5xi8>, %which: tensor<5xi32>) -> tensor<5xi8> {
+        %first = arith.constant 0 : index
+        %number = tensor.extract %which[%first] : tensor<5xi32>
+        %zero = arith.constant 0 : i32
+        %holds = arith.cmpi sgt, %number, %zero : i32
+        %values = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
+        %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<5xi8>) -> tensor<5xi8>
+        %y = scf.if %holds -> tensor<5xi8> {
+          scf.yield %clamped : tensor<5xi8>
+        } else {
+          scf.yield %values : tensor<5xi8>
+        }
+        return %y : tensor<5xi8>
+      }""")
+    )
+    (clamped,) = re.findall(r"(%\w+) = \"qnn.clip\"", text)
+    (values,) = re.findall(r"(%\w+) = \"qnn.constant\"", text)
+    assert re.findall(r"scf.yield (%\w+)", text) == [clamped, values]
+
+
+def test_other_ops_read_constants() -> None:
+    text = str(
+        import_tosa("""
+      func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {
+        %values = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
+        %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<2xi8>) -> tensor<2xi8>
+        %y = arith.maxsi %clamped, %values : tensor<2xi8>
+        return %y : tensor<2xi8>
+      }""")
+    )
+    assert "qnn.constant" in text
+
+
+# Every form of RESCALE gives what the specification's pseudo-code gives.
+
+MODES_RESCALE = ("SINGLE_ROUND", "DOUBLE_ROUND")
+ELEMENTS = ("i8", "i16", "i32")
+
+
+@variants_together
+@pytest.mark.parametrize("mode", MODES_RESCALE)
+@pytest.mark.parametrize(("source", "target"), list(product(ELEMENTS, ELEMENTS)))
+def test_between_all_widths(mode: str, source: str, target: str) -> None:
+    text = TosaText(f"tensor<7x50x{source}>")
+    points = (5 if source == "i8" else 0, -7 if target == "i8" else 0)
+    value = text.rescale("%x0", f"tensor<7x50x{target}>", [(1518500250, 35)], points, mode)
+    check_spec(text.render(value))
+
+
+@variants_together
+@pytest.mark.parametrize("pair", [(1000, 32), (12345, 40), (3, 33), (2**29, 31), (2**30 - 1, 62), (0, 50)])
+def test_short_multipliers_that_are_rounded_twice(pair: tuple[int, int]) -> None:
+    text = TosaText("tensor<4097xi32>")
+    check_spec(text.render(text.rescale("%x0", "tensor<4097xi32>", [pair], mode="DOUBLE_ROUND")), bits=31)
+
+
+def test_short_multipliers_of_channels_that_are_rounded_twice() -> None:
+    text = TosaText("tensor<50x3xi32>")
+    pairs = [(2**30, 33), (77, 20), (100_000, 41)]
+    check_spec(text.render(text.rescale("%x0", "tensor<50x3xi8>", pairs, (0, -9), "DOUBLE_ROUND")), bits=19)
+
+
+@variants_together
+@pytest.mark.parametrize(("source", "target"), [("i16", "i8"), ("i16", "i16"), ("i8", "i16"), ("i16", "i32")])
+@pytest.mark.parametrize("unsigned", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("mode", MODES_RESCALE)
+def test_unsigned_words(source: str, target: str, unsigned: tuple[bool, bool], mode: str) -> None:
+    text, is_wide = TosaText(f"tensor<700x{source}>"), target == "i32"
+    unsigned = (unsigned[0], unsigned[1] and not is_wide)
+    points = [
+        100 if flag and element == "i8" else 2**15 if flag else 0
+        for flag, element in zip(unsigned, (source, target), strict=True)
+    ]
+    value = text.rescale("%x0", f"tensor<700x{target}>", [(2**30, 33)], (points[0], points[1]), mode, unsigned)
+    check_spec(text.render(value))
+
+
+def test_parameters_that_are_known_at_run_time() -> None:
+    text = TosaText("tensor<6x3xi32>", "tensor<3xi32>", "tensor<3xi8>")
+    points = [text.constant(0, "int32"), text.constant(4, "int8")]
+    flags = "per_channel = true, input_unsigned = false, output_unsigned = false, scale32 = true"
+    attributes = f"rounding_mode = DOUBLE_ROUND, {flags}"
+    value = text.op("rescale", ["%x0", "%x1", "%x2", *points], attributes, "tensor<6x3xi8>")
+    multipliers, shifts = np.array([2**30, 77, 2**31 - 1], np.int32), np.array([36, 20, 40], np.int8)
+    x = np.random.default_rng(4).integers(-(2**18), 2**18, (6, 3)).astype(np.int32)
+    check_spec(text.render(value), [x, multipliers, shifts])
+
+
+@variants_together
+@pytest.mark.parametrize("pairs", [[(2**14, 15)], [(2**15 - 1, 14), (77, 9), (2**14, 20)]])
+def test_multipliers_of_16_bits_of_rescale(pairs: list[tuple[int, int]]) -> None:
+    text = TosaText("tensor<100x3xi16>")
+    check_spec(text.render(text.rescale("%x0", "tensor<100x3xi32>", pairs, scale32=False)), bits=8)
+
+
+def test_a_scalar() -> None:
+    text = TosaText("tensor<i32>")
+    check_spec(text.render(text.rescale("%x0", "tensor<i8>", [(1000, 32)], mode="DOUBLE_ROUND")))

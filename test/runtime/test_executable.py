@@ -1,0 +1,548 @@
+"""Executables: arrays in and out, what is refused, and targets."""
+
+from __future__ import annotations
+
+import array
+import gc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from drawn_graphs import graph, random_inputs
+from numpy.typing import NDArray
+from quantized_layers import add, fused
+
+import qdialect
+from qdialect import targets
+from qdialect.ir._mlir import ir
+from qdialect.ir.context import parse
+from qdialect.reference import interpreter
+from qdialect.runtime import Executable, compile_module, memory
+from qdialect.runtime.compiler import CompiledExecutable
+from qdialect.runtime.native import Binding
+from qdialect.support.diagnostics import CompileError, ImportModelError, InputError, VerificationError
+
+IMAGE = "tensor<1x5x6x3xui8>"
+NAMES = """
+module {
+  func.func @main(%x: tensor<2x3xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = -3 : i64})
+      -> (tensor<2x3xi8> {qnn.name = "scores"}) {
+    %y = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>
+    func.return %y : tensor<2x3xi8>
+  }
+}
+"""
+
+
+def one_layer() -> ir.Module:
+    return graph([IMAGE], fused)
+
+
+def two_layers() -> ir.Module:
+    """Two inputs and two results, the second signed."""
+    return graph([IMAGE, IMAGE], lambda x, y: [fused(x), fused(add(x, y), "i8")])
+
+
+@pytest.fixture(scope="module")
+def layer() -> CompiledExecutable:
+    return compile_module(one_layer())
+
+
+@pytest.fixture(scope="module")
+def image() -> NDArray[Any]:
+    return random_inputs(one_layer())[0]
+
+
+@pytest.fixture(scope="module")
+def expected(image: NDArray[Any]) -> NDArray[Any]:
+    return interpreter.run(one_layer(), [image])[0]
+
+
+def test_one_result_is_an_array(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    found = layer(image)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_several_results_are_a_tuple() -> None:
+    module = two_layers()
+    inputs = random_inputs(module)
+    found, wanted = compile_module(module)(*inputs), interpreter.run(module, inputs)
+    assert isinstance(found, tuple)
+    assert [array.dtype.name for array in found] == ["uint8", "int8"]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_results_are_arrays_of_their_own(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    first = layer(image)
+    layer(np.zeros_like(image))
+    np.testing.assert_array_equal(first, expected)
+
+
+def test_ports_say_what_a_network_takes_and_gives() -> None:
+    executable = compile_module(parse(NAMES))
+    (taken,), (given,) = executable.inputs, executable.outputs
+    assert (taken.name, taken.shape, taken.dtype) == ("image", (2, 3), np.dtype(np.int8))
+    assert (taken.scale, taken.zero_point) == (0.5, -3)
+    assert (given.name, given.scale, given.zero_point) == ("scores", None, None)
+
+
+def test_it_needs_neither_module_nor_context(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    executable = compile_module(one_layer())
+    gc.collect()
+    np.testing.assert_array_equal(executable(image), expected)
+
+
+def test_it_says_what_it_is_made_of(layer: CompiledExecutable) -> None:
+    assert layer.kernels >= 1
+    assert len(layer.calls) >= layer.kernels
+    # 5 channels of 3x3x3 weights at the least.
+    assert layer.constants_bytes >= 135
+    assert layer.working_memory >= 0
+
+
+def test_memory_comes_from_the_allocator(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    sizes: list[int] = []
+
+    def allocate(size: int) -> NDArray[np.uint8]:
+        sizes.append(size)
+        return memory.allocate(size)
+
+    executable = compile_module(one_layer(), allocate=allocate)
+    np.testing.assert_array_equal(executable(image), expected)
+    assert all(size % memory.ALIGNMENT == 0 for size in sizes)
+    assert sizes[0] >= executable.constants_bytes
+    assert sizes[1] >= executable.working_memory
+
+
+def test_blocks_are_aligned() -> None:
+    assert [memory.allocate(size).ctypes.data % memory.ALIGNMENT for size in (1, 63, 64, 1000)] == [0] * 4
+
+
+def test_large_blocks_start_at_a_huge_page_and_can_be_written() -> None:
+    huge = 1 << 21
+    for size in (huge - 1, huge, 3 * huge + 17):
+        block = memory.allocate(size)
+        assert block.shape == (size,)
+        assert block.ctypes.data % (huge if size >= huge else memory.ALIGNMENT) == 0
+        block[:] = 7
+        assert block.min() == 7
+
+
+def views(image: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The same values with other strides."""
+    return {
+        "fortran": np.asfortranarray(image),
+        "strided": np.repeat(image, 2, axis=2)[:, :, ::2],
+        "reversed": image[:, ::-1].copy()[:, ::-1],
+    }
+
+
+@pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
+def test_an_input_may_have_any_strides(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any], name: str
+) -> None:
+    np.testing.assert_array_equal(layer(views(image)[name]), expected)
+
+
+def test_an_input_may_be_read_only(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    frozen = image.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(layer(frozen), expected)
+
+
+def test_run_writes_into_the_callers_arrays(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    output = np.zeros_like(expected)
+    layer.run([image], [output])
+    np.testing.assert_array_equal(output, expected)
+
+
+def test_an_output_may_be_part_of_an_array(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    batch = np.zeros((3, *expected.shape), expected.dtype)
+    layer.run([image], [batch[1]])
+    np.testing.assert_array_equal(batch[1], expected)
+    assert not batch[[0, 2]].any()
+
+
+def bad_inputs() -> dict[str, tuple[list[Any], str]]:
+    image = np.zeros((1, 5, 6, 3), np.uint8)
+    return {
+        "none": ([], "network must be called with 1 input, but got 0"),
+        "two": ([image, image], "network must be called with 1 input, but got 2"),
+        "shape": ([image[:, 1:]], r"input 'arg0' must be uint8\[1, 5, 6, 3\], but got uint8\[1, 4, 6, 3\]"),
+        "rank": ([image[0]], r"must be uint8\[1, 5, 6, 3\], but got uint8\[5, 6, 3\]"),
+        "dtype": ([image.astype(np.int8)], r"must be uint8\[1, 5, 6, 3\], but got int8\[1, 5, 6, 3\]"),
+        "byte order": ([image.astype(">u2")], r"must be uint8\[1, 5, 6, 3\], but got >u2\[1, 5, 6, 3\]"),
+        "list": ([image.tolist()], r"must be an array uint8\[1, 5, 6, 3\], but got list"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_inputs())
+def test_inputs_that_do_not_fit(layer: CompiledExecutable, name: str) -> None:
+    arrays, message = bad_inputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer(*arrays)
+
+
+def bad_outputs() -> dict[str, tuple[list[Any], str]]:
+    output = np.zeros((1, 5, 6, 5), np.uint8)
+    frozen = output.copy()
+    frozen.flags.writeable = False
+    return {
+        "none": ([], "network must be called with 1 output, but got 0"),
+        "shape": ([output[:, 1:]], r"output 'res0' must be uint8\[1, 5, 6, 5\], but got uint8\[1, 4, 6, 5\]"),
+        "dtype": ([output.view(np.int8)], "but got int8"),
+        "strides": ([np.asfortranarray(output)], "output 'res0' must be a contiguous, aligned and writable array"),
+        "read-only": ([frozen], "output 'res0' must be a contiguous, aligned and writable array"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_outputs())
+def test_outputs_that_do_not_fit(layer: CompiledExecutable, image: NDArray[Any], name: str) -> None:
+    arrays, message = bad_outputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.run([image], arrays)
+
+
+def test_arrays_of_a_call_must_not_overlap() -> None:
+    executable = compile_module(graph([IMAGE, IMAGE], lambda x, y: [fused(x), fused(y)]))
+    # 90 bytes an input, 150 a result.
+    block = np.zeros(1000, np.uint8)
+    inputs = [block[:90].reshape(1, 5, 6, 3), block[100:190].reshape(1, 5, 6, 3)]
+    first = block[400:550].reshape(1, 5, 6, 5)
+    with pytest.raises(InputError, match="output 'res1' must not share memory with input 'arg1'"):
+        executable.run(inputs, [first, block[189:339].reshape(1, 5, 6, 5)])
+    with pytest.raises(InputError, match="output 'res1' must not share memory with output 'res0'"):
+        executable.run(inputs, [first, block[549:699].reshape(1, 5, 6, 5)])
+    executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
+
+
+def test_a_binding_reads_its_inputs_at_each_call(layer: CompiledExecutable, image: NDArray[Any]) -> None:
+    bound_image, output = np.zeros_like(image), np.zeros((1, 5, 6, 5), np.uint8)
+    call = layer.bind([bound_image], [output])
+    assert not output.any()
+    for seed in range(3):
+        bound_image[...] = random_inputs(one_layer(), seed)[0]
+        call()
+        np.testing.assert_array_equal(output, interpreter.run(one_layer(), [bound_image])[0])
+    assert call.inputs[0] is bound_image
+    assert call.outputs[0] is output
+
+
+def test_bindings_and_calls_take_turns(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    other = random_inputs(one_layer(), 5)[0]
+    first, second = np.zeros_like(expected), np.zeros_like(expected)
+    bound = [layer.bind([image], [first]), layer.bind([other], [second])]
+    for call in (*bound, *reversed(bound)):
+        call()
+    found = layer(other)
+    np.testing.assert_array_equal(first, expected)
+    np.testing.assert_array_equal(second, found)
+    np.testing.assert_array_equal(found, interpreter.run(one_layer(), [other])[0])
+
+
+def test_a_binding_needs_neither_executable_nor_callers_arrays(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    call = compile_module(one_layer()).bind([image.copy()], [np.zeros_like(expected)])
+    gc.collect()
+    for _ in range(3):
+        call()
+    np.testing.assert_array_equal(call.outputs[0], expected)
+
+
+def test_a_binding_may_read_what_is_read_only(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    frozen = image.copy()
+    frozen.flags.writeable = False
+    call = layer.bind([frozen], [np.zeros_like(expected)])
+    call()
+    np.testing.assert_array_equal(call.outputs[0], expected)
+
+
+@pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
+def test_an_input_that_would_be_copied_cannot_be_bound(
+    layer: CompiledExecutable, image: NDArray[Any], name: str
+) -> None:
+    with pytest.raises(InputError, match="input 'arg0' must be a contiguous and aligned array to be bound"):
+        layer.bind([views(image)[name]], [np.zeros((1, 5, 6, 5), np.uint8)])
+
+
+@pytest.mark.parametrize("name", bad_inputs())
+def test_inputs_that_do_not_fit_cannot_be_bound(layer: CompiledExecutable, name: str) -> None:
+    arrays, message = bad_inputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.bind(arrays, [np.zeros((1, 5, 6, 5), np.uint8)])
+
+
+@pytest.mark.parametrize("name", bad_outputs())
+def test_outputs_that_do_not_fit_cannot_be_bound(layer: CompiledExecutable, image: NDArray[Any], name: str) -> None:
+    arrays, message = bad_outputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.bind([image], arrays)
+
+
+def test_arrays_that_overlap_cannot_be_bound(layer: CompiledExecutable) -> None:
+    block = np.zeros(239, np.uint8)
+    with pytest.raises(InputError, match="output 'res0' must not share memory with input 'arg0'"):
+        layer.bind([block[:90].reshape(1, 5, 6, 3)], [block[89:].reshape(1, 5, 6, 5)])
+
+
+def test_words_must_be_aligned() -> None:
+    executable = compile_module(graph(["tensor<4xi16>"], lambda x: [x]))
+    block = np.zeros(9, np.uint8)
+    odd = block[1:].view(np.int16)
+    assert not odd.flags.aligned
+    np.testing.assert_array_equal(executable(odd), odd)
+    with pytest.raises(InputError, match="output 'res0' must be a contiguous, aligned and writable array"):
+        executable.run([np.zeros(4, np.int16)], [odd])
+    with pytest.raises(InputError, match="must be a contiguous and aligned array to be bound"):
+        executable.bind([odd], [np.zeros(4, np.int16)])
+
+
+def test_threads_share_bindings(layer: CompiledExecutable) -> None:
+    images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
+    calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(Binding.__call__, calls * 50))
+    for one, call in zip(images, calls, strict=True):
+        np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
+
+
+def test_threads_share_an_executable(layer: CompiledExecutable) -> None:
+    module = one_layer()
+    images = [random_inputs(module, seed)[0] for seed in range(8)]
+    wanted = [interpreter.run(module, [one])[0] for one in images]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(layer, images * 25))
+    for index, result in enumerate(found):
+        np.testing.assert_array_equal(result, wanted[index % len(images)])
+
+
+def test_compile_takes_a_path_or_a_module(tmp_path: Path, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    module = one_layer()
+    before = str(module)
+    path = tmp_path / "layer.mlir"
+    path.write_text(before)
+    for model in (path, str(path), module):
+        np.testing.assert_array_equal(qdialect.compile(model)(image), expected)
+    assert str(module) == before
+
+
+def test_compile_refuses_other_files(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match=r"must be a model of kind \.mlir"):
+        qdialect.compile(tmp_path / "model.bin")
+
+
+def test_compile_refuses_a_module_that_breaks_a_constraint() -> None:
+    module = one_layer()
+    op = module.body.operations[0].regions[0].blocks[0].operations[2]
+    with module.context:
+        op.operation.attributes["groups"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2)
+    with pytest.raises(VerificationError, match="groups"):
+        compile_module(module)
+
+
+@pytest.mark.parametrize("name", [n for n, t in targets.TARGETS.items() if t.features <= targets.host_features()])
+def test_every_target_gives_the_same_bits(name: str, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    np.testing.assert_array_equal(compile_module(one_layer(), target=name)(image), expected)
+
+
+def without_vnni(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "host_features", lambda: frozenset({"avx512f"}))
+
+
+def test_a_cpu_without_vnni_takes_the_portable_way(
+    monkeypatch: pytest.MonkeyPatch, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    without_vnni(monkeypatch)
+    assert targets.resolve("host").name == "x86-64"
+    np.testing.assert_array_equal(compile_module(one_layer())(image), expected)
+
+
+def test_a_target_that_this_cpu_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_vnni(monkeypatch)
+    message = "target 'avx512vnni' needs a CPU with avx512bw, avx512vl, avx512vnni, which this one lacks"
+    with pytest.raises(CompileError, match=message):
+        compile_module(one_layer(), target="avx512vnni")
+
+
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(CompileError, match="target must be one of host, generic"):
+        qdialect.compile(one_layer(), target="vax")
+
+
+# Arrays of other packages: read where they lie, written where they lie, or refused by name.
+
+ADD = """func.func @main(%x: tensor<6xf32> {qnn.name = "x"}) -> (tensor<6xf32> {qnn.name = "y"}) {
+  %0 = arith.addf %x, %x : tensor<6xf32>
+  return %0 : tensor<6xf32>
+}"""
+VALUES: Any = np.arange(6, dtype=np.float32)
+FROM_NUMPY: Any = vars(torch)["from_numpy"]
+
+
+@pytest.fixture(scope="module")
+def executable() -> Executable:
+    return qdialect.compile(parse(ADD))
+
+
+class Interface:
+    """What has an ``__array_interface__`` and nothing else."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+        self.__array_interface__ = values.__array_interface__
+
+
+class Exporter:
+    """What has DLPack and nothing else, on some device."""
+
+    def __init__(self, values: NDArray[Any], device: int = 1) -> None:
+        self.values, self.device = values, device
+
+    def __dlpack__(self, **options: Any) -> object:
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+
+class Broken:
+    """What raises an error of its own when it is asked for its memory."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        raise RuntimeError("the memory is gone")
+
+
+class BrokenExporter(Exporter):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise BufferError("the device is gone")
+
+
+def released() -> memoryview:
+    view = memoryview(VALUES)
+    view.release()
+    return view
+
+
+def forms() -> Iterator[tuple[str, Any]]:
+    values = VALUES.copy()
+    yield "interface", Interface(values)
+    yield "dlpack", Exporter(values)
+    yield "array", array.array("f", values)
+    yield "memoryview", memoryview(values)
+    yield "read-only memoryview", memoryview(values).toreadonly()
+    yield "tensor", FROM_NUMPY(values)
+    yield "tensor with gradient", FROM_NUMPY(values).requires_grad_()
+    yield "strided tensor", FROM_NUMPY(np.repeat(values, 2))[::2]
+    yield "strided array", np.repeat(values, 2)[::2]
+    yield "unaligned array", np.frombuffer(b"\0" + values.tobytes(), np.uint8)[1:].view(np.float32)
+
+
+FORMS = dict(forms())
+ONE_COPY = ("strided tensor", "strided array", "unaligned array")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_inputs_of_every_form(executable: Executable, name: str) -> None:
+    np.testing.assert_array_equal(executable(FORMS[name]), 2 * VALUES)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name not in ONE_COPY])
+def test_what_fits_is_read_where_it_lies(executable: Executable, name: str) -> None:
+    # A bound call reads what is there then, so that a copy would show.
+    found = FORMS[name]
+    output = np.empty(6, np.float32)
+    call = executable.bind([found], [output])
+    source = call.inputs[0]
+    call()
+    np.testing.assert_array_equal(output, 2 * VALUES)
+    if isinstance(found, torch.Tensor):
+        start = found.data_ptr()
+    else:
+        held = found.values if isinstance(found, Interface | Exporter) else np.asarray(memoryview(found))
+        start = held.ctypes.data
+    assert source.ctypes.data == start
+
+
+def test_outputs_of_other_packages(executable: Executable) -> None:
+    tensor: Any = torch.empty(6)
+    view = array.array("f", bytes(24))
+    assert executable(VALUES, out=tensor) is tensor
+    assert tensor.tolist() == (2 * VALUES).tolist()
+    executable.run([VALUES], [view])
+    assert view.tolist() == (2 * VALUES).tolist()
+
+
+def test_tensors_are_returned_when_asked_for(executable: Executable) -> None:
+    found = executable(FROM_NUMPY(VALUES), returns="torch")
+    assert type(found) is torch.Tensor
+    np.testing.assert_array_equal(found, 2 * VALUES)
+    assert isinstance(executable(FROM_NUMPY(VALUES)), np.ndarray)
+    with pytest.raises(InputError, match="returns must be numpy or torch, but got 'jax'"):
+        executable(VALUES, returns="jax")
+
+
+WANTED = r"input 'x' must be an array float32\[6\]"
+REFUSED: dict[str, tuple[Any, str]] = {
+    "list": (VALUES.tolist(), f"{WANTED}, but got list"),
+    "bytes of another shape": (VALUES.tobytes(), r"input 'x' must be float32\[6\], but got uint8\[24\]"),
+    "dtype": (torch.zeros(6, dtype=torch.float64), r"input 'x' must be float32\[6\], but got float64\[6\]"),
+    "byte order": (VALUES.astype(">f4"), r"input 'x' must be float32\[6\], but got >f4\[6\]"),
+    "shape": (torch.zeros(2, 3), r"input 'x' must be float32\[6\], but got float32\[2, 3\]"),
+    "bfloat16": (
+        torch.zeros(6, dtype=torch.bfloat16),
+        f"{WANTED}, but got a tensor of torch.bfloat16 and ",
+    ),
+    "sparse": (torch.zeros(6).to_sparse(), f"{WANTED}, but got a tensor of torch.float32 and torch.sparse_coo"),
+    "meta": (torch.zeros(6, device="meta"), f"{WANTED} on the CPU, but got a tensor on meta"),
+    "device": (Exporter(VALUES, 2), f"{WANTED} on the CPU, but got an object of Exporter on CUDA:0"),
+    "unknown device": (Exporter(VALUES, 99), f"{WANTED} on the CPU, but got an object of Exporter on device type 99"),
+    "object": (object(), f"{WANTED}, but got object"),
+    "none": (None, f"{WANTED}, but got NoneType"),
+    "type": (Interface, WANTED),
+    "broken": (Broken(), f"{WANTED}, but got an object of Broken that NumPy cannot read: the memory is gone"),
+    "broken exporter": (BrokenExporter(VALUES), f"{WANTED}, but got .* that NumPy cannot read: the device is gone"),
+    "released": (released(), f"{WANTED}, but got an object of memoryview that NumPy cannot read: operation forbidden"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_by_name(executable: Executable, name: str) -> None:
+    found, message = REFUSED[name]
+    for call in (lambda: executable(found), lambda: executable.bind([found], [np.empty(6, np.float32)])):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (memoryview(VALUES).toreadonly(), "output 'y' must be a contiguous, .* but got one that is read-only"),
+        (torch.empty(12)[::2], "output 'y' must be a contiguous, .* but got one that is not contiguous"),
+        (torch.empty(6, dtype=torch.int32), r"output 'y' must be float32\[6\], but got int32\[6\]"),
+        ([0.0] * 6, r"output 'y' must be an array float32\[6\], but got list"),
+    ],
+)
+def test_outputs_that_do_not_fit_of_array_likes(executable: Executable, output: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        executable(VALUES, out=output)
+
+
+def test_arrays_of_different_packages_that_overlap(executable: Executable) -> None:
+    tensor = torch.zeros(9)
+    with pytest.raises(InputError, match="output 'y' must not share memory with input 'x'"):
+        executable.run([tensor[:6].numpy()], [tensor[3:]])

@@ -1,0 +1,194 @@
+"""tools/record: drawn cases are the recorded ones, and recording and checking do what they say.
+
+The frameworks are not installed where the tests run; `make record RECORD_ARGS=--check` compares with them.
+"""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import recordings
+from recordings import Recording
+
+from tools.record.__main__ import differences, main, record
+from tools.record.families import FAMILIES
+from tools.record.family import Array, Case, Family
+
+
+def test_every_file_has_a_family() -> None:
+    assert sorted(FAMILIES) == sorted(path.stem for path in recordings.FOLDER.glob("*.npz"))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_draws_what_is_recorded(name: str) -> None:
+    """The tests of the front ends import every recorded model, so that they import every drawn one."""
+    drawn = {case.name: case for case in FAMILIES[name].draw()}
+    recorded = recordings.read_family(name)
+    assert list(drawn) == list(recorded)
+    for case, other in zip(drawn.values(), recorded.values(), strict=True):
+        assert case.model == other.model, case.name
+        assert all(map(_is_same, case.inputs, other.inputs)), case.name
+
+
+def _is_same(found: Array, wanted: Array) -> bool:
+    return (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
+
+
+def _doubling(model: bytes, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """A framework whose model is the number to add."""
+    return tuple(array * 2 + int(model) for array in inputs)
+
+
+def _draw() -> Iterator[Case]:
+    yield Case("one_f32", b"1", (np.array([1.5, np.nan], dtype=np.float32),))
+    yield Case("two_i8", b"0", (np.array([[3]], dtype=np.int8), np.array(4, dtype=np.int8)))
+
+
+DOUBLING = Family("doubling", _draw, _doubling)
+
+
+def test_recordings_are_read_as_they_were_written(tmp_path: Path) -> None:
+    record(DOUBLING, tmp_path / "new")
+    path = tmp_path / "new" / "doubling.npz"
+    cases = recordings.read(path)
+    assert list(cases) == ["one_f32", "two_i8"]
+    assert [case.model for case in cases.values()] == [b"1", b"0"]
+    assert [array.tolist() for array in cases["two_i8"].inputs] == [[[3]], 4]
+    assert [array.tolist() for array in cases["two_i8"].outputs] == [[[6]], 8]
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_second_recording_has_the_same_bytes(tmp_path: Path) -> None:
+    record(DOUBLING, tmp_path)
+    first = (tmp_path / "doubling.npz").read_bytes()
+    record(DOUBLING, tmp_path)
+    assert (tmp_path / "doubling.npz").read_bytes() == first
+
+
+def test_differences_are_named(tmp_path: Path) -> None:
+    record(DOUBLING, tmp_path)
+    cases = recordings.read(tmp_path / "doubling.npz")
+    assert list(differences(DOUBLING, cases)) == []
+    first, second = cases["two_i8"].outputs
+    changed = {
+        "value": Recording(b"0", cases["two_i8"].inputs, (first, second + np.int8(1))),
+        "type": Recording(b"0", cases["two_i8"].inputs, (first.astype(np.int16), second)),
+        "shape": Recording(b"0", cases["two_i8"].inputs, (first, second.reshape(1))),
+    }
+    assert list(differences(DOUBLING, changed)) == [
+        "doubling: value.out1 differs",
+        "doubling: type.out0 differs",
+        "doubling: shape.out1 differs",
+    ]
+
+
+def test_the_exit_status_says_whether_a_check_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(FAMILIES, "doubling", DOUBLING)
+    arguments = ["doubling", "--output-dir", str(tmp_path)]
+    assert main(arguments) == 0
+    assert main([*arguments, "--check"]) == 0
+    assert capsys.readouterr().out.endswith("doubling: 2 cases, 0 outputs differ\n")
+    recordings.write(tmp_path / "doubling.npz", {"one": Recording(b"1", (np.array([1]),), (np.array([4]),))})
+    assert main([*arguments, "--check"]) == 1
+    assert capsys.readouterr().out == "doubling: one.out0 differs\ndoubling: 1 cases, 1 outputs differ\n"
+
+
+@pytest.mark.parametrize(
+    ("family", "package"), [("onnx_movement", "onnxruntime"), ("tflite_casts", "ai_edge_litert.interpreter")]
+)
+def test_an_absent_framework_is_said(
+    family: str,
+    package: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main([family, "--output-dir", str(tmp_path)]) == 2
+    assert "run this with `make record`, whose environment has the frameworks" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_families_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["onnx_resizes"])
+    assert "family must be one of onnx_contractions, " in capsys.readouterr().err
+
+
+# tools/house.py counts what a small tree has, and follows an op through the lowering.
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "house.py"
+FILES = {
+    "qdialect/__init__.py": (
+        '"""A package."""\n\nfrom qdialect.low.a import g\n\n__all__ = ["f", "g"]\n\n\n'
+        'def f():\n    """F::\n\n    f()\n    """\n'
+    ),
+    "qdialect/py.typed": "",
+    "qdialect/low/__init__.py": "",
+    "qdialect/low/a.py": "from qdialect.low import b\n\n\ndef g():\n    from qdialect.high import c\n",
+    "qdialect/low/b.py": "# A comment.\nimport qdialect.low.a\n",
+    "qdialect/high/__init__.py": "",
+    "qdialect/high/c.py": "from qdialect.low.a import g\n" + "x = 1\n" * 80,
+    "test/test_a.py": "def test_a():\n    pass\n\n\ndef helper():\n    pass\n",
+}
+EXPECTED = {
+    "lines": 100,
+    "lines of code": 83,
+    "lines of imports": 5,
+    "lines of docstrings and comments": 6,
+    "blank lines": 6,
+    "files": 6,
+    "files under 80 lines": 5,
+    "entries of the root": 4,
+    "circles of files": 1,
+    "circles with late imports and those for types": 1,
+    "two-way ties in qdialect/": 1,
+    "two-way ties in qdialect/lowering": 0,
+    "exported functions": 2,
+    "exported ones without an example": 1,
+    "test files": 1,
+    "test lines": 6,
+    "tests": 1,
+}
+
+
+def _printed(*arguments: str) -> str:
+    return subprocess.run([sys.executable, SCRIPT, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def _figures(*arguments: str) -> dict[str, int]:
+    return {line[:45].strip(): int(line[45:].replace(",", "")) for line in _printed(*arguments).splitlines()}
+
+
+def test_figures_of_a_small_tree(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = _figures(str(tmp_path), "--no-walks")
+    assert {name: found[name] for name in EXPECTED} == EXPECTED
+
+
+def test_no_files_of_the_package_import_each_other() -> None:
+    house = runpy.run_path(str(SCRIPT))
+    modules: dict[str, Path] = house["modules_of"](SCRIPT.parents[1])
+    trees = {name: ast.parse(path.read_text()) for name, path in modules.items()}
+    graph = {name: set(house["imports_of"](tree, modules, late=False)) - {name} for name, tree in trees.items()}
+    assert house["circles"](graph) == []
+
+
+def test_a_walk_enters_the_lowering() -> None:
+    functions, files = map(int, _printed("--walk", "weight").strip("[]\n").split(","))
+    assert functions >= files > 1
+
+
+def test_help() -> None:
+    assert "--against GIT_REVISION" in _printed("--help")
