@@ -23,7 +23,8 @@ COMPILE: Any = import_module("torch").compile
 def fresh_dynamo() -> Iterator[None]:
     dynamo: Any = import_module("torch._dynamo")
     dynamo.reset()
-    yield
+    with torch.enable_grad():
+        yield
     dynamo.reset()
 
 

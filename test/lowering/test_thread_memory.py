@@ -115,7 +115,7 @@ def test_threads_that_take_turns_compute_the_same(kind: str, order: str, tmp_pat
     runtime = ordered_runtime(tmp_path)
     environment = {**os.environ, openmp.VARIABLE: str(runtime), "THREAD_ORDER": order}
     code = """
-from test_elided_barriers import drop_barriers, in_turns
+from test_thread_memory import drop_barriers, in_turns
 assert all(in_turns({kind!r}, threads) > 3 for threads in (2, 3, 7)), "wrong results"
 drop_barriers()
 assert in_turns({kind!r}, 2) == 0, "a barrier too few is not noticed"
