@@ -1,4 +1,4 @@
-"""Says what exact formulas are written for, a machine that runs ops of `arith` and `math`; NumPy arrays are one."""
+"""Defines the abstract machine that exact formulas are written for, and the machine on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolution and dense accumulators against plain loops, over drawn shapes and parameters."""
+"""Accumulators of convolutions and dense layers, pools, dynamic quantization and ranges, against plain loops."""
 
 from __future__ import annotations
 

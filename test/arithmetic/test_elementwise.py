@@ -1,4 +1,4 @@
-"""Additions, products and concatenation on drawn operands, against exact or independent arithmetic."""
+"""Additions, products, concatenation, expressions and scales, against exact or independent arithmetic."""
 
 from __future__ import annotations
 

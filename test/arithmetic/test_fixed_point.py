@@ -1,4 +1,4 @@
-"""Vectorized fixed-point arithmetic equals exact integers, over the whole int32 and exponent range."""
+"""Fixed point, requantization, 16-bit arithmetic and inverse roots equal exact integers over their whole range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's backend node tests as numbers; tensors turned from NCHW to the order of this project."""
+"""Numbers that frameworks gave: ONNX's node tests, LiteRT's reference kernels, TVM's tests, and where these differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table construction in its four conventions, composition, and recognition of clamps."""
+"""Tables in their four conventions, their composition, and softmax."""
 
 from __future__ import annotations
 

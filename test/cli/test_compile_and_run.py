@@ -1,4 +1,4 @@
-"""``qdialect-compile``: what it writes, and what it says of wrong input."""
+"""The commands `qdialect-compile` and `qdialect-run`, the demonstration, and the example for Triton."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `qdialect-opt` ends, whatever becomes of its streams: LLVM's exit codes, never a traceback."""
+"""`qdialect-opt`: how it ends, what it expects of diagnostics, and its help."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The labelled constraints of base classes, over all ops that have them, and those of contractions alike.
-
-A base's own lit test shows each constraint on one op; here the same faults are made in every one.
-"""
+"""Constraints of base classes over all ops that have them, and how the dialect is extended."""
 
 from __future__ import annotations
 

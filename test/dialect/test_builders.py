@@ -1,4 +1,4 @@
-"""The builder: defaults, inference, and an error that says what is wrong before an op exists."""
+"""Builders, round trips and stages: defaults, inference, and errors before an op exists."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the base class refuses of every op: counts, attributes that are missing, unknown or ill-typed, wrong types.
-
-Each op is written as in its round-trip test, with one fault; `test/lit/dialect/qnn-invalid.mlir` has one example of
-each fault in full.
-"""
+"""Fields, attributes, constants and type constraints: what every op refuses."""
 
 from __future__ import annotations
 

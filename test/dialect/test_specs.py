@@ -1,9 +1,4 @@
-"""What a docstring claims, a test shows: a constraint cannot be added without its negative test.
-
-Constraints stand in the docstrings of ops and of stages, and in those of base classes for all that inherit them; each
-class with constraints of its own has one file of negative tests. What the base of all ops checks has no labels: it is
-in the file of that base.
-"""
+"""What the ops' docstrings claim, their extremes, quantized types and unary functions."""
 
 from __future__ import annotations
 

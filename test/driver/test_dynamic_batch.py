@@ -1,4 +1,4 @@
-"""One executable for batches of any size, in this process and as a library."""
+"""Batches of any size: one executable, in this process and as a library, and the rules by which ops grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitioned models on the commands: what is said, what is refused, and the regions in their tables."""
+"""Models that run partly in their framework, reports, the memory of a compilation, and the public API."""
 
 from __future__ import annotations
 

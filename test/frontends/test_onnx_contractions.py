@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of ONNX models against ONNX Runtime's formulas, from the definitions."""
+"""Convolutions and products of ONNX models, with weights at run time too, against ONNX Runtime's formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extents that inputs of ONNX models leave open."""
+"""Extents of ONNX models that are open, and tensors without elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ONNX operators compute in float32: against formulas in float64, interpreted and compiled."""
+"""Functions, convolutions, pools and resizing of ONNX models in float32, against formulas in float64."""
 
 from __future__ import annotations
 

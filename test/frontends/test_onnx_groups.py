@@ -1,4 +1,4 @@
-"""Sums and products that ONNX Runtime computes in float32 though their operands and results are quantized."""
+"""Q/DQ groups of ONNX models that ONNX Runtime computes in float32, and forms of one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations of ONNX models: against formulas, between quantizations and in float32, interpreted and compiled."""
+"""Normalizations and pools of ONNX models: against formulas, quantized and in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of ONNX models other than contractions: ONNX Runtime's formulas on every code."""
+"""Operators of ONNX models other than contractions: ONNX Runtime's formulas on every quantized value."""
 
 from collections.abc import Callable
 from typing import Any

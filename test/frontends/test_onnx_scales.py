@@ -1,7 +1,4 @@
-"""Scales that are infinite or not numbers, as quantizers write for masks that hold -inf.
-
-ONNX Runtime is the measure.
-"""
+"""Scales of ONNX models that are infinite, no numbers, or far apart."""
 
 from __future__ import annotations
 

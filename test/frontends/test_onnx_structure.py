@@ -1,4 +1,4 @@
-"""frontends/onnx/branches.py: the branch of an If whose condition is known is part of the graph."""
+"""Branches, functions, subgraphs and constants of ONNX models."""
 
 from __future__ import annotations
 

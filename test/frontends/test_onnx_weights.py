@@ -1,4 +1,4 @@
-"""Constant f32 weights between quantizations, which ONNX Runtime's optimizer quantizes itself."""
+"""Constant float weights of ONNX models, and weights of few bits."""
 
 from __future__ import annotations
 

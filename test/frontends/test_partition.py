@@ -1,4 +1,4 @@
-"""Regions of a graph: convex, in order, as few and as large as they can be."""
+"""Regions of a graph, the frameworks that run them, and what a lacking model or package means."""
 
 from __future__ import annotations
 

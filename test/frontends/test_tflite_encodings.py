@@ -1,4 +1,4 @@
-"""The ways in which a .tflite file may say one thing: fields, buffers and options where other writers put them."""
+"""The ways in which a .tflite file may say one thing, and the codes of its operators."""
 
 from __future__ import annotations
 

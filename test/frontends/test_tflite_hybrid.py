@@ -1,4 +1,4 @@
-"""Float32 data and i8 weights: quantized when the network runs, with the bits of LiteRT's reference kernels."""
+"""Float32 data and i8 weights as LiteRT computes them, stateful filters, and the delegate XNNPACK."""
 
 from __future__ import annotations
 

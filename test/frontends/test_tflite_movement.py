@@ -1,4 +1,4 @@
-"""Nodes of .tflite models that move elements: those that do not fit are refused."""
+"""Nodes of .tflite models that move or pick elements: what they give, and which are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long short-term memory of float32 activations: LiteRT's reference kernel, but for the last bits of e^x."""
+"""Recurrent layers of .tflite models, against LiteRT's reference kernels, and loops that are unrolled."""
 
 from __future__ import annotations
 

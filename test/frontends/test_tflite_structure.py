@@ -1,4 +1,4 @@
-"""STABLEHLO_COMPOSITE: its decomposition is compiled, compared with LiteRT."""
+"""Composites, shapes and signatures of .tflite models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every argument of an operator is read, or the call is refused: none is ignored in silence."""
+"""Arguments of PyTorch operators are read, or the call is refused; embeddings and activations."""
 
 from __future__ import annotations
 

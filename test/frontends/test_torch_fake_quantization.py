@@ -1,4 +1,4 @@
-"""Quantization and dequantization in one operator: the same bits as PyTorch, and integer layers of what is between."""
+"""Fake quantization, and quantization at run time: the same bits as PyTorch."""
 
 from __future__ import annotations
 

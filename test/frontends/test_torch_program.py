@@ -1,4 +1,4 @@
-"""Operators that work in place: whoever reads a tensor afterwards reads what was written over it."""
+"""Programs of PyTorch as wholes: operators that work in place, folding, and trusted programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one factory of contexts, and how MLIR's diagnostics become errors with locations."""
+"""Contexts, and MLIR's diagnostics, printing and round trips."""
 
 from __future__ import annotations
 

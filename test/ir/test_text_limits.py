@@ -1,4 +1,4 @@
-"""Text that MLIR must not see: how deep it nests, how long it becomes, and how long it takes to find out."""
+"""Text that MLIR must not see, parsing, the JIT, and the stubs of the bindings."""
 
 from __future__ import annotations
 

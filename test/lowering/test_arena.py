@@ -1,4 +1,4 @@
-"""Places in the arena: buffers that live at the same time are apart, others share."""
+"""Where buffers lie: the arena, storage of tensors, and arrays of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn networks on every kind of target: all that this machine executes, and some as plain vector ops."""
+"""Strategies of contractions: drawn networks on every kind of target, the order of loops, and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: compiled for every target, they give what the reference gives."""
+"""Depthwise convolutions, their packed weights, gathered taps and sums of windows."""
 
 from __future__ import annotations
 

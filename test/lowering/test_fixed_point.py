@@ -1,4 +1,4 @@
-"""Requantization as one multiplication, addition and shift, against the reference's arithmetic on every accumulator."""
+"""Fixed-point multipliers, sums and products of kernels, against the reference's arithmetic."""
 
 from __future__ import annotations
 

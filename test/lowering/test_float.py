@@ -1,4 +1,4 @@
-"""Reductions and contractions of f32 values: compiled they are the reference, and both what NumPy says in order."""
+"""Float32 functions, quantization and reductions of kernels: compiled they are the reference."""
 
 from __future__ import annotations
 

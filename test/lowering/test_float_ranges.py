@@ -1,4 +1,4 @@
-"""Activations as chains of float ops: what is written is what is found, and means what the reference says."""
+"""Chains of float ops, sums in order, and the ranges of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of rows in the place of operands: which these are, and that the bits are those of the reference."""
+"""Results in the place of operands, copies between buffers, and the tool that shows hot loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathers, scatters, running sums, the largest and reductions of plain integers: compiled they are the reference."""
+"""Integer ops, bits and reductions: compiled they are the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of a large network are compiled a few at a time, with the same results."""
+"""Kernels that are compiled a few at a time, constants of calls, and kernels that are divided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions of integers that start from what changes nothing have no start; others keep theirs."""
+"""Steps to LLVM: neutral starts, strided slices, unrolled loops and rows of vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pixels are cut into blocks of matrix tiles."""
+"""Contractions in matrix tiles: how pixels and channels are cut, their bits, and the order of weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rewrites of phases `vector` and `x86` keep the order of reads and writes, whatever op writes, by whatever view.
-
-The oracle is upstream's code, which no rewrite of this compiler takes part in.
-"""
+"""Rewrites keep the order of reads and writes, whatever op writes, by whatever view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requantization by one fused multiply-add, against the reference's arithmetic on every accumulator."""
+"""Requantization and sums by fused multiply-adds, against the reference's arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled arithmetic and reductions equal the reference, at the shapes, types and numbers where kernels differ."""
+"""Compiled arithmetic, reductions, booleans and classes of linalg equal the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packed weights, multiplied out as a micro-kernel does it, against the plain product; no kernel is made."""
+"""Packed weights and their remainders, multiplied out as a micro-kernel does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels that are reordered for products in pairs: the same results, and pairs that keep the bound."""
+"""Products of 16-bit pairs: reordered channels, bounds of sums, and data stored as 16-bit words."""
 
 from __future__ import annotations
 

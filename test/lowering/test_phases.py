@@ -1,4 +1,4 @@
-"""Compilation step by step: where it can stop, what it leaves as it was, and that no view leaves its buffer."""
+"""Compilation step by step: where it can stop, errors of each step, and what each phase may contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled products of two tensors and transposed convolutions equal the reference where their kernels differ."""
+"""Compiled products of two tensors, weights at run time and functions of two tensors equal the reference."""
 
 from __future__ import annotations
 

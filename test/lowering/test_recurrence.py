@@ -1,4 +1,4 @@
-"""A cell that quantizes its state in each step: compiled it is the reference, and the reference is the formula."""
+"""Recurrent cells and resizing: compiled they are the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cost model says of a core whose pipes and memory were measured: counted by hand for small programs."""
+"""The cost model of a core, and sums over blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row fusion: which ops share a kernel that loops over blocks of rows, and that their results keep every bit."""
+"""Row fusion: which ops share a loop over blocks of rows, their views, and transposed phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting the work of a kernel into parts, and which addresses a kernel touches."""
+"""How the work of a kernel is divided among threads, and what that costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers between calls: as few as there may be, and none too few."""
+"""What threads share: barriers, scratch memory, and what each part reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every instruction by its definition: what NumPy says it means, what the CPU computes, and what vector ops compute."""
+"""Instructions by their definitions, transposed squares, and code that was wrong once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of 256 numbers that byte permutes look up, a byte of the number at a time."""
+"""Tables, divisions and roundings by x86 instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed about element-wise graphs, against every number tried."""
+"""Element-wise graphs, against every number tried, and the epilogues of results."""
 
 from __future__ import annotations
 

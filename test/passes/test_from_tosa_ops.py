@@ -1,4 +1,4 @@
-"""Element-wise `tosa` ops, casts and shifts give what the specification's pseudo-code gives."""
+"""`tosa` ops give what the specification's pseudo-code gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of two tensors become tables where one is a constant, or both are functions of one tensor."""
+"""Functions of two tensors, whole networks, long chains and profiles through the passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that go to a target, computed by Python functions: the bits of compiled ops, and errors at the call."""
+"""Functions of other libraries, with any batch too: the bits of compiled ops, and errors at the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: every step once, sums that agree, the same results; and what the table and the picture say."""
+"""Profiles, their bounds, the workload of a network, and open extents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open extents of PyTorch programs and .tflite files: said with `dims`, or compiled when a call has others."""
+"""Open extents of PyTorch programs and .tflite files."""
 
 from __future__ import annotations
 

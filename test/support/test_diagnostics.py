@@ -1,4 +1,4 @@
-"""What ``str()`` of an error says, which is all that a traceback shows: every reason, each at its line."""
+"""Texts of errors, registries, and numbers of jobs."""
 
 from __future__ import annotations
 

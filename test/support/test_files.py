@@ -1,4 +1,4 @@
-"""Files that users name: what is read, and what is refused before it is."""
+"""Files that users name, child processes, the heap, and bounds of memory."""
 
 from __future__ import annotations
 

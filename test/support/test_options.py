@@ -1,4 +1,4 @@
-"""Options of every entry point: what is unknown, and what nothing would use, is an error that names what there is."""
+"""Options of every entry point: what is unknown or unused is an error that names what there is."""
 
 from __future__ import annotations
 

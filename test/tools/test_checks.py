@@ -1,4 +1,4 @@
-"""Every rule of tools/check_names.py fires on a tree that breaks it, and on no other."""
+"""The checks of names, releases, wheels and imports fire on what breaks them, and on nothing else."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The pages written by hand: their code blocks run, their links lead somewhere, their commands print what they say.
-
-A block ``python file=x.py`` or ``mlir file=x.mlir`` is a file for the following blocks, ``append=x.py`` the end of one;
-a ``python`` block is run, in one process with those that follow it directly.  In a ``console`` block each command runs,
-of the project, the system or the page, and where output follows it must be the output, ``...`` standing for any lines.
-A page that writes files of the project works on a copy of it.
-"""
+"""The pages: their code runs, their links lead somewhere, and the generated ones are current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measured rows of docs/evidence: a sample of them is measured again, and what compares them tells differences."""
+"""The measured rows of docs/evidence: a sample is measured again; and `qdialect-reduce`."""
 
 from __future__ import annotations
 

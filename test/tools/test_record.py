@@ -1,7 +1,4 @@
-"""tools/record: drawn cases are the recorded ones, and recording and checking do what they say.
-
-The frameworks are not installed where the tests run; `make record RECORD_ARGS=--check` compares with them.
-"""
+"""tools/record and tools/house: drawn cases are the recorded ones, and figures are counted by hand."""
 
 from __future__ import annotations
 

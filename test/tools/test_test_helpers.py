@@ -1,4 +1,4 @@
-"""The bound on the time of other tests: it ends what runs on, whatever handlers there are, and leaves no timer."""
+"""Helpers of the tests: bounds of time, forked commands, guarded processes, tolerances, variants together."""
 
 from __future__ import annotations
 

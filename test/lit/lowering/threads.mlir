@@ -31,7 +31,7 @@
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c4 {
 // CHECK: vector.contract
 
-// Halo and input touch different bytes and run side by side; the convolution waits for both.
+// Padding and input touch different bytes and run side by side; the convolution waits for both.
 // CHECK-LABEL: func.func @main(
 // CHECK: omp.parallel num_threads(%c2_i32 : i32) {
 // CHECK: %[[ID:.*]] = func.call @omp_get_thread_num()

@@ -93,7 +93,7 @@ def is_faster_on_words(op: Contraction, strategy: Strategy) -> bool:
 
 
 def _on_words(program: Program, op: Contraction) -> Contraction:
-    """`op` on words of its data: appends the kernel call that stores every byte, those of the halo included, so."""
+    """`op` on words of its data: appends the kernel call that stores every byte as one, padding included."""
     assert isinstance(op.weights, ConstantWeights), "words are less their zero points"
     centered, (data, *others) = op.weights.centered, op.accesses
     words = program.buffer(replace(data.slot.storage, element="i16"))
@@ -115,7 +115,7 @@ def _word(body: Body, values: Sequence[Value]) -> Value:
 
 @contextmanager
 def _tuned(program: Program, op: Contraction, tunable_of: Callable[[Program, Contraction], Tunable]) -> Generator[None]:
-    """What is emitted inside the `with` is written as the variant says that the network's module has for it.
+    """Kernels emitted inside the `with` get the variant that the network's module has chosen for them.
 
     Raises `CompileError` for a variant that is no candidate.
     """
@@ -166,7 +166,7 @@ def _depthwise_variants(program: Program, op: Contraction) -> Tunable:
 
 
 def _described(title: str, op: Contraction, *more: object) -> str:
-    """`title`, and a digest of all that speed depends on beside it."""
+    """`title`, and a digest of everything else that speed depends on."""
     stages = [type(stage).__name__ for stage in op.epilogue.stages]
     parts: Sequence[object] = (
         [(one.slot.storage, one.slot.signed, one.start, one.pixels, one.taps) for one in op.accesses],
