@@ -1,4 +1,4 @@
-"""The ways in which a .tflite file may say one thing, and the codes of its operators."""
+"""The ways in which a .tflite file may say one thing, and the numbers of its operators."""
 
 from __future__ import annotations
 
