@@ -1,4 +1,4 @@
-"""Contexts, and MLIR's diagnostics, printing and round trips."""
+"""The one factory of contexts, and MLIR's diagnostics, printing and round trips."""
 
 from __future__ import annotations
 
