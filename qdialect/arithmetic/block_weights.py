@@ -15,7 +15,7 @@ U8Array = NDArray[np.uint8]
 
 WEIGHT_BITS = (2, 4, 8)
 """Bits of a weight that packed bytes hold."""
-_SMALLEST_MAXIMUM = np.float32(2.0**-120)
+SMALLEST_MAXIMUM = np.float32(2.0**-120)
 """Below it ``127 / m`` may be infinite, and a block counts as zeros."""
 
 
@@ -111,7 +111,7 @@ def quantize_blocks(data: F32Array, block: int, f16_scales: bool) -> tuple[NDArr
     padded = padded.reshape(*data.shape[:-1], blocks, block)
     with np.errstate(all="ignore"):
         largest = np.abs(padded).max(axis=-1)
-        factors = np.where(largest >= _SMALLEST_MAXIMUM, np.float32(127) / largest, np.float32(0))
+        factors = np.where(largest >= SMALLEST_MAXIMUM, np.float32(127) / largest, np.float32(0))
         values = np.rint(padded * factors[..., None])
         scales = largest / np.float32(127) + (largest - largest)
         scales = scales.astype(np.float16).astype(np.float32) if f16_scales else scales

@@ -99,7 +99,7 @@ class Heap:
         kernel = self.kernel
         one, last = kernel.constant(1, "index"), kernel.constant(self.size - 1, "index")
         with kernel.walk(self.size.bit_length() - 1, kernel.constant(0, "index")) as walk:
-            below = kernel.sum(kernel.multiple(walk.value, 2), one)
+            below = kernel.sum(kernel.multiple(walk.values[0], 2), one)
             beside = kernel.sum(below, one)
             left = kernel.binary("arith.minui", below, last)
             right = kernel.select(kernel.compare("ult", beside, size), beside, left)
@@ -109,9 +109,9 @@ class Heap:
             has_below = kernel.compare("ult", below, size)
             sinks = kernel.binary("arith.andi", has_below, self._is_worse(other, entry))
             # Where it stays, it stays in all further rounds.
-            self._put(walk.value, self._select(sinks, other, entry))
-            walk.value = kernel.select(sinks, kernel.select(is_right, right, left), walk.value)
-        self._put(walk.value, entry)
+            self._put(walk.values[0], self._select(sinks, other, entry))
+            walk.values[0] = kernel.select(sinks, kernel.select(is_right, right, left), walk.values[0])
+        self._put(walk.values[0], entry)
 
     def _is_worse(self, one: Entry, other: Entry) -> Value:
         kernel = self.kernel
