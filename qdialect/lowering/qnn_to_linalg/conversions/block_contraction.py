@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 
 from qdialect.arithmetic.block_weights import SMALLEST_MAXIMUM, unpack
-from qdialect.arithmetic.choices import ActivationScale, BlockActivations
+from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.dialect import BlockDenseOp, BlockGatherOp, BlockWeightOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
 from qdialect.lowering.qnn_to_linalg.contractions.block_rows import BlockRows
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, PackedBlocks, pack_blocks
+from qdialect.lowering.qnn_to_linalg.contractions.widened_products import MANY_ROWS, WidenedProducts
 from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import operand_of
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
@@ -47,8 +48,11 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     further = (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
     if op.activations is BlockActivations.F32:
         source = _spaced(program, rows, data, op.depth)
-        kernel = Kernel(program)
-        F32Products(kernel, BlockProducts(weights, rows, (source, result), *further), op.order).emit()
+        kernel, products = Kernel(program), BlockProducts(weights, rows, (source, result), *further)
+        is_widened = (
+            op.order is SumOrder.TERMS and prod(rows) >= MANY_ROWS and program.strategy.requantizer_forms.multiply_adds
+        )
+        (WidenedProducts(kernel, products) if is_widened else F32Products(kernel, products, op.order)).emit()
     else:
         blocks = Blocks(op.depth, min(op.data_block, op.depth))
         quantized = _quantized(program, rows, data, blocks, weights.terms, op.activation_scale)
