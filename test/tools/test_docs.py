@@ -177,6 +177,11 @@ def test_the_index_has_each_page_once() -> None:
     assert sorted(linked) == sorted(path.name for path in DOCS.glob("*.md") if path.name != "README.md")
 
 
+def test_the_api_page_has_each_name_of_the_package() -> None:
+    named = re.findall(r"^::: qdialect\.(\w+)$|^`qdialect\.(\w+)` ", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert sorted(one or other for one, other in named) == sorted(set(qdialect.__all__) - {"__version__"})
+
+
 def test_one_page_has_all_environment_variables() -> None:
     page = set(VARIABLE.findall((DOCS / "environment.md").read_text()))
     sources = [path.read_text() for path in (ROOT / "qdialect").rglob("*.py") if path.parent.name != "aot"]
