@@ -180,6 +180,10 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _load_dialect(context: ir.Context) -> None:
     """Load `qnn` into a new context; the dialect is imported with the first one."""
     with LATE_IMPORTS:
