@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from qdialect.driver.fallback import FallbackWarning
     from qdialect.externals.function import ExternalFunction
     from qdialect.frontends.full_contexts import make_context, parse, read_model
+    from qdialect.frontends.model_files import Model
     from qdialect.ir._mlir import ir
     from qdialect.ir.context import verify
     from qdialect.passes.pass_base import CompositePass, Pass
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def compile(
-    model: str | Path | ir.Module,
+    model: Model,
     *,
     target: str = "host",
     threads: int = 1,
@@ -73,8 +75,8 @@ def compile(
         scores = executable(image)  # image and scores have the shapes and dtypes of executable.inputs and outputs
 
     Args:
-      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
-        changed.
+      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or its content as bytes; an
+        `onnx.ModelProto`, or a `torch.export.ExportedProgram`; or a module, which is not changed.
       target: ``host``, or a CPU by LLVM's name, as `qdialect.targets.resolve` takes it.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
@@ -110,7 +112,8 @@ def compile(
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
-      ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
+      ImportModelError: the model cannot be read, is damaged, is none of these, or has unsupported operators; each is a
+        note.
       InputError: an option is unknown, or nothing would use it.
       CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or
         `externals` lacks a function.
@@ -132,11 +135,18 @@ def compile(
         cache=cache,
         tune=tune,
     )
-    if cache and not tune and isinstance(model, str | Path) and not options.is_dynamic and not externals:
+    if isinstance(model, str | PathLike):
+        source = Path(model)
+    else:
+        with LATE_IMPORTS:
+            from qdialect.frontends.model_files import path_or_module
+
+        source = path_or_module(model)
+    if cache and not tune and isinstance(source, Path) and not options.is_dynamic and not externals:
         with LATE_IMPORTS:
             from qdialect.driver.compiled_before import compiled_before
 
-        found = compiled_before(Path(model), options)
+        found = compiled_before(source, options)
         if found is not None:
             return found
     # Not a decorator: a warning names the caller's line.
@@ -146,7 +156,7 @@ def compile(
             from qdialect.support.threads import using_jobs
 
         with using_jobs(jobs):
-            return compile_model(model, options, externals)
+            return compile_model(source, options, externals)
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from qdialect.driver.batching.network import BatchNetwork
 
 
-def compile_model(
-    model: str | Path | ir.Module, options: CompileOptions, externals: Mapping[str, External]
-) -> Executable:
+def compile_model(model: Path | ir.Module, options: CompileOptions, externals: Mapping[str, External]) -> Executable:
     """A model file or a module as an executable.
 
     What is compiled later, for other extents, is compiled with as many jobs.
@@ -39,9 +37,10 @@ def compile_model(
     if options.tune and (options.is_dynamic or externals):
         other = f"batch='{DYNAMIC}'" if options.is_dynamic else "externals"
         raise InputError(f"tune must be given without {other}: kernels of one shape are measured, all of them compiled")
-    if isinstance(model, ir.Module):
+    if not isinstance(model, Path):
         return _of_module(model, options, externals)
-    path, importing, jobs = Path(model), options.importing, active_jobs()
+    # The object itself: the file of a model that was given in memory is removed with it.
+    path, importing, jobs = model, options.importing, active_jobs()
     if externals and not options.is_dynamic:
         return _whole(read_model(path, importing), options, externals)
     store = open_store() if options.cache else None
