@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from qdialect.frontends.torch.importer import import_graph
@@ -88,6 +89,8 @@ class _Captured:
         self._graph = _for_inference(module, examples)
         self._options = options
         plain = self._graph.wrapped.plain_constants(examples)
+        # Dynamo guards it: with another answer the graph is captured again.
+        self._is_recorded = any(getattr(one, "requires_grad", False) for one in examples)
         is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
         self._constants = [
             position
@@ -95,11 +98,11 @@ class _Captured:
             if is_static(one) is not None and position not in self._graph.written
         ]
         self._changes = 0
-        self._held = self._versions(plain), _compiled(self._graph, plain, options)
+        self._held = self._state(plain), _compiled(self._graph, plain, options)
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         torch: Any = import_module("torch")
-        if torch.is_grad_enabled() and any(getattr(one, "requires_grad", False) for one in arguments):
+        if self._is_recorded and torch.is_grad_enabled():
             return self._graph.recorded(self._run, self._eager, arguments)
         return self._run(*arguments)
 
@@ -108,23 +111,46 @@ class _Captured:
         if self._graph.is_shared(plain):
             _LOGGER.info("PyTorch runs the whole graph: it writes to an argument in whose memory another one is")
             return self._eager(*arguments)
-        versions, run = self._held
-        found = self._versions(plain)
-        if versions == found:
+        state, run = self._held
+        if state.is_current(plain):
             return run(*plain)
         self._changes += 1
         if self._changes > _MAX_CHANGES:
             _LOGGER.info("PyTorch runs the whole graph: its parameters changed %d times", self._changes)
             return self._eager(*arguments)
         _LOGGER.info("'%s' compiles again: parameters or buffers hold other values", _NAME)
+        state = self._state(plain)
         run = _compiled(self._graph, self._graph.wrapped.plain_constants(arguments), self._options)
-        self._held = found, run
+        self._held = state, run
         return run(*plain)
 
-    def _versions(self, plain: Sequence[Any]) -> list[tuple[int, int]]:
-        """A key that changes if parameters and buffers, which are constants here, are written."""
-        held = [plain[position] for position in self._constants]
-        return [(0 if one.is_inference() else one._version, one.data_ptr()) for one in held]
+    def _state(self, plain: Sequence[Any]) -> _ConstantState:
+        return _ConstantState(self._constants, [plain[position] for position in self._constants])
+
+
+class _ConstantState:
+    """Parameters and buffers, which are constants of compiled code, as they were when it was compiled.
+
+    A call asks it of each of hundreds, so all loops are those of C.
+    """
+
+    def __init__(self, positions: Sequence[int], tensors: Sequence[Any]) -> None:
+        self._positions, self._tensors = positions, tensors
+        self._address: Callable[[Any], int] = import_module("torch").Tensor.data_ptr
+        # A tensor of inference mode has no version.
+        self._counted = [one for one in tensors if not one.is_inference()]
+        self._found = self._versions_and_addresses()
+
+    def is_current(self, plain: Sequence[Any]) -> bool:
+        """Whether the constants among the arguments are the same tensors in the same memory, and nothing wrote there.
+
+        They are kept alive: a new tensor has no address of an old one.
+        """
+        same = map(is_, map(plain.__getitem__, self._positions), self._tensors)
+        return all(same) and self._versions_and_addresses() == self._found
+
+    def _versions_and_addresses(self) -> tuple[list[int], list[int]]:
+        return list(map(attrgetter("_version"), self._counted)), list(map(self._address, self._tensors))
 
 
 def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
@@ -169,8 +195,11 @@ def _compiled(graph: Lowered, examples: Sequence[Any], options: TorchOptions) ->
         run = _partitioned(graph, examples, compiled, is_silent=options.fallback == "framework")
     torch: Any = import_module("torch")
     no_grad: Callable[[], AbstractContextManager[None]] = torch.no_grad
+    is_recorded: Callable[[], bool] = torch.is_grad_enabled
 
     def call(*plain: Any) -> tuple[Any, ...]:
+        if not is_recorded():
+            return graph.finish(run(*plain), plain)
         with no_grad():
             return graph.finish(run(*plain), plain)
 
