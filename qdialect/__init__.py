@@ -47,13 +47,14 @@ if TYPE_CHECKING:
         Severity,
         VerificationError,
     )
-    from qdialect.support.options import Fallback
+    from qdialect.support.options import CompileOptions, Fallback
 
     __version__: str
 
 
 def compile(
     model: Model,
+    options: CompileOptions | None = None,
     *,
     target: str = "host",
     threads: int = 1,
@@ -77,6 +78,7 @@ def compile(
     Args:
       model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or its content as bytes; an
         `onnx.ModelProto`, or a `torch.export.ExportedProgram`; or a module, which is not changed.
+      options: all that follow as one object, in their place.
       target: ``host``, or a CPU by LLVM's name, as `qdialect.targets.resolve` takes it.
       threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
         number. More than one need an OpenMP runtime.
@@ -103,7 +105,6 @@ def compile(
         the fastest. The results are the same. What was measured is kept in the cache folder, unless `cache` is false,
         and is not measured again; ``executable.tuning`` reports the variants tried, and the time saved. One thread is
         measured.
-
       jobs: how many threads compile, by default one for each CPU of this process. What is compiled is the same for
         every number.
 
@@ -122,7 +123,7 @@ def compile(
     with LATE_IMPORTS:
         from qdialect.support.options import CompileOptions
 
-    options = CompileOptions(
+    given = CompileOptions(
         target=target,
         threads=threads,
         batch=batch,
@@ -134,7 +135,10 @@ def compile(
         workspaces=workspaces,
         cache=cache,
         tune=tune,
+        externals=externals,
+        jobs=jobs,
     )
+    options = given.replaced_by(options)
     if isinstance(model, str | PathLike):
         source = Path(model)
     else:
@@ -142,7 +146,9 @@ def compile(
             from qdialect.frontends.model_files import path_or_module
 
         source = path_or_module(model)
-    if cache and not tune and isinstance(source, Path) and not options.is_dynamic and not externals:
+    # The parser of models is not needed for what was compiled before.
+    may_be_kept = options.cache and not options.tune and not options.is_dynamic and not options.externals
+    if may_be_kept and isinstance(source, Path):
         with LATE_IMPORTS:
             from qdialect.driver.compiled_before import compiled_before
 
@@ -155,8 +161,8 @@ def compile(
             from qdialect.driver.compile_model import compile_model
             from qdialect.support.threads import using_jobs
 
-        with using_jobs(jobs):
-            return compile_model(source, options, externals)
+        with using_jobs(options.jobs):
+            return compile_model(source, options)
 
 
 def load(path: str | Path, *, workspaces: int | None = None) -> Executable:
@@ -228,6 +234,7 @@ _LOADED_LATE = {
         ("MatchFailure", "Pattern", "PatternPass", "Rewriter", "explain_matches"), "qdialect.passes.pattern"
     ),
     "build": "qdialect.dialect",
+    "CompileOptions": "qdialect.support.options",
     "ExternalFunction": "qdialect.externals.function",
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.driver.fallback",
@@ -243,6 +250,7 @@ LOADERS.append(_load_dialect)
 
 __all__ = [
     "CompileError",
+    "CompileOptions",
     "CompositePass",
     "Diagnostic",
     "Executable",
