@@ -232,7 +232,7 @@ def test_threads_are_an_option() -> None:
         ({"threads": 0}, "threads must be an integer from 1 to 256, but got 0"),
         ({"threads": "2"}, "threads must be an integer from 1 to 256, but got '2'"),
         ({"fallback": "eager"}, "'fallback' must be one of 'framework', 'none', but got 'eager'"),
-        ({"thread": 2}, "options of torch.compile must be fallback, threads, target, tune, cache, jobs, but got thread"),
+        ({"thread": 2}, "options of torch.compile must be fallback, threads, .*, but got thread"),
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
@@ -243,5 +243,7 @@ def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
 def test_modes() -> None:
     model, data = Dense(), rows(5)
     assert torch.equal(compiled(model, mode="max-autotune")(data), compiled(model, mode="default")(data))
-    with pytest.raises(Exception, match="mode of torch.compile must be 'default' or 'max-autotune'.*'reduce-overhead'"):
+    with pytest.raises(
+        Exception, match=r"mode of torch.compile must be 'default' or 'max-autotune'.*'reduce-overhead'"
+    ):
         compiled(model, mode="reduce-overhead")(data)
