@@ -23,20 +23,22 @@ from qdialect.runtime import Executable
 from qdialect.runtime.batched import BatchedExecutable
 from qdialect.runtime.comparison import differing
 from qdialect.support.diagnostics import InputError, printable
+from qdialect.support.interface import kernel_names
 
 # The profile of a network as a table: a row for each kernel call, and one for all.
 
 _HEADER = (
-    *("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
-    *("bytes", "GB/s", "nodes"),
+    *("#", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "of bound", "cycles", "predicted"),
+    *("bytes", "GB/s", "kernel", "nodes"),
 )
-_NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+_NUMBERS = (0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _NONE = "-"
 
 
 def profile_table(profile: Profile) -> str:
     """The table, and lines that explain its columns."""
-    rows = [_row(number, one, profile) for number, one in enumerate(profile.calls)]
+    names = kernel_names([one.call for one in profile.calls])
+    rows = [_row(number, names[number], one, profile) for number, one in enumerate(profile.calls)]
     lines = [terminal.render_table(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
     lines.append(
         f"time: middle half of {profile.repetitions} calls, in place; bytes: read and written, constants included"
@@ -58,11 +60,11 @@ def profile_table(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _row(number: int, one: CallProfile, profile: Profile) -> tuple[str, ...]:
+def _row(number: int, kernel: str, one: CallProfile, profile: Profile) -> tuple[str, ...]:
     call = one.call
     cycles = _cycles(one.seconds, one.predicted, profile.frequency)
     figures = _figures(one.seconds, profile.seconds, call.macs, call.bytes_moved, one.peak, one.bound, cycles)
-    return f"{number}", f"{call.kernel}", call.label, *figures, ", ".join(call.names)
+    return f"{number}", call.label, *figures, kernel, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
     cycles = _cycles(profile.seconds, sum(known) if known else None, profile.frequency)
     moved, peak, bound = profile.bytes_moved, profile.peak, profile.bound
     figures = _figures(profile.seconds, profile.seconds, profile.macs, moved, peak, bound, cycles)
-    return "", "", "total", *figures, ""
+    return "", "total", *figures, "", ""
 
 
 def _cycles(seconds: float, predicted: float | None, frequency: float | None) -> tuple[str, str]:

@@ -20,13 +20,13 @@ from qdialect.ir.module_text import Printing
 from qdialect.lowering.ir import lowered
 from qdialect.lowering.ir.lowered import Phase, phase_of
 from qdialect.lowering.pipeline.phases import lower, target_of, threads_of
-from qdialect.lowering.qnn_to_linalg.program.program import KERNEL
 from qdialect.lowering.qnn_to_linalg.to_linalg import main_function
 from qdialect.lowering.x86_to_llvm.plain_code import linalg_to_plain_loops, vector_to_plain_code
 from qdialect.passes.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
 from qdialect.runtime.compiler import CompiledExecutable, check_target
+from qdialect.support.interface import KERNEL
 from qdialect.targets import Target
 
 # Runs every phase of a compilation on the same arrays, and compares the results bit for bit with those of the first.

@@ -49,7 +49,7 @@ PROFILE = Profile(
         CallProfile(KernelCall("padding", 0, (), 0, 100), 1e-6, 2e11),
         CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
-        CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
+        CallProfile(KernelCall("nothing", 3, ()), 0.0, 2e11),
     ),
     repetitions=17,
     peak=2e11,
@@ -131,11 +131,11 @@ def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# kernel op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s nodes",
-        "0 0 padding 1.00 10.0 % - - - - - - 100 0.1",
-        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 first",
-        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 a<b>&\\x07c, second",
-        "3 2 nothing 0.00 0.0 % - - - - - - 0 -",
+        "# op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s kernel nodes",
+        "0 padding 1.00 10.0 % - - - - - - 100 0.1 kernel_0",
+        "1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 kernel_1_first first",
+        "2 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 kernel_1_first a<b>&\\x07c, second",
+        "3 nothing 0.00 0.0 % - - - - - - 0 - kernel_3",
         "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
