@@ -53,7 +53,7 @@ def _run(options: Arguments) -> int:
     start = time.perf_counter()
     executable = _executable(options)
     _print_network(executable, "loaded" if options.is_library else "compiled", time.perf_counter() - start)
-    reports = _reports(options, executable) if options.reference or options.benchmark else None
+    reports = _reports(options, executable) if options.reference or options.benchmark or options.trace else None
     inputs = [read_npy(name) for name in options.inputs] or _random_inputs(executable, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
@@ -70,6 +70,9 @@ def _run(options: Arguments) -> int:
     if reports and options.profile_ops:
         terminal.progress("measuring every kernel")
         reports.profile(inputs)
+    if reports and options.trace:
+        terminal.progress("tracing")
+        reports.trace(inputs)
     if reports is None or not options.reference:
         return 0
     terminal.progress("running the reference")
@@ -112,7 +115,8 @@ def _executable(options: Arguments) -> Executable:
 
 
 def _tell_parts(executable: PartitionedExecutable, options: Arguments) -> None:
-    for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
+    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, "--trace": options.trace}
+    for option, is_given in given.items():
         if is_given:
             raise InputError(f"{option} must be given for a network that is compiled as a whole")
     if options.fallback is None:

@@ -32,6 +32,8 @@ examples:
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
   qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
                                                           time of each kernel call, as a table and a chart
+  qdialect-run model.tflite --threads 4 --trace trace.json
+                                                          when each kernel call runs on each thread, for Perfetto
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
   qdialect-run model.tflite --benchmark --no-cache        compile anew, whatever was compiled before
@@ -54,6 +56,7 @@ class Arguments(argparse.Namespace):
     benchmark: bool
     profile_ops: bool
     profile_chart: str | None
+    trace: str | None
     target: str
     mattr: str | None
     threads: int
@@ -107,6 +110,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
     )
+    made.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write when each kernel call runs on each thread in one call, as JSON for Perfetto and chrome://tracing",
+    )
     add_target_arguments(made.add_argument)
     add_threads_argument(made.add_argument)
     add_jobs_argument(made.add_argument)
@@ -133,7 +141,8 @@ def check(options: Arguments) -> None:
     if options.is_library:
         _check_library(options)
     is_dynamic = options.batch == DYNAMIC
-    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, "--tune": options.tune}
+    traced = {"--trace": options.trace is not None, "--tune": options.tune}
+    given = {"--reference": options.reference, "--profile-ops": options.profile_ops, **traced}
     for option, is_given in given.items():
         if is_given and is_dynamic:
             raise InputError(f"{option} must be given with a batch of one size, but got --batch {DYNAMIC}")
@@ -154,6 +163,7 @@ def _check_library(options: Arguments) -> None:
     given = {
         "--reference": options.reference,
         "--profile-ops": options.profile_ops,
+        "--trace": options.trace is not None,
         "--no-cache": options.no_cache,
         "--tune": options.tune,
         "--target": options.target != "host",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.bench import throughput
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.trace import trace
 from qdialect.cli import profile_chart, terminal
 from qdialect.cli.arguments import target_name
 from qdialect.cli.import_arguments import import_options
@@ -146,6 +147,13 @@ class Reports:
             content = profile_chart.file_content(found, path, Path(self._options.model).name)
             terminal.write_file(path, content.encode(errors="replace"))
             print(f"wrote {path}")
+
+    def trace(self, inputs: Sequence[Array]) -> None:
+        """Write the trace that is asked for."""
+        path, how = self._options.trace or "", {"target": target_name(self._options), "threads": self._options.threads}
+        found = trace(self._module, inputs, **how)
+        terminal.write_file(path, found.text(Path(self._options.model).name).encode(errors="replace"))
+        print(f"wrote {path}: the call of median length of {found.repetitions}")
 
     def compare(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
         """Run the reference and print how many elements differ; the exit status."""

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import takewhile
 
 import numpy as np
 
@@ -74,7 +74,9 @@ def kernel_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
 def node_names(calls: Sequence[KernelCall]) -> tuple[str, ...]:
     """The first node of each call, without the folders of names that all have in common; else what it computes."""
     nodes = [_node(call) for call in calls]
-    start = commonprefix([node for node in nodes if node]).rfind("/") + 1
+    named = [node for node in nodes if node] or [""]
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(min(named), max(named), strict=False))
+    start = "".join(one for one, _ in same).rfind("/") + 1
     return tuple(node[start:] or call.label for node, call in zip(nodes, calls, strict=True))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -29,6 +30,7 @@ from qdialect.bench.core_model.kernel_cycles import (
 )
 from qdialect.bench.core_model.memory_traffic import missed_lines, tile_loads
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.trace import trace
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.profile_chart import chart, file_content
 from qdialect.cli.run_reports import profile_table
@@ -39,7 +41,7 @@ from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, shaped
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import KernelCall, kernel_names
 from qdialect.targets import resolve
 from qdialect.targets.machine import MACHINES
 
@@ -73,6 +75,31 @@ def test_every_step_is_there_once(name: str) -> None:
     assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
     assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
     assert (found.model_error is not None) == (found.frequency is not None) == (found.bound is not None)
+
+
+@pytest.mark.parametrize("min_cycles", [1, 10**9])
+def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> None:
+    inputs = random_inputs(NETWORK)
+    clocked = compile_module(NETWORK, threads=2, clocked=True, min_cycles=min_cycles)
+    for found, wanted in zip(clocked(*inputs), interpreter.run(NETWORK, inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    ticks = clocked.ticks.reshape(2, len(clocked.calls), 2)
+    has_run = ticks.min(2) > 0
+    assert (has_run.any(0)).all()
+    assert (ticks[has_run][:, 0] <= ticks[has_run][:, 1]).all()
+    assert not ticks[~has_run].any()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
+    found = trace(NETWORK, random_inputs(NETWORK), threads=threads, seconds=0.01)
+    events = json.loads(found.text("a"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = kernel_names(found.calls)
+    assert {event["args"]["call"] for event in spans} == set(range(len(found.calls)))
+    assert all(event["name"] == names[event["args"]["call"]] and event["dur"] >= 0 for event in spans)
+    assert min(event["ts"] for event in spans) == 0
+    assert events[0]["args"] == {"name": "a"}
 
 
 def test_the_clock_changes_no_result() -> None:

@@ -15,6 +15,10 @@
 // CHECK-NEXT: time: middle half of {{[0-9]+}} calls, in place; bytes: read and written, constants included
 // CHECK: wrote {{.*}}.svg
 //
+// RUN: %qrun %s --trace %t.json && filecheck %s --input-file %t.json --check-prefix=TRACE
+// TRACE: "process_name"
+// TRACE: "name": "kernel_1_fc"
+//
 // GENERIC: 1  qnn.fused_dense
 //
 // SVG: <svg xmlns="http://www.w3.org/2000/svg" width="1120"

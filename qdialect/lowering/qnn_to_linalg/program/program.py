@@ -300,9 +300,8 @@ class _Main:
         arrays += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
         typed = [(name, f"memref<{s.length}x{s.element}>") for name, s in arrays]
         constants = max(program.constants_bytes, 1)
+        typed += [("ticks", self._ticks)] if self._clocked else []
         typed += [("constants", f"memref<{constants}xi8>"), ("arena", f"memref<{max(self._arena, 1)}xi8>")]
-        if self._clocked:
-            typed.append(("ticks", self._ticks))
         arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
         for number, call in enumerate(program.calls):
             self._read_clock(number)
