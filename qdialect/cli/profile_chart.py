@@ -22,7 +22,7 @@ SUFFIXES = (".svg", ".html")
 """The suffixes of files that a chart can be written to."""
 
 _WIDTH, _MARGIN = 1120, 20
-_LABELS, _FIGURES = 360, 150
+_LABELS, _FIGURES = 360, 230
 _BARS = _WIDTH - 2 * _MARGIN - _LABELS - _FIGURES
 _STRIP_TOP, _STRIP = 58, 34
 _ROW, _BAR = 18, 13
@@ -119,7 +119,9 @@ def _bars(profile: Profile, kinds: dict[str, tuple[str, str]], top: int) -> Iter
         yield _box(left, y, length, _BAR, light, "", hover)
         if share is not None:
             yield _box(left, y, length * min(share, 1.0), _BAR, dark, "", hover)
-        figures = f"{one.seconds * 1e6:.2f} us" + (f", {100 * share:.0f} % of peak" if share is not None else "")
+        figures = f"{one.seconds * 1e6:.2f} us" + (
+            f", {100 * share:.0f} % of {profile.loop_of(one)}" if share is not None else ""
+        )
         yield _text(left + length + 6, y + 11, figures, 'fill="#444"')
 
 

@@ -52,6 +52,8 @@ def profile_table(profile: Profile) -> str:
         lines.append(
             "bound: what the instructions need at least on the core's busiest port, at the clock of bare dot products"
         )
+    if profile.beyond_bound:
+        lines.append(f"up to {100 * profile.beyond_bound:.1f} % faster than the bound, which is then the time itself")
     if profile.model_error is not None:
         median, weighted = (100 * share for share in (profile.model_error.median, profile.model_error.weighted))
         lines.append(
@@ -99,8 +101,8 @@ def _figures(
         f"{100 * seconds / whole:.1f} %" if whole else _NONE,
         f"{macs * 1e-6:.3f}" if macs else _NONE,
         f"{rate * 1e-9:.1f}" if macs and seconds else _NONE,
-        f"{100 * rate / peak:.1f} %" if macs and seconds and peak else _NONE,
-        f"{100 * bound / seconds:.1f} %" if bound is not None and seconds else _NONE,
+        f"{100 * min(rate / peak, 1.0):.1f} %" if macs and seconds and peak else _NONE,
+        f"{100 * min(bound / seconds, 1.0):.1f} %" if bound is not None and seconds else _NONE,
         *cycles,
         f"{moved}",
         f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,

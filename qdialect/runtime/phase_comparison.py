@@ -49,11 +49,17 @@ class PhaseResult:
 
 
 def compare_phases(
-    module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", threads: int = 1
+    module: ir.Module,
+    inputs: Sequence[Array],
+    *,
+    target: str | Target = "host",
+    threads: int = 1,
+    progress: Callable[[PhaseResult], None] = lambda result: None,
 ) -> tuple[PhaseResult, ...]:
     """Run `module` at its own phase and at each one after it, and compare the outputs of each with those of the first.
 
     The text of each phase is what runs: each module is printed and parsed before it is run and lowered further.
+    `progress` gets each result as soon as it is there.
     Raises `CompileError` for a module that cannot be lowered or a target that this CPU cannot run, and `InputError`
     for arrays that do not fit.
     """
@@ -73,6 +79,7 @@ def compare_phases(
         if result.differing and not any(earlier.differing for earlier in results):
             node = first_node(modules, phase, inputs, chosen, wanted) or first_kernel(modules, phase, inputs)
             result = replace(result, node=node)
+        progress(result)
         results.append(result)
     return tuple(results)
 

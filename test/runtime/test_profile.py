@@ -146,6 +146,17 @@ def test_rates_and_shares() -> None:
     assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
 
 
+def test_a_bound_is_at_most_all_of_the_time() -> None:
+    calls = [CallProfile(KernelCall("x", 0, (), 10**6, 1), 1e-6, 0.5e12, bound) for bound in (1.25e-6, 0.5e-6, None)]
+    found = Profile(tuple(calls), 2, 0.5e12, other_loops={"tdpbusd": 0.5e12})
+    assert [one.share_of_bound for one in found.calls] == [1.0, 0.5, None]
+    assert (found.calls[0].share_of_peak, found.bound) == (1.0, pytest.approx(1.5e-6))
+    assert found.loop_of(found.calls[0]) == "tdpbusd"
+    table = profile_table(found)
+    assert table.count("100.0 %  ") >= 2
+    assert "125" not in table.split("up to 25.0 % faster than the bound")[0]
+
+
 def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
     times = ((1e-6, 1.5e-6), (2e-6, 1.8e-6), (4e-6, 4e-6), (1e-6, None), (40e-9, 1e-6))
     calls = tuple(CallProfile(KernelCall("x", 0, ()), own, 1.0, 0.0, predicted) for own, predicted in times)
