@@ -73,10 +73,19 @@ def _run(options: Arguments) -> int:
     if reports and options.trace:
         terminal.progress("tracing")
         reports.trace(inputs)
+    differs = _compare_layers(options, executable, inputs) if options.compare_layers else 0
     if reports is None or not options.reference:
-        return 0
+        return differs
     terminal.progress("running the reference")
-    return reports.compare(inputs, outputs)
+    return reports.compare(inputs, outputs) or differs
+
+
+def _compare_layers(options: Arguments, executable: Executable, inputs: Sequence[Array]) -> int:
+    with LATE_IMPORTS:
+        from qdialect.cli.layer_comparison import compare_layers
+
+    terminal.progress("comparing layers")
+    return compare_layers(Path(options.model), executable, inputs, target_name(options))
 
 
 def _reports(options: Arguments, executable: Executable) -> Reports:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qdialect.bench import frameworks
 from qdialect.cli import profile_chart
 from qdialect.cli.arguments import CommandParser, add_jobs_argument, add_target_arguments, add_threads_argument
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments
@@ -27,6 +28,8 @@ examples:
   qdialect-run model.tflite                               random inputs, a table of the outputs
   qdialect-run model.tflite --input image.npy             one .npy file for each input, in order
   qdialect-run model.tflite --seed 7 --reference          compare with the NumPy reference; exit status 1 if they differ
+  qdialect-run model.tflite --input image.npy --compare-layers
+                                                          where results begin to differ from the framework's
   qdialect-run model.mlir --input a.npy b.npy --output-dir results
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
@@ -52,6 +55,7 @@ class Arguments(argparse.Namespace):
     inputs: list[str]
     seed: int
     reference: bool
+    compare_layers: bool
     output_dir: str | None
     benchmark: bool
     profile_ops: bool
@@ -97,6 +101,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
     made.add_argument(
         "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
+    )
+    made.add_argument(
+        "--compare-layers",
+        action="store_true",
+        help="also compute each quantized tensor from its framework's own tensors, beside the framework and beside the "
+        "same graph in float64, and fail where an element differs from the framework",
     )
     made.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
     made.add_argument(
@@ -150,6 +160,8 @@ def check(options: Arguments) -> None:
         raise InputError("--profile-ops must be given with --benchmark")
     if options.profile_ops and options.threads > 1:
         raise InputError("--profile-ops measures one thread, and must be given without --threads")
+    if options.compare_layers:
+        _check_layers(options)
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")
@@ -158,10 +170,24 @@ def check(options: Arguments) -> None:
         raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
 
 
+def _check_layers(options: Arguments) -> None:
+    if Path(options.model).suffix not in frameworks.OWN:
+        raise InputError(
+            f"--compare-layers must be given a file of {', '.join(frameworks.OWN)}, but got '{options.model}'"
+        )
+    if Path(options.model).suffix == ".pt2" and not options.trust_pt2:
+        raise InputError("--compare-layers runs a .pt2 file in PyTorch, and must be given with --trust-pt2")
+    given = {"--batch": options.batch != 1, "--dim": options.dim, "--signature": options.signature}
+    for option, is_given in {**given, "--profile": options.profile}.items():
+        if is_given:
+            raise InputError(f"--compare-layers must be given without {option}")
+
+
 def _check_library(options: Arguments) -> None:
     """Reject options of how a network is read or compiled."""
     given = {
         "--reference": options.reference,
+        "--compare-layers": options.compare_layers,
         "--profile-ops": options.profile_ops,
         "--trace": options.trace is not None,
         "--no-cache": options.no_cache,

@@ -22,6 +22,9 @@ _WORD = 64
 PERF_MAP = "QDIALECT_PERF_MAP"
 """The environment variable with which ``perf`` finds the names of functions that were compiled in a process."""
 
+PERF_FOLDER = os.path.join("/", "tmp")
+"""Where it looks for them, whatever the environment says of temporary files."""
+
 
 class MachineCode:
     """A module of the LLVM dialect as machine code for this machine's CPU.
@@ -69,7 +72,7 @@ def _write_perf_map(engine: ExecutionEngine, known: str, address: int) -> None:
     start = address - here.start
     own = [one for one in functions if one.section == here.section and not one.name.startswith(WRAPPER)]
     lines = [f"{start + one.start:x} {one.size:x} {one.name}\n" for one in own]
-    with Path(f"/tmp/perf-{os.getpid()}.map").open("a", encoding="utf-8") as file:
+    with Path(PERF_FOLDER, f"perf-{os.getpid()}.map").open("a", encoding="utf-8") as file:
         file.writelines(lines)
 
 

@@ -22,7 +22,7 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import make_context
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime import compile_module
-from qdialect.runtime.jit import PERF_MAP
+from qdialect.runtime.jit import PERF_FOLDER, PERF_MAP
 from qdialect.support.interface import kernel_names
 from qdialect.targets import host
 
@@ -235,7 +235,7 @@ def test_functions_have_the_names_of_nodes_in_debuggers_and_profilers(kept: Stor
 
 def test_perf_finds_the_names_of_functions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PERF_MAP, "1")
-    path = Path(f"/tmp/perf-{os.getpid()}.map")
+    path = Path(PERF_FOLDER, f"perf-{os.getpid()}.map")
     before = path.read_text().splitlines() if path.exists() else []
     found = compile_module(qdialect.parse(NAMED))
     lines = [line.split() for line in path.read_text().splitlines()[len(before) :]]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import qdialect
 from qdialect.bench.worker import measure
-from tools.zoo import frameworks
+from tools.zoo.calls import Call
 from tools.zoo.flows.samples import Sample
 from tools.zoo.measuring import as_list, failure, fitting
 from tools.zoo.results import OURS, Result
-
-Call = Callable[[], None]
 
 # Of the calls of one engine.
 _SECONDS = 0.3
@@ -32,9 +30,9 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
     outputs = as_list(executable(*inputs))
     calls: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
     untimed: dict[str, str] = {}
-    for name in frameworks.TIMED[path.suffix]:
+    for name in calls.TIMED[path.suffix]:
         try:
-            call = frameworks.load_call(name, str(path), inputs, outputs)
+            call = calls.load_call(name, str(path), inputs, outputs)
             call()
         # Whatever an engine raises is told in the report.
         except Exception as error:

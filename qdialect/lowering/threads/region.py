@@ -187,7 +187,8 @@ def clock_of(main: ir.Operation, threads: int) -> Clock | None:
     operations = [op.operation for op in block.operations]
     is_clock = ir.StringAttr.get(CLOCK)
     reads = [op for op in operations if "intrin" in op.attributes and op.attributes["intrin"] == is_clock]
-    stores = [op for op in operations if op.name == "memref.store" and op.operands[0].owner in reads]
+    readings = [op.results[0] for op in reads]
+    stores = [op for op in operations if op.name == "memref.store" and op.operands[0] in readings]
     if not stores:
         return None
     ticks, calls = stores[0].operands[1], sum(op.name == "func.call" for op in operations)
@@ -196,7 +197,8 @@ def clock_of(main: ir.Operation, threads: int) -> Clock | None:
     ticks.set_type(ir.MemRefType.get([2 * calls * threads], ir.IntegerType.get_signless(64)))
     inputs = [argument.type for argument in block.arguments]
     main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
-    return Clock(ticks, calls, reads[0].detach_from_parent())
+    reads[0].detach_from_parent()
+    return Clock(ticks, calls, reads[0])
 
 
 def _index(value: int) -> ir.Value:
