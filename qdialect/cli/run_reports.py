@@ -152,8 +152,8 @@ class Reports:
 
     def trace(self, inputs: Sequence[Array]) -> None:
         """Write the trace that is asked for."""
-        path, how = self._options.trace or "", {"target": target_name(self._options), "threads": self._options.threads}
-        found = trace(self._module, inputs, **how)
+        path = self._options.trace or ""
+        found = trace(self._module, inputs, target=target_name(self._options), threads=self._options.threads)
         terminal.write_file(path, found.text(Path(self._options.model).name).encode(errors="replace"))
         print(f"wrote {path}: the call of median length of {found.repetitions}")
 

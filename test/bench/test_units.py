@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -136,7 +137,8 @@ def test_an_error_of_one_unit_reaches_no_other(
     assert wrong.first
     assert wrong.first[0] == (0, 3)
     np.save(tmp_path / "x.npy", SAMPLES[0][0])
-    monkeypatch.setattr("qdialect.cli.run._executable", lambda options: compile_(path))
+    whole = compile_(path)
+    monkeypatch.setattr("qdialect.cli.run._executable", Mock(return_value=whole))
     assert run_command([str(path), "--input", str(tmp_path / "x.npy"), "--compare-layers"]) == 1
     said = capsys.readouterr().out
     assert f"1 of 4 units differ from ONNX Runtime; the first is {name}\nthere element [0, 3] is " in said

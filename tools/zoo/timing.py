@@ -28,7 +28,7 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
     executable = qdialect.compile(path, fallback="framework")
     inputs = fitting(sample, executable.inputs)
     outputs = as_list(executable(*inputs))
-    calls: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
+    found: dict[str, Call] = {OURS: executable.bind(inputs, outputs)}
     untimed: dict[str, str] = {}
     for name in calls.TIMED[path.suffix]:
         try:
@@ -38,8 +38,8 @@ def timed(start: Result, path: Path, sample: Sample) -> Result:
         except Exception as error:
             untimed[name] = failure(name, error)
         else:
-            calls[name] = call
-    return replace(start, times=alternated(calls, _SECONDS), untimed=untimed)
+            found[name] = call
+    return replace(start, times=alternated(found, _SECONDS), untimed=untimed)
 
 
 def alternated(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
