@@ -9,6 +9,7 @@ from statistics import median
 
 import qdialect
 from qdialect.bench.worker import measure
+from tools.zoo import calls
 from tools.zoo.calls import Call
 from tools.zoo.flows.samples import Sample
 from tools.zoo.measuring import as_list, failure, fitting
