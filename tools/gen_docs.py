@@ -15,6 +15,7 @@ DOCS = ROOT / "docs"
 # The checkout that this file belongs to, whatever is installed.
 sys.path[:0] = [str(ROOT), str(ROOT / "test")]
 
+import architecture_pictures  # noqa: E402
 import choice_page  # noqa: E402
 import fusion_picture  # noqa: E402
 import op_pages  # noqa: E402
@@ -35,6 +36,8 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "ops" / "choices.md", choice_page.page()
     yield DOCS / "ops" / "stages.md", stage_page.page()
     yield DOCS / "fusion.svg", fusion_picture.picture()
+    yield DOCS / "phases.svg", architecture_pictures.phases()
+    yield DOCS / "memory.svg", architecture_pictures.memory()
     yield DOCS / "operators.md", operators_page.page()
     yield DOCS / "passes.md", pass_pages.page(lit / "passes")
     yield DOCS / "requirements.md", requirement_page.page(ROOT)
