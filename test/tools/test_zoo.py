@@ -16,16 +16,18 @@ import pytest
 from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
+from qdialect.bench import frameworks, units
+from qdialect.bench.frameworks.runner import Runner
+from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.units import Measured
+from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
 from qdialect.support.interface import Port
-from tools.zoo import frameworks, units
 from tools.zoo.__main__ import forget, main, write
 from tools.zoo.campaign import Campaign
 from tools.zoo.child import Ended, Limits, run
-from tools.zoo.distance import Difference, Distance
 from tools.zoo.flows.registry import FLOWS
 from tools.zoo.flows.samples import CALIBRATION_SEEDS, TEST_SEEDS, load, save
 from tools.zoo.flows.samples import drawn as drawn_samples
-from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import fitting, measured
 from tools.zoo.networks.inputs import features, images, tokens
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
@@ -36,11 +38,6 @@ from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
 from tools.zoo.speed import factor, lead, times
 from tools.zoo.table import Entry, chosen, entries
-from tools.zoo.truth.tracing import Exact
-from tools.zoo.units import Measured
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.causes import Cause, causes
-from tools.zoo.units.ties import Ties
 
 ENTRY = Entry("mlp", "qdq_u8s8")
 LIMITS = Limits(1.0, 1.0)
@@ -218,7 +215,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(capsys: pytest.CaptureFixtu
     assert ("mobilenet_v2" if option == "--networks" else "pt2e_x86") in told
 
 
-# tools/zoo/units/causes.py: whose result of a unit is how far from the truth.
+# qdialect/bench/units/causes.py: whose result of a unit is how far from the truth.
 
 
 def _values(*entries: int) -> dict[str, np.ndarray]:

@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn
 
-from tools.zoo import frameworks, measure_model, results, time_model
-from tools.zoo.distance import Difference, Distance, difference, distance
+from qdialect.bench.units.agreement import Agreement, Difference, Distance, Ties, difference, distance
+from tools.zoo import calls, measure_model, results, time_model
 from tools.zoo.flows.samples import save
 from tools.zoo.markdown import escaped, table
 from tools.zoo.report import report
 from tools.zoo.results import Result, from_fields
 from tools.zoo.timing import alternated, timed
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.ties import Ties
 from tools.zoo.verdict import is_further, verdict
 
 NEAR = Result(
@@ -175,7 +173,7 @@ def _calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise ValueError("not\ntaken")
         return lambda: seen.append(name)
 
-    monkeypatch.setattr(frameworks, "load_call", load_call)
+    monkeypatch.setattr(calls, "load_call", load_call)
     return seen
 
 
