@@ -100,7 +100,6 @@ def _expansion(module: ir.Value) -> None:
     # All at once, and once for all functions: each application looks at every op, and gathers its patterns anew.
     apply_patterns(
         module,
-        vector_transform.ApplyDropUnitDimWithShapeCastPatternsOp,
         # A reduction of float numbers stays one chain, in their order.
         *(partial(pattern, lowering_strategy=_INNER_REDUCTION) for pattern in _MULTI_REDUCTIONS),
         memref_transform.ApplyExpandStridedMetadataPatternsOp,

@@ -69,15 +69,18 @@ class Loops:
 
     parallel: tuple[str, ...]
     reduction: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    """Parallel loops inside the reductions: a vector of one round of a reduction ends with them, not with that one."""
 
     def map_to(self, results: Sequence[str]) -> str:
         """The affine map from all loops to `results`."""
-        return f"affine_map<({', '.join(self.parallel + self.reduction)}) -> ({', '.join(results)})>"
+        return f"affine_map<({', '.join(self.parallel + self.reduction + self.lanes)}) -> ({', '.join(results)})>"
 
     @property
     def iterators(self) -> str:
         """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
+        kinds += ['"parallel"'] * len(self.lanes)
         return f"[{', '.join(kinds)}]"
 
 
