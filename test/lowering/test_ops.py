@@ -174,11 +174,6 @@ def test_add(arithmetic: AddArithmetic, number: int) -> None:
     check_op(AddOp, operands, types[2], output_scale=0.07, arithmetic=arithmetic, **binary(types, number))
 
 
-def test_an_operand_of_the_sums_own_quantization_stays_as_it_is() -> None:
-    attributes: Attributes = binary(("i8", "ui8", "i8"), 1) | {"lhs_zero_point": -28}
-    check_op(AddOp, [tensor((300,), "i8"), tensor((300,), "ui8")], "i8", output_scale=0.05, **attributes)
-
-
 def test_a_float_sum_is_that_of_the_values() -> None:
     quantized = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
     attributes: Attributes = binary(("i8", "i8", "i8"), 0) | {
@@ -447,16 +442,6 @@ def test_movements(name: str) -> None:
     }}"""
     x = bits(3, 5, 7)
     check_lowering_booleans(text, [x], function(x))
-
-
-def test_a_comparison_is_kept_for_what_is_no_kernel_of_its_own() -> None:
-    text = """func.func @main(%x: tensor<3x19xf32>, %y: tensor<3x19xf32>) -> tensor<19x3xi1> {
-      %0 = arith.cmpf ogt, %x, %y : tensor<3x19xf32>
-      %1 = "qnn.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<3x19xi1>) -> tensor<19x3xi1>
-      return %1 : tensor<19x3xi1>
-    }"""
-    x, y = (np.random.default_rng(seed).normal(size=(3, 19)).astype(np.float32) for seed in range(2))
-    check_lowering_booleans(text, [x, y], (x > y).T)
 
 
 def test_constants() -> None:

@@ -22,11 +22,9 @@ from qdialect.lowering.pipeline.phases import Phase, compile_to, lower
 from qdialect.lowering.qnn_to_linalg.program.program import ALIGNMENT
 from qdialect.lowering.qnn_to_linalg.program.storage import EXTRA_BYTES
 from qdialect.lowering.threads.divided_network import to_threads
-from qdialect.lowering.vector_to_x86.patterns import to_x86
 from qdialect.lowering.vector_to_x86.to_x86 import check_x86
 from qdialect.lowering.x86_to_llvm.to_llvm import to_llvm
-from qdialect.passes.pipeline import PassManager
-from qdialect.support.diagnostics import CompileError, Diagnostic, PassError, Severity
+from qdialect.support.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.support.interface import Port
 from qdialect.targets import GENERIC, TARGETS
 
@@ -74,10 +72,6 @@ def test_the_module_given_stays_as_it_is(phase: Phase) -> None:
     assert lowered.module is not module
 
 
-def test_phases_are_in_order() -> None:
-    assert list(Phase) == ["qnn", "fused", "linalg", "vector", "x86", "llvm"]
-
-
 def test_lowering_twice_gives_the_same_text() -> None:
     module = chain()
     first, second = lower(module, VBMI), lower(module, VBMI)
@@ -90,11 +84,6 @@ def test_one_kernel_per_layer() -> None:
     assert [label for label in lowered.labels if label.startswith("qnn.")] == ["qnn.fused_conv2d"] * 2
     assert lowered.kernels <= len(lowered.labels)
     assert lowered.constants.dtype == np.uint8
-
-
-def test_nothing_is_planned_before_there_are_kernels() -> None:
-    lowered = lower(chain(), GENERIC, Phase.FUSED)
-    assert (lowered.kernels, lowered.arena_bytes, lowered.labels, lowered.constants.size) == (0, 0, (), 0)
 
 
 def test_ports_come_from_attributes() -> None:
@@ -314,14 +303,6 @@ func.func @main(%n: i32, %i: index, %a: memref<64xi8>) {{
     assert failure(threads, text) == (line, message)
 
 
-def test_threads_want_flat_buffers() -> None:
-    text = "func.func @main(%x: memref<4x4xi8>) {\n  return\n}"
-    assert failure(threads, text) == (
-        1,
-        "argument 0 of main must be a flat buffer or a number to be divided, but got memref<4x4xi8>",
-    )
-
-
 @pytest.mark.parametrize("text", [NO_COUNT, COUNT])
 def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
     assert failure(to_llvm, text) == (2, "'omp.parallel' op must have a constant number of threads")
@@ -387,13 +368,6 @@ def test_tags_of_a_micro_kernel(tags: str, message: str) -> None:
     assert failure(to_vector, GENERIC_LOWERING_STEP_ERRORS.format(tags=tags)) == (2, message)
 
 
-def test_a_role_is_any_string() -> None:
-    text = GENERIC_LOWERING_STEP_ERRORS.format(
-        tags='qnn.micro_kernel = -1, qnn.role = "root\\22 } in", qnn.tiles = array<i64: 2>'
-    )
-    assert failure(to_vector, text) == (2, 'micro-kernel -1 must have a root, but has only root" } in')
-
-
 UNRESOLVED = """func.func @main(%i: index) {
   %0 = memref.alloc(%i) : memref<?xi8>
   call @other(%0) : (memref<?xi8>) -> ()
@@ -408,18 +382,6 @@ def test_what_upstream_cannot_lower() -> None:
     line, message = failure(to_llvm, UNRESOLVED)
     assert line == 3
     assert message.startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
-
-
-def test_the_name_of_the_pass_is_said_once() -> None:
-    with pytest.raises(PassError) as caught:
-        PassManager("qnn-to-llvm").run(parse(UNRESOLVED, make_context(), "net.mlir"))
-    assert str(caught.value).startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
-
-
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("text", [EMPTY, NO_MAIN, DECLARATION, GLOBAL, TWO_BLOCKS, NO_COUNT])
-def test_instructions_are_put_into_any_module(name: str, text: str) -> None:
-    to_x86(parse(text, make_context(), "net.mlir"), TARGETS[name])
 
 
 # Each phase's contract refuses a module that breaks it, and names the unsupported ops.
@@ -511,13 +473,6 @@ def test_linalg_has_no_op_of_the_dialect() -> None:
     check_linalg(module_of(LINALG))
 
 
-def test_unsupported_ops_inside_regions_are_found() -> None:
-    refused = failure_contracts(check_fused, LINALG)
-    assert notes(refused) == [(line, f"'{name}' op is not allowed") for line, name in [
-        (2, "linalg.generic"), (7, "linalg.yield"),
-    ]]  # fmt: skip
-
-
 def test_vector_has_neither_tensors_nor_allocations() -> None:
     found = notes(failure_contracts(check_vector, LINALG))
     assert (2, "'linalg.generic' op is not allowed") in found
@@ -584,10 +539,3 @@ def test_products_of_floats_are_not_left_to_upstream() -> None:
     ]
     lines = [line for line in text.replace("f32", "i32").splitlines() if "math.fma" not in line]
     check_products(module_of("\n".join(lines)))
-
-
-def test_not_every_unsupported_op_of_many_is_listed() -> None:
-    body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
-    refused = failure_contracts(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
-    assert refused.message == "after phase vector: 25 ops break its contract"
-    assert len(refused.notes) == 10

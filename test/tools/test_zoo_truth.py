@@ -15,7 +15,7 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from onnx import load_from_string
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
-from recurrent_models import BidirectionalLstm, Loop, Lstm
+from recurrent_models import BidirectionalLstm, Lstm
 from tflite_graphs import options, reference, small_network
 from torch import Tensor, nn
 from torch.nn import functional
@@ -26,11 +26,10 @@ from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
 from qdialect.frontends.tflite.flatbuffer.writer import Quantization as QuantizationTflite
 from tools.zoo import frameworks, truth
 from tools.zoo.tensors import tensors
-from tools.zoo.truth.contrib_operators import CONTRIB_OPERATORS
 from tools.zoo.truth.onnx_truth import in_double
 from tools.zoo.truth.tflite_truth import in_double as in_double_tflite
 from tools.zoo.truth.tflite_truth import in_double as in_double_tflite_lstm
-from tools.zoo.truth.windows import convolution, maximum, padding_of
+from tools.zoo.truth.windows import convolution, maximum
 
 BY = (0.05, 7)
 # An attribute is a float32; its default is 1e-5.
@@ -60,22 +59,6 @@ def test_a_pool_is_that_of_pytorch(size: int, rounds_up: bool) -> None:
     found = maximum(data, [3, 2], [1, 1, 1, 1], [3, 2], [1, 2], rounds_up=rounds_up)
     wanted = functional.max_pool2d(tensors([data])[0], (3, 2), (3, 2), (1, 1), (1, 2), rounds_up)
     np.testing.assert_array_equal(found, wanted.numpy())
-
-
-def test_a_pool_of_quantized_values_gives_quantized_values() -> None:
-    builder = ModelBuilder()
-    found = builder.node("MaxPool", builder.input("x", (1, 1, 4, 4), np.uint8), kernel_shape=[2, 2], strides=[2, 2])
-    quantized = drawn((1, 1, 4, 4), np.uint8)
-    wanted = quantized.reshape(2, 2, 2, 2).max((1, 3))
-    assert _truth(builder, found, quantized, dtype=np.uint8).reshape(2, 2).tolist() == wanted.tolist()
-
-
-@pytest.mark.parametrize(
-    ("mode", "wanted"), [("VALID", [0, 0, 0, 0]), ("SAME_UPPER", [0, 1, 1, 1]), ("SAME_LOWER", [1, 1, 0, 1])]
-)
-def test_automatic_padding_is_that_of_the_specification(mode: str, wanted: list[int]) -> None:
-    # 8 positions in steps of 2 need 4 windows of 3, one row more; 5 in steps of 1 need one on either side.
-    assert padding_of(mode, [8, 5], [3, 3], [2, 1]) == wanted
 
 
 def test_a_quantized_convolution_has_no_rounding_but_its_last() -> None:
@@ -149,15 +132,6 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
 
 
-def test_elements_of_long_rows_are_gathered() -> None:
-    """The evaluator of onnx takes 64 of them at most."""
-    rows, indices = np.random.default_rng(0).normal(size=(2, 100)), np.array([[99, -1, 70], [0, 80, 3]])
-    builder = ModelBuilder()
-    names = builder.input("x", rows.shape, np.float64), builder.input("i", indices.shape, np.int64)
-    found = builder.node("GatherElements", *names, axis=1)
-    np.testing.assert_array_equal(_truth(builder, found, rows, indices), np.take_along_axis(rows, indices, 1))
-
-
 PADS = [
     ([0, -1, 2, -2], None, "constant", 18),
     ([1, 0], [-1], "constant", 18),
@@ -190,11 +164,6 @@ def test_an_operator_without_an_evaluator_is_named() -> None:
         _truth(builder, found, np.zeros(2, np.float32))
 
 
-def test_a_format_without_an_evaluator_is_named(tmp_path: Path) -> None:
-    with pytest.raises(truth.NoTruthError, match=r"a \.mlir file has no evaluator in float64"):
-        truth.load(str(tmp_path / "model.mlir"), ".mlir")
-
-
 @pytest.mark.parametrize("quantizer", ["x86", "xnnpack"])
 def test_a_program_of_pytorch_has_the_quantized_values_of_its_file(tmp_path: Path, quantizer: str) -> None:
     converted = network("resnet", quantizer)
@@ -221,20 +190,6 @@ def test_pytorch_quantizations_round_the_float64_quotient(tmp_path: Path) -> Non
     exact = np.rint(near_ties.astype(np.float64) / 0.3)
     assert not np.array_equal(exact, np.rint(near_ties / np.float32(0.3)))
     assert found.tolist() == (exact + 3).tolist()
-
-
-class _Spread(nn.Module):
-    """Writes into zeros, whose type it leaves to the default."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros(2, 5).scatter(1, torch.tensor([[3], [0]]), x)
-
-
-def test_zeros_of_a_program_are_as_wide_as_its_numbers(tmp_path: Path) -> None:
-    path, x = tmp_path / "program.pt2", np.random.default_rng(0).normal(size=(2, 1)).astype(np.float32)
-    torch.export.save(torch.export.export(_Spread(), tensors([x])), path)
-    (found,) = truth.load(str(path), ".pt2")([x])
-    assert found[[0, 1], [3, 0]].tolist() == x[:, 0].tolist()
 
 
 # tools/zoo/truth/contrib_operators.py: every evaluator is within a rounding of the kernel of ONNX Runtime.
@@ -348,11 +303,6 @@ def test_f32_results_are_close(kind: str, inputs: list[Any], attributes: dict[st
         # ONNX Runtime does not compute the statistics.
         if kind != "SkipLayerNormalization" or index in (0, 3):
             np.testing.assert_allclose(kernel, exact, rtol=2e-5, atol=2e-5)
-
-
-def test_every_evaluator_is_tested() -> None:
-    tested = {one[0] for one in OF_QUANTIZED} | {one[0] for one in OF_FLOATS}
-    assert tested == {operator.__name__ for operator in CONTRIB_OPERATORS}
 
 
 # tools/zoo/truth: .tflite graphs in float64, compared with formulas and LiteRT's reference kernels.
@@ -471,23 +421,6 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
         rows.append((np.clip(np.rint(row / step) + zero_point, -128, 127) - zero_point) * step)
     np.testing.assert_allclose(found, np.array(rows) @ (weight * scale).T, rtol=1e-12)
     np.testing.assert_allclose(found, reference(content, [data])[0], rtol=1e-5, atol=1e-5)
-
-
-def test_loops_run_their_subgraphs() -> None:
-    model = Loop()
-    found = in_double_tflite(read_graph(model.content()))(model.inputs())
-    for one, other in zip(found, reference(model.content(), model.inputs()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-
-
-def test_an_operator_without_an_evaluator_is_named_of_tflite(tmp_path: Path) -> None:
-    writer = ModelWriter("one operator")
-    x, y = (writer.tensor(name, (2, 3), np.float32) for name in "xy")
-    writer.operator(KIND.LOG_SOFTMAX, [x], y)
-    path = tmp_path / "model.tflite"
-    path.write_bytes(writer.finish([x], [y]))
-    with pytest.raises(truth.NoTruthError, match="LOG_SOFTMAX has no evaluator in float64"):
-        truth.load(str(path), ".tflite")
 
 
 # tools/zoo/truth/tflite_lstm.py: long short-term memory in float64, compared with LiteRT's reference kernels.
