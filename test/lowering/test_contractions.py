@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from itertools import product
@@ -68,14 +67,6 @@ def test_portable_code_of_a_strategy_gives_the_same_bits() -> None:
     network = Network(3)
     network.convolution(21, 1, table=True)
     assert_same(network, PORTABLE)
-
-
-def test_portable_code_needs_no_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "host_features", frozenset[str])
-    network = Network(4)
-    network.convolution(8, 1)
-    assert "llvm.x86" not in str(lower(parse(network.text()), resolve("avx512vbmi,portable")).module)
-    assert_same(network, ["avx512vbmi,portable"])
 
 
 USED = {
@@ -169,16 +160,6 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
             assert width * (rows * block.vectors + block.vectors + 1) <= registers
 
 
-@given(EXTENTS)
-@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
-def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, extent: int
-) -> None:
-    segments = strategy.depthwise_segments(extent)
-    assert covered(segments) == list(range(extent))
-    assert all(size % pixels == 0 and width * (pixels + 2) <= registers for _, size, pixels in segments)
-
-
 @pytest.mark.parametrize(
     ("weights", "data", "expected"),
     [
@@ -198,27 +179,6 @@ def test_the_order_of_the_loops_is_the_one_that_fetches_least(
     weights: TiledOperand, data: TiledOperand, *, expected: bool
 ) -> None:
     assert AVX512.is_weight_stationary(weights, data, 1 << 10) is expected
-
-
-@pytest.mark.parametrize(
-    ("weights", "data", "results", "expected"),
-    [
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 9, True),
-        # Weights stay in the first level whatever the order.
-        (TiledOperand(1 << 14, 8), TiledOperand(1 << 10, 100), 1 << 5, False),
-        # The lines of the results cost more than the weights.
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 16, 100), 1 << 12, False),
-        # What does not stay near is read from afar for each tile of channels.
-        (TiledOperand(1 << 17, 8), TiledOperand(1 << 20, 200), 1 << 9, False),
-        (TiledOperand(1 << 20, 8), TiledOperand(1 << 20, 200), 1 << 9, True),
-        # Few tiles of pixels.
-        (TiledOperand(1 << 20, 8), TiledOperand(1 << 14, 3), 1 << 5, False),
-    ],
-)
-def test_weights_of_256_bits_are_kept(
-    weights: TiledOperand, data: TiledOperand, results: int, *, expected: bool
-) -> None:
-    assert strategy_of(resolve("alderlake")).is_weight_stationary(weights, data, results) is expected
 
 
 def test_pairs_are_taken_where_they_are_no_slower_than_words() -> None:
@@ -326,15 +286,6 @@ def outputs(block: ChannelGroup) -> list[int]:
 def test_every_output_channel_is_in_one_block(groups: int, depth: int, width: int) -> None:
     blocks = group_blocks(groups, groups * depth, groups * width)
     assert sorted(channel for block in blocks for channel in outputs(block)) == list(range(groups * width))
-
-
-@given(*COUNTS)
-def test_only_the_last_block_may_leave_a_vector_half_written(groups: int, depth: int, width: int) -> None:
-    *whole, last = group_blocks(groups, groups * depth, groups * width)
-    assert all(block.channels_out % 8 == 0 for block in whole)
-    assert last.count == 1 or last.channels_out % 8 == 0
-    # No more groups join than that takes: what is multiplied by zeros is wasted.
-    assert all(block.per_block <= 8 // math.gcd(width, 8) for block in [*whole, last])
 
 
 @given(*COUNTS, st.integers(1, 2))

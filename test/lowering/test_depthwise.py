@@ -21,7 +21,6 @@ from qdialect.ir._mlir import ir
 from qdialect.lowering.cost.pair_sums import sums_fit
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions.depthwise import KGroups, k_groups_of
-from qdialect.lowering.qnn_to_linalg.contractions.windows import overlapping
 from qdialect.reference import interpreter
 from qdialect.reference.interpreter import run
 from qdialect.targets import TARGETS, host_features
@@ -57,15 +56,6 @@ def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
     values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
     check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
-
-
-@pytest.mark.parametrize("number", [10, 11])
-def test_all_taps_of_a_single_row_are_in_dot_products(number: int) -> None:
-    shape, kernel, *_ = WINDOWS[number]
-    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
-    text = str(lower(depthwise(number, "ui8", values, (3,)), TARGETS["avx512vbmi"], Phase.X86).module)
-    assert "vpdpbusd" in text
-    assert "arith.muli" not in text
 
 
 @variants_together
@@ -174,15 +164,6 @@ def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool,
         assert all(one.taps[0].size > 1 for one in k_groups)
 
 
-@pytest.mark.parametrize(("row", "products"), [([85, 85, 86], 1), ([127, 127, 3], 2), ([127, 127, 127], 2)])
-def test_what_the_middle_column_has_too_much_of_is_one_more_product(row: list[int], products: int) -> None:
-    weights = np.zeros((1, 3, 3), np.int32)
-    weights[0, 1] = row
-    k_groups = k_groups_of(weights, in_pairs=True)
-    assert len(k_groups) == products
-    assert [one.is_vertical for one in k_groups[1:]] == [True] * (products - 1)
-
-
 # Taps that fill no K group gathered from all rows: the same numbers, and only where it pays.
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
@@ -288,22 +269,6 @@ def test_planes_before_a_convolution(data: str, planes: int, width: int) -> None
     check(graph([tensor((2, planes, 7, width), data)], body))
 
 
-def test_it_is_done_only_where_it_pays() -> None:
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "generic")
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "avx512vnni")
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "i8"), "amxint8")
-    # Windows are summed in addition to the products.
-    assert not gathers(convolution_gathered_taps(STEM, "ui8", "ui8", point=0))
-    # Eight channels save half as much.
-    assert not gathers(convolution_gathered_taps((STEM[0], (8, 3, 3, 3), *STEM[2:]), "ui8", "i8"))
-    # Rows of three whole K groups, and of three taps, which are no K group.
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 4), (16, 3, 3, 4), *STEM[2:]), "ui8", "i8"))
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 1), (64, 3, 3, 1), *STEM[2:]), "ui8", "i8"))
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 6), (64, 3, 3, 3), *STEM[2:]), "ui8", "i8", groups=2))
-    # Sixteen pixels lie in more than two vectors.
-    assert not gathers(convolution_gathered_taps(((1, 9, 65, 9), (64, 3, 3, 9), *STEM[2:]), "ui8", "i8"))
-
-
 # Windows summed up before the products, for weights with zero points: the same numbers, and only where it pays.
 
 WINDOWS_WINDOW_SUMS: list[Case] = [
@@ -363,16 +328,6 @@ def test_products_of_two_tensors() -> None:
     check(module)
 
 
-def test_it_is_done_only_where_it_pays_of_window_sums() -> None:
-    case = WINDOWS_WINDOW_SUMS[2]
-    assert not sums(convolution_window_sums(case, "ui8", "i8", point=0))
-    assert not sums(convolution_window_sums(case, "ui8", "ui8"), "generic")
-    assert not sums(convolution_window_sums(((1, 8, 8, 64), (64, 3, 3, 16), *case[2:]), "ui8", "ui8", groups=4))
-    assert not sums(
-        convolution_window_sums(((1, 8, 8, 16), (16, 1, 1, 16), (1, 1), (0, 0, 0, 0), (1, 1)), "ui8", "ui8")
-    )
-
-
 @variants_together
 @pytest.mark.parametrize("channels", [20, 40, 72, 80, 96, 128, 200])
 def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
@@ -380,20 +335,3 @@ def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
     module = convolution_window_sums(case, "ui8", "ui8")
     assert sums(module)
     check(module)
-
-
-@pytest.mark.parametrize("widest", [4, 8, 16])
-def test_overlapping_vectors_end_with_the_last_tap(widest: int) -> None:
-    for taps in range(24, 700, 8):
-        lanes, count, step = overlapping(taps, widest)
-        assert 4 <= lanes <= widest
-        assert 0 < step <= 4 * lanes
-        assert (count - 1) * step + 4 * lanes == taps
-
-
-@variants_together
-@pytest.mark.parametrize("point", [0, 1, 127, 129, 255])
-@pytest.mark.parametrize("number", [0, 2, 4])
-def test_one_zero_point_of_all_weights(point: int, number: int) -> None:
-    """It stands in the ones; the products of the largest data and of the least weights are those of words."""
-    check(convolution_window_sums(WINDOWS_WINDOW_SUMS[number], "ui8", "ui8", point=point))

@@ -79,13 +79,6 @@ def test_lowering_twice_gives_the_same_text() -> None:
     np.testing.assert_array_equal(first.constants, second.constants)
 
 
-def test_one_kernel_per_layer() -> None:
-    lowered = lower(chain(), GENERIC, Phase.LINALG)
-    assert [label for label in lowered.labels if label.startswith("qnn.")] == ["qnn.fused_conv2d"] * 2
-    assert lowered.kernels <= len(lowered.labels)
-    assert lowered.constants.dtype == np.uint8
-
-
 def test_ports_come_from_attributes() -> None:
     module = parse("""
     func.func @main(%x: tensor<1x4xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = -3 : i64},
@@ -419,14 +412,6 @@ func.func @main() {
   return
 }
 """
-GATHER = """\
-func.func @main(%t: memref<{size}xi8>, %i: vector<4xindex>, %m: vector<4xi1>, %p: vector<4xi8>) -> vector<4xi8> {{
-  %c0 = arith.constant 0 : index
-  %0 = vector.gather %t[%c0] [%i], %m, %p
-    : memref<{size}xi8>, vector<4xindex>, vector<4xi1>, vector<4xi8> into vector<4xi8>
-  return %0 : vector<4xi8>
-}}
-"""
 CONTRACTION = """\
 func.func @main(%x: vector<4xi8>, %w: vector<16x4xi8>, %y: vector<16xi32>) -> vector<16xi32> {
   %0 = arith.extui %x : vector<4xi8> to vector<4xi32>
@@ -481,19 +466,6 @@ def test_vector_has_neither_tensors_nor_allocations() -> None:
         (3, "'memref.alloca' op allocates memory inside a kernel"),
     ]
     check_vector(module_of(VECTOR))
-
-
-def test_a_table_is_a_permute_where_the_target_has_one() -> None:
-    vbmi = TARGETS["avx512vbmi"]
-    refused = failure_contracts(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
-    reason = "[byte-table] indices must be cast from a vector of integers of at least 8 bits"
-    masked = "[byte-table] mask must be true in every lane"
-    assert notes(refused) == [(3, f"'vector.gather' op is left; {masked}")]
-    unmasked = GATHER.format(size=256).replace("%c0 =", "%t1 = arith.constant dense<true> : vector<4xi1>\n  %c0 =")
-    refused = failure_contracts(lambda module: check_x86(module, vbmi), unmasked.replace("[%i], %m", "[%i], %t1"))
-    assert notes(refused) == [(4, f"'vector.gather' op is left; {reason}")]
-    check_x86(module_of(GATHER.format(size=256)), TARGETS["x86-64"])
-    check_x86(module_of(GATHER.format(size=100)), vbmi)
 
 
 def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> None:

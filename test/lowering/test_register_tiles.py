@@ -16,7 +16,7 @@ from qdialect.bench.core_model.kernel_cycles import counted, kernel_cycles
 from qdialect.bench.core_model.memory_traffic import Reuse, call_reuses
 from qdialect.frontends.onnx import import_onnx
 from qdialect.lowering.ir.functions import functions
-from qdialect.targets.machine import MACHINES, ZEN_4_PIPES, Kind, Level, Levels
+from qdialect.targets.machine import MACHINES, ZEN_4_PIPES, Kind
 
 ZEN_4 = MACHINES["znver4"]
 M, A, P, I, S = Kind.MULTIPLY, Kind.ADD, Kind.PERMUTE, Kind.INTERLEAVE, Kind.SIMPLE  # noqa: E741
@@ -39,13 +39,6 @@ M, A, P, I, S = Kind.MULTIPLY, Kind.ADD, Kind.PERMUTE, Kind.INTERLEAVE, Kind.SIM
 )
 def test_kinds_compete_for_the_pipes_that_take_them(counts: Mapping[str, float], wanted: float) -> None:
     assert ZEN_4_PIPES.cycles(counts) == pytest.approx(wanted)
-
-
-def test_a_call_takes_as_long_as_its_instructions_or_its_bytes() -> None:
-    levels = Levels((Level(100, float("inf"), 0), Level(1000, 32, 0), Level(float("inf"), 8, 500)), 40)
-    assert levels.cycles(200, [(6400, 50)]) == 240
-    assert levels.cycles(100, [(6400, 50), (6400, 999)]) == 240
-    assert levels.cycles(100, [(3200, 999), (80, 2000)]) == 40 + 500 + 110
 
 
 def _counted(body: str, arguments: str = "%x: memref<64xf32>, %y: memref<64xf32>") -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, tensor
+from compiled_ops import tensor
 from drawn_graphs import graph
 from drawn_vector import Array, assert_same_on_targets, run, x86_text
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from qdialect.arithmetic import float32
 from qdialect.dialect import BroadcastOp, build
 from qdialect.dialect.constants import constant
 from qdialect.ir._mlir import arith, ir, math
-from qdialect.lowering.instructions.instruction_set import is_slow_divider
 from qdialect.targets import TARGETS as TARGETS_VECTOR_ROUNDING
-from qdialect.targets import resolve
 
 RNG = np.random.default_rng(5)
 LOOK_UP = """
@@ -230,25 +228,6 @@ def test_a_single_number_at_an_end_is_divided(target: str) -> None:
     executable: Any = qdialect.compile(quotients(*numbers.shape), target=target)
     with np.errstate(all="ignore"):
         same(executable(numbers, divisors), numbers / divisors)
-
-
-@pytest.mark.parametrize("columns", [1, 15, 17, 100])
-def test_rows_of_any_length(columns: int) -> None:
-    check(quotients(5, columns))
-
-
-def test_only_a_slow_divider_is_avoided() -> None:
-    machine = resolve("sapphirerapids").machine
-    assert is_slow_divider(machine.division_cycles, machine.vector_instructions)
-    assert not is_slow_divider(4, 2)
-    assert not is_slow_divider(resolve("znver5").machine.division_cycles, 4)
-
-
-def test_rows_in_the_first_level_are_left_to_a_fast_divider_alone() -> None:
-    machine = resolve("znver4").machine
-    assert not is_slow_divider(machine.division_cycles, machine.vector_instructions)
-    assert is_slow_divider(machine.division_cycles, machine.vector_instructions, in_place=True)
-    assert not is_slow_divider(4, 2, in_place=True)
 
 
 # Numbers divided by a constant: two products have the bits of the division.
