@@ -28,7 +28,6 @@ from qdialect.arithmetic import (
     activations,
     build_table,
     dequantize_array,
-    multiply_by_quantized_multiplier,
     quantize_array,
     quantize_multiplier,
     quantized_range,
@@ -106,10 +105,6 @@ REQUANTIZED_OPS: dict[str, Callable[[Row, Rounding], NDArray[Any]]] = {
     "QLinearMatMul": qlinear_mat_mul,
 }
 ROWS: list[Row] = document("onnx_vectors")["vectors"]
-
-
-def test_every_op_is_covered() -> None:
-    assert {row["op"] for row in ROWS} == INTEGER_OPS.keys() | REQUANTIZED_OPS.keys()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row["op"] in INTEGER_OPS], ids=row_id)
@@ -470,14 +465,8 @@ COLUMNS = {
     "tosa-double": ["tosa_double"],
 }
 # What would happen if the multiplier were formed in double precision, which no runtime was seen to do.
-SUPPOSED = "rne, multiplier = float32(double product)"
 
 ROWS_DIVERGENCE: list[Row] = document("divergence_vectors")["vectors"]
-
-
-def test_every_column_is_accounted_for() -> None:
-    columns = {column for row in ROWS_DIVERGENCE for column in row["results"]}
-    assert columns == {column for of_profile in COLUMNS.values() for column in of_profile} | {SUPPOSED}
 
 
 def test_every_profile_has_a_column_and_every_rounding_a_profile() -> None:
@@ -494,11 +483,6 @@ def test_every_profile_hits_its_columns(name: str) -> None:
             assert results(row, profile.rounding, profile.multiplier) == row["results"][column], row["desc"]
             hits += 1
     assert hits > 0
-
-
-def test_the_multiplier_that_was_only_supposed() -> None:
-    for row in (row for row in ROWS_DIVERGENCE if SUPPOSED in row["results"]):
-        assert results(row, Rounding.F32_RNE_ZP_LAST, Multiplier.F64) == row["results"][SUPPOSED]
 
 
 def results(row: Row, rounding: Rounding, form: Multiplier) -> list[int]:
@@ -522,8 +506,3 @@ def test_multiplier_edges() -> None:
     for row in edges.values():
         assert quantize_multiplier(row["value"]) == (2080045879, -4)
         assert math.isclose(2080045879 * 2.0**-35, row["value"], rel_tol=1e-9)
-
-
-def test_multiplier_one_has_no_undefined_shift() -> None:
-    for rounding in (rounding for rounding in Rounding if rounding.is_fixed):
-        assert multiply_by_quantized_multiplier(-7, 2**30, 1, rounding) == -7

@@ -219,9 +219,6 @@ def test_a_remainder_is_exact_for_every_quotient() -> None:
     np.testing.assert_array_equal(np.signbit(found[ends]), np.signbit(wanted[ends]))
 
 
-# The benchmark's float functions: their files compute what the float64 answer says, within the tolerance.
-
-
 # Scale and zero point of a whole tensor's range: both ends found at once, with the bits of two reductions.
 
 NEGATIVE_NAN = float(np.array(0xFFC00000, np.uint32).view(np.float32))

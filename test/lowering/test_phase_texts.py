@@ -264,6 +264,3 @@ def test_a_module_without_constants_is_a_program() -> None:
     assert PROGRAM in text
     compiled = compile_module(parse(text), target="generic")
     np.testing.assert_array_equal(compiled(np.arange(4, dtype=np.int8)), np.arange(4))
-
-
-# Kernels as text: what is written parses, and says what the vector step reads.

@@ -122,9 +122,6 @@ def test_chained_nests_are_cut_where_their_costs_are_even() -> None:
     ]
 
 
-# What ops are thought to take when threads get their parts.
-
-
 # Networks on several threads: the same bits for every number, in every situation a process may be in.
 
 COUNTS = (2, 3, 5, 8)

@@ -276,8 +276,6 @@ def test_products_in_tiles_are_divided_though_rows_are_left(shape: tuple[int, ..
 
 ROWS, COLUMNS = 4, 6
 
-# What stands beside the loop over columns, of which each thread would do all.
-
 # A reader of the product, cut at the product's rows or at its columns.
 READERS = {"rows": ("%rows", "%columns", "%line", "%c8"), "columns": ("%columns", "%rows", "%c8", "%line")}
 

@@ -24,7 +24,6 @@ from tflite_graphs import small_network
 import qdialect
 from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
-from tools.choice_page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -242,23 +241,11 @@ def test_the_speed_is_that_of_the_report() -> None:
             assert cell.strip() == (f"{best.seconds * 1e3:.3g}{star}" if best else ""), (name, engine)
 
 
-def test_targets_are_in_the_makefile() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    for target in set(re.findall(r"\bmake ([a-z]+)\b", TEXT)):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-def test_links_and_folders_are_there() -> None:
-    for path in re.findall(r"\]\(([\w./-]+)\)|^\| `([\w/]+)/`", TEXT, re.MULTILINE):
-        assert (ROOT / "".join(path)).exists(), path
-
-
 # tools/gen_docs.py: it writes what is missing, removes what is left over, and --check names what is stale.
 
 SKIPPED = shutil.ignore_patterns("Output", "build", "*.tflite", "*.npz")
 GONE = "docs/ops/gone.md"
 ALL_KINDS = "KINDS = tuple(TARGETS)"
-Tool = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -323,15 +310,6 @@ def test_a_change_makes_its_page_stale_and_no_other(checkout: Path) -> None:
     assert left.exists()
 
 
-# tools/choice_page.py: the page of named choices says of each one what it means.
-
-
-def test_every_choice_has_a_meaning() -> None:
-    rows = re.findall(r'^\| `"(\w+)"` \| (.*) \|$', page(), re.MULTILINE)
-    assert len(rows) > 40
-    assert [value for value, meaning in rows if not meaning.strip()] == []
-
-
 # The tool that measures callers and batches for the page on deploying.
 
 
@@ -352,13 +330,3 @@ def test_tables_are_measured(tool: Any) -> None:
     assert len(callers) == 3
     batches = tool.batches_table([network], 0.02).splitlines()
     assert [line.split(" | ")[1] for line in batches[2:]] == ["1", "8", "64"]
-
-
-def test_a_page_gets_its_tables(tool: Any) -> None:
-    page = (ROOT / "docs" / "deploying.md").read_text()
-    for name in (tool.CALLERS, tool.BATCHES):
-        once = tool.with_table(page, name, "| new |")
-        assert "| new |\n<!-- end -->" in once
-        assert tool.with_table(once, name, "| new |") == once
-    with pytest.raises(ValueError, match="page must have a table other between comments"):
-        tool.with_table(page, "other", "")

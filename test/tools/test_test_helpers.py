@@ -117,9 +117,6 @@ def test_other_programs_are_executed(tmp_path: Path) -> None:
     assert ended(ForkingSubprocess.Popen, one, tmp_path) == (0, "0 False\n", "")
 
 
-# Functions whose results of positive numbers nothing chooses are computed with less work and the same bits.
-
-
 # The guards of the fuzz tests can fail: one byte outside ends the process, and a crash is reported.
 
 TEST_FOLDER = str(Path(__file__).resolve().parents[1])
@@ -162,8 +159,6 @@ def test_a_crash_is_an_answer_and_the_next_request_is_served() -> None:
     finally:
         runner.close()
 
-
-# The table of tolerances: it names operators that exist, and the tests of front ends compare with nothing else.
 
 # Comparisons that have a bound of their own.
 
