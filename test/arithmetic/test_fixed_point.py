@@ -193,7 +193,7 @@ def test_requantize_equals_exact_arithmetic(
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 @given(odd=st.integers(-600, 600), zero_point=st.integers(-128, 127), shift=st.integers(1, 12))
-def test_ties_equal_exact_arithmetic_of_requantize(rounding: Rounding, odd: int, zero_point: int, shift: int) -> None:
+def test_requantized_ties_equal_exact_arithmetic(rounding: Rounding, odd: int, zero_point: int, shift: int) -> None:
     acc, m = (2 * odd + 1) << (shift - 1), 2.0**-shift
     params = requantize_parameters(rounding, np.array([m]))
     got = requantize(np.array([acc], dtype=np.int32), params, zero_point, -(2**15), 2**15, rounding)

@@ -411,7 +411,7 @@ def test_a_type_without_a_zero_point_is_that_of_the_attribute() -> None:
         ((5,), (), "zero point must be i8 of shape [5], but got []"),
     ],
 )
-def test_what_does_not_fit_is_refused_of_run_time_parameters(
+def test_run_time_parameters_that_do_not_fit_are_refused(
     scale: tuple[int, ...], point: tuple[int, ...] | None, reason: str
 ) -> None:
     model = ModelBuilder()

@@ -150,7 +150,7 @@ TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
-def numbers_f32_convolutions(shape: tuple[int, ...], seed: int) -> Array:
+def weights_of(shape: tuple[int, ...], seed: int) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
@@ -164,9 +164,9 @@ def layer(kind: str, data: Array, weight: Array, bias: Array, attributes: dict[s
 @variants_together
 @pytest.mark.parametrize(("shape", "kernel", "attributes"), TRANSPOSED)
 def test_a_transposed_convolution(shape: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
-    data, weight = numbers_f32_convolutions(shape, 0), numbers_f32_convolutions(kernel, 1)
+    data, weight = weights_of(shape, 0), weights_of(kernel, 1)
     groups = attributes.get("group", 1)
-    bias = numbers_f32_convolutions((kernel[1] * groups,), 2)
+    bias = weights_of((kernel[1] * groups,), 2)
     (found,) = found_by(layer("ConvTranspose", data, weight, bias, attributes), data)
     # onnx's reference knows one group.
     parts = zip(np.split(data, groups, 1), np.split(weight, groups), np.split(bias, groups), strict=True)
@@ -180,7 +180,7 @@ def test_a_transposed_convolution(shape: tuple[int, ...], kernel: tuple[int, ...
 def test_a_transposed_convolution_with_f32_weights_of_quantized_data() -> None:
     model = ModelBuilder()
     data = model.dequantize(model.input("x0", (1, 4, 5, 5), np.uint8), (0.05, 7))
-    layer = model.node("ConvTranspose", data, model.constant(numbers_f32_convolutions((4, 3, 2, 2), 1)), strides=[2, 2])
+    layer = model.node("ConvTranspose", data, model.constant(weights_of((4, 3, 2, 2), 1)), strides=[2, 2])
     content = model.finish(model.node("Relu", layer), dtype=np.float32, version=19)
     quantized = drawn((1, 4, 5, 5), np.uint8)
     (found,) = found_by(content, quantized)
@@ -191,10 +191,10 @@ def test_a_transposed_convolution_with_f32_weights_of_quantized_data() -> None:
 @pytest.mark.parametrize("attributes", [{}, {"strides": [2], "pads": [2, 1], "dilations": [2], "group": 2}])
 def test_a_convolution_of_one_dimension(attributes: dict[str, Any]) -> None:
     data, weight = (
-        numbers_f32_convolutions((2, 4, 11), 0),
-        numbers_f32_convolutions((6, 4 // attributes.get("group", 1), 3), 1),
+        weights_of((2, 4, 11), 0),
+        weights_of((6, 4 // attributes.get("group", 1), 3), 1),
     )
-    content = layer("Conv", data, weight, numbers_f32_convolutions((6,), 2), attributes)
+    content = layer("Conv", data, weight, weights_of((6,), 2), attributes)
     (found,) = found_by(content, data)
     assert_floats_within(found, evaluated(content, data), "formula")
 
@@ -212,11 +212,9 @@ def test_a_convolution_of_one_dimension(attributes: dict[str, Any]) -> None:
 def test_what_does_not_fit_is_told(
     kind: str, kernel: tuple[int, ...], attributes: dict[str, Any], message: str
 ) -> None:
-    data = numbers_f32_convolutions((1, 4, 5, 5), 0)
+    data = weights_of((1, 4, 5, 5), 0)
     with pytest.raises(ImportModelError, match=message):
-        import_onnx(
-            layer(kind, data, numbers_f32_convolutions(kernel, 1), numbers_f32_convolutions((2,), 2), attributes)
-        )
+        import_onnx(layer(kind, data, weights_of(kernel, 1), weights_of((2,), 2), attributes))
 
 
 # Pools of f32 values, between floats and between quantizations: against onnx's reference.

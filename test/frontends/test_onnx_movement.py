@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_ops import variants_together
 from onnx_evaluated import check, expected, found_by, refused
-from onnx_evaluated import drawn as drawn_einsum
+from onnx_evaluated import drawn as drawn_values
 from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of, run
 from tolerances import assert_floats_within
 
@@ -190,7 +190,7 @@ EINSUMS = [
 @pytest.mark.parametrize(("equation", "lhs", "rhs"), EINSUMS)
 def test_sums_of_products_by_their_labels(equation: str, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> None:
     """Of small whole numbers, whose sums are exact in every order."""
-    check("Einsum", [drawn_einsum(lhs, np.float32), drawn_einsum(rhs, np.float32, 1)], equation=equation)
+    check("Einsum", [drawn_values(lhs, np.float32), drawn_values(rhs, np.float32, 1)], equation=equation)
 
 
 @variants_together
@@ -203,14 +203,14 @@ def test_sums_of_products_by_their_labels(equation: str, lhs: tuple[int, ...], r
     ],
 )
 def test_products_of_more_than_two(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    operands = [drawn_einsum(shape, np.float32, seed) for seed, shape in enumerate(shapes)]
+    operands = [drawn_values(shape, np.float32, seed) for seed, shape in enumerate(shapes)]
     check("Einsum", operands, equation=equation)
 
 
 @variants_together
 @pytest.mark.parametrize("equation", ["ijk->kij", "ijk->ik", "...k->k...", "ijk->"])
 def test_labels_of_one_tensor(equation: str) -> None:
-    check("Einsum", [drawn_einsum((2, 3, 5), np.float32)], equation=equation)
+    check("Einsum", [drawn_values((2, 3, 5), np.float32)], equation=equation)
 
 
 def test_equations_that_do_not_fit_are_refused() -> None:
@@ -229,8 +229,8 @@ def test_equations_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
 @pytest.mark.parametrize("upper", [0, 1])
 def test_triangles(dtype: Any, upper: int) -> None:
-    check("Trilu", [drawn_einsum((2, 5, 7), dtype)], upper=upper)
-    check("Trilu", [drawn_einsum((5, 5), dtype), np.array(-2)], constants=1, upper=upper)
+    check("Trilu", [drawn_values((2, 5, 7), dtype)], upper=upper)
+    check("Trilu", [drawn_values((5, 5), dtype), np.array(-2)], constants=1, upper=upper)
 
 
 @variants_together
@@ -247,7 +247,7 @@ NORMS = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSu
 @pytest.mark.parametrize("kind", NORMS)
 def test_norms_of_floats(kind: str) -> None:
     """Of rows in which one number is not a one, so that every order of terms gives the same."""
-    x = np.abs(drawn_einsum((3, 5, 19), np.float32)) + 1
+    x = np.abs(drawn_values((3, 5, 19), np.float32)) + 1
     model = ModelBuilder()
     found = model.node(kind, model.input("x", x.shape), model.constant(np.array([-1])), keepdims=0)
     content = model.finish(found, dtype=np.float32, version=18)

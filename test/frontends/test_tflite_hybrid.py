@@ -418,8 +418,6 @@ def test_a_rescale_of_16_bits_is_left() -> None:
 
 ROWS, DEPTH, COLUMNS = 40, 16, 40
 
-KIND_DELEGATE, OPTIONS_DELEGATE = tflite.BuiltinOperator, tflite.BuiltinOptions
-
 
 def adjoint(is_transposed: bool) -> Callable[[Builder], int]:
     def write(builder: Builder) -> int:
@@ -430,7 +428,7 @@ def adjoint(is_transposed: bool) -> Callable[[Builder], int]:
     return write
 
 
-def product_delegate(
+def run_time_product(
     shape: tuple[int, ...], *, is_constant: bool, is_transposed: bool = False, zero_point: int = -7
 ) -> bytes:
     writer = ModelWriter("matrix product")
@@ -446,13 +444,13 @@ def product_delegate(
     return writer.finish([lhs] if is_constant else [lhs, rhs], [result])
 
 
-def drawn_delegate(content: bytes, count: int) -> list[list[Array]]:
+def samples_of(content: bytes, count: int) -> list[list[Array]]:
     random = np.random.default_rng(1)
     shapes = [tensor.shape for tensor in read_graph(content).inputs]
     return [[random.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)]
 
 
-def check_delegate(content: bytes, samples: list[list[Array]]) -> int:
+def differences(content: bytes, samples: list[list[Array]]) -> int:
     """How many elements of the reference kernels differ from the delegate's, which the profile must equal."""
     delegate, kernels = (frameworks.load_litert(content, 1, is_reference=flag) for flag in (False, True))
     module, different = import_tflite(content, profile="tflite-xnnpack"), 0
@@ -465,25 +463,25 @@ def check_delegate(content: bytes, samples: list[list[Array]]) -> int:
 
 @pytest.mark.parametrize(("shape", "is_transposed"), [((2, DEPTH, COLUMNS), False), ((2, COLUMNS, DEPTH), True)])
 def test_products_of_run_time_matrices_are_the_reference_kernels(shape: tuple[int, ...], is_transposed: bool) -> None:
-    content = product_delegate(shape, is_constant=False, is_transposed=is_transposed)
-    assert check_delegate(content, drawn_delegate(content, 8)) == 0
+    content = run_time_product(shape, is_constant=False, is_transposed=is_transposed)
+    assert differences(content, samples_of(content, 8)) == 0
 
 
 def test_products_of_run_time_matrices_without_a_zero_point_are_the_delegates() -> None:
-    content = product_delegate((2, DEPTH, COLUMNS), is_constant=False, zero_point=0)
-    assert check_delegate(content, drawn_delegate(content, 8)) > 0
+    content = run_time_product((2, DEPTH, COLUMNS), is_constant=False, zero_point=0)
+    assert differences(content, samples_of(content, 8)) > 0
 
 
 @pytest.mark.parametrize("shape", [(DEPTH, COLUMNS), (2, DEPTH, COLUMNS)])
 def test_products_with_constant_matrices_are_the_delegates(shape: tuple[int, ...]) -> None:
-    content = product_delegate(shape, is_constant=True)
-    assert check_delegate(content, drawn_delegate(content, 8)) > 0
+    content = run_time_product(shape, is_constant=True)
+    assert differences(content, samples_of(content, 8)) > 0
 
 
 @pytest.mark.parametrize("model", [Lstm(cells=24), Lstm(has_peepholes=True, width=13), Svdf()])
 def test_recurrent_operators_are_the_reference_kernels(model: Lstm | Svdf) -> None:
     content = model.content()
-    assert check_delegate(content, drawn_delegate(content, 8)) == 0
+    assert differences(content, samples_of(content, 8)) == 0
 
 
 def keeps_dimensions(builder: Builder) -> int:
@@ -527,7 +525,7 @@ def test_means_that_are_near_ties(scales: tuple[float, float], dtype: type[np.ge
     sums = sums[np.argsort(np.abs(exact - np.floor(exact) - 0.5))[:576]]
     content = mean(dtype, scales, points)
     values = of_sums(sums, 49).astype(dtype).reshape(1, 7, 7, 576)
-    check_delegate(content, [[values]])
+    differences(content, [[values]])
     module = import_tflite(content, profile="tflite-xnnpack")
     np.testing.assert_array_equal(compile_module(module)(values), interpreter.run(module, [values])[0])
 
@@ -555,9 +553,7 @@ def test_sums_over_axes(scales: tuple[float, float], dtype: type[np.generic]) ->
     known = [Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True)]
     axes = Given(np.array([1], np.int32), is_constant=True)
     inputs = [Given(drawn_bytes(dtype, 700, 7), quantization=known[0]), axes]
-    delegated(
-        KIND_DELEGATE.SUM, inputs, Result((700,), dtype, known[1]), (OPTIONS_DELEGATE.ReducerOptions, table({}, 1))
-    )
+    delegated(KIND.SUM, inputs, Result((700,), dtype, known[1]), (OPTIONS.ReducerOptions, table({}, 1)))
 
 
 @variants_together
@@ -569,6 +565,4 @@ def test_dense_products_of_run_time_weights(scale: float, weight_point: int, dty
     data = Given(drawn_bytes(dtype, 90, 37), quantization=Quantization((0.02,), (3,)))
     weight = Given(drawn_bytes(dtype, 19, 37), quantization=Quantization((0.01,), (weight_point,)))
     output = Result((90, 19), dtype, Quantization((scale,), (7,)))
-    delegated(
-        KIND_DELEGATE.FULLY_CONNECTED, [data, weight], output, (OPTIONS_DELEGATE.FullyConnectedOptions, table({}, 1))
-    )
+    delegated(KIND.FULLY_CONNECTED, [data, weight], output, (OPTIONS.FullyConnectedOptions, table({}, 1)))

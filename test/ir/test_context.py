@@ -12,10 +12,6 @@ import pytest
 from bounds import HANG
 from onnx_graphs import ModelBuilder
 
-from qdialect import ParseError as ParseErrorRoundtrip
-from qdialect import VerificationError as VerificationErrorRoundtrip
-from qdialect import make_context as make_context_roundtrip
-from qdialect import parse as parse_roundtrip
 from qdialect.cli import opt
 from qdialect.frontends.onnx import import_onnx
 from qdialect.ir import module_text
@@ -267,7 +263,7 @@ OTHER = TEXT.replace("@f", "@g")
 
 
 def other(_text: str, context: ir.Context) -> ir.Module:
-    return parse_roundtrip(OTHER, context)
+    return parse(OTHER, context)
 
 
 def other_text(_module: ir.Module) -> str:
@@ -279,33 +275,33 @@ def unfinished(_printing: Printing, _module: ir.Module) -> str:
 
 
 def test_a_module_is_what_it_was() -> None:
-    module_text.check_round_trip(parse_roundtrip(TEXT))
+    module_text.check_round_trip(parse(TEXT))
 
 
 def test_a_dialect_that_nobody_knows_stays_allowed() -> None:
-    context = make_context_roundtrip()
+    context = make_context()
     context.allow_unregistered_dialects = True
-    module_text.check_round_trip(parse_roundtrip('"other.op"() : () -> ()', context))
+    module_text.check_round_trip(parse('"other.op"() : () -> ()', context))
 
 
 def test_the_first_line_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_text, "parse", other)
     with pytest.raises(
-        VerificationErrorRoundtrip, match=r"round trip through text: line 2 of its print must be .*@f.*but got .*@g"
+        VerificationError, match=r"round trip through text: line 2 of its print must be .*@f.*but got .*@g"
     ):
-        module_text.check_round_trip(parse_roundtrip(TEXT))
+        module_text.check_round_trip(parse(TEXT))
 
 
 def test_bytecode_is_compared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_text, "bytecode", other_text)
-    with pytest.raises(VerificationErrorRoundtrip, match="round trip through bytecode: line 2"):
-        module_text.check_round_trip(parse_roundtrip(TEXT))
+    with pytest.raises(VerificationError, match="round trip through bytecode: line 2"):
+        module_text.check_round_trip(parse(TEXT))
 
 
 def test_a_print_that_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Printing, "text", unfinished)
-    with pytest.raises(ParseErrorRoundtrip):
-        module_text.check_round_trip(parse_roundtrip(TEXT))
+    with pytest.raises(ParseError):
+        module_text.check_round_trip(parse(TEXT))
 
 
 def test_the_command_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -22,8 +22,7 @@ from subprocesses import output_of
 
 from qdialect import ParseError, Severity, parse, verify
 from qdialect.ir._mlir import ir
-from qdialect.ir.context import location_of
-from qdialect.ir.context import make_context as make_context_jit
+from qdialect.ir.context import location_of, make_context
 from qdialect.ir.untrusted_input import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
 from qdialect.runtime.jit import MachineCode
 from qdialect.support.diagnostics import CompileError
@@ -262,7 +261,7 @@ llvm.func @add(%from: !llvm.ptr, %what: i64) {
 
 
 def machine_code(text: str) -> MachineCode:
-    with make_context_jit():
+    with make_context():
         return MachineCode(ir.Module.parse(text))
 
 

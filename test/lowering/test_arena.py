@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, TABLE, check, ends, quantization, variants_together
-from compiled_ops import tensor as tensor_lowering_arrays
+from compiled_ops import tensor as tensor_type
 from drawn_graphs import graph
 from drawn_numbers import check_plan, lifetimes
 from hypothesis import given
@@ -54,7 +54,7 @@ def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
 
 
 @given(lifetimes(), st.sampled_from([1, 16, 64]))
-def test_what_lives_together_is_apart_of_centred(buffers: list[Lifetime], alignment: int) -> None:
+def test_centred_buffers_that_live_together_are_apart(buffers: list[Lifetime], alignment: int) -> None:
     check_plan(buffers, alignment, *plan_centred_arena(buffers, alignment))
 
 
@@ -146,7 +146,7 @@ def labels(module: ir.Module) -> set[str]:
 @pytest.mark.parametrize("element", EIGHT_BIT)
 @pytest.mark.parametrize("body", [table, same_values, sums, extremes, mean])
 def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> None:
-    module = graph([tensor_lowering_arrays(SHAPE, element)], body)
+    module = graph([tensor_type(SHAPE, element)], body)
     check(module)
     assert not labels(module) & {"input", "output"}
 
@@ -161,7 +161,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
         bounds: dict[str, Any] = {"output_min": low, "output_max": high}
         return [table(value), build(MaxPool2DOp, value, element=element, **window, **bounds).output]
 
-    module = graph([tensor_lowering_arrays(SHAPE, element)], body)
+    module = graph([tensor_type(SHAPE, element)], body)
     check(module)
     assert {"input", "output"} <= labels(module)
 
@@ -169,7 +169,7 @@ def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) 
 @variants_together
 @pytest.mark.parametrize("element", EIGHT_BIT)
 def test_what_windows_alone_read_has_rows_without_padding_lanes(element: str) -> None:
-    module = graph([tensor_lowering_arrays(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
+    module = graph([tensor_type(SHAPE, element)], lambda value: conv(table(value), input_zero_point=3))
     check(module)
     lowered = lower(module, TARGETS["generic"], Phase.LINALG)
     assert [size for kind, size in lowered.buffers if kind == "i8"] == [7 * 9 * 3]

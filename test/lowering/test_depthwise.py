@@ -169,7 +169,7 @@ def test_k_groups_add_up_to_the_weights(kernel: tuple[int, int], in_pairs: bool,
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
 """Input, weights, strides, padding, dilation."""
 STEM: Case = ((1, 9, 65, 3), (16, 3, 3, 3), (2, 2), (0, 0, 1, 1), (1, 1))
-WINDOWS_GATHERED_TAPS: list[Case] = [
+GATHERED: list[Case] = [
     STEM,
     ((2, 11, 40, 3), (64, 7, 7, 3), (2, 2), (3, 3, 3, 3), (1, 1)),
     ((1, 7, 33, 1), (24, 5, 5, 1), (1, 1), (2, 1, 1, 3), (1, 1)),
@@ -179,7 +179,7 @@ WINDOWS_GATHERED_TAPS: list[Case] = [
 ]
 
 
-def convolution_gathered_taps(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
+def gathered_convolution(case: Case, data: str, weight: str, point: int = 0, groups: int = 1) -> ir.Module:
     """A convolution whose `weight` zero point is `point`."""
     shape, taps, strides, padding, dilation = case
     rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
@@ -228,23 +228,23 @@ def gathers(module: ir.Module, target: str = "avx512vbmi") -> bool:
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(WINDOWS_GATHERED_TAPS)))
+@pytest.mark.parametrize("number", range(len(GATHERED)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
-    module = convolution_gathered_taps(WINDOWS_GATHERED_TAPS[number], data, "i8")
+    module = gathered_convolution(GATHERED[number], data, "i8")
     assert gathers(module)
     check(module)
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_clipped_weights(number: int) -> None:
-    module = outliers(WINDOWS_GATHERED_TAPS[number])
+    module = outliers(GATHERED[number])
     assert gathers(module)
     check(module)
 
 
 def test_two_threads() -> None:
-    module = convolution_gathered_taps(((1, 120, 130, 3), *WINDOWS_GATHERED_TAPS[1][1:]), "ui8", "i8")
+    module = gathered_convolution(((1, 120, 130, 3), *GATHERED[1][1:]), "ui8", "i8")
     assert gathers(module)
     [data] = drawn_inputs(module)
     [wanted] = interpreter.run(module, [data])
@@ -271,7 +271,7 @@ def test_planes_before_a_convolution(data: str, planes: int, width: int) -> None
 
 # Windows summed up before the products, for weights with zero points: the same numbers, and only where it pays.
 
-WINDOWS_WINDOW_SUMS: list[Case] = [
+SUMMED: list[Case] = [
     ((1, 9, 11, 19), (40, 3, 3, 19), (2, 1), (0, 1, 1, 0), (1, 1)),
     ((2, 5, 7, 130), (70, 1, 1, 130), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 8, 8, 64), (64, 3, 3, 64), (1, 1), (2, 2, 2, 2), (2, 2)),
@@ -281,7 +281,7 @@ WINDOWS_WINDOW_SUMS: list[Case] = [
 ]
 
 
-def convolution_window_sums(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
+def summed_convolution(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
     shape, taps, strides, padding, dilation = case
     low, high = ends(weight)
     rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
@@ -309,10 +309,10 @@ def sums(module: ir.Module, target: str = "avx512vnni") -> bool:
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(WINDOWS_WINDOW_SUMS)))
+@pytest.mark.parametrize("number", range(len(SUMMED)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
-def test_convolutions_of_window_sums(number: int, data: str) -> None:
-    module = convolution_window_sums(WINDOWS_WINDOW_SUMS[number], data, EIGHT_BIT[number % 2])
+def test_summed_windows(number: int, data: str) -> None:
+    module = summed_convolution(SUMMED[number], data, EIGHT_BIT[number % 2])
     assert sums(module)
     check(module)
 
@@ -332,6 +332,6 @@ def test_products_of_two_tensors() -> None:
 @pytest.mark.parametrize("channels", [20, 40, 72, 80, 96, 128, 200])
 def test_a_users_array_is_not_read_past_its_end(channels: int) -> None:
     case: Case = ((1, 3, 5, channels), (192, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
-    module = convolution_window_sums(case, "ui8", "ui8")
+    module = summed_convolution(case, "ui8", "ui8")
     assert sums(module)
     check(module)

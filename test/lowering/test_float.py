@@ -367,7 +367,7 @@ def test_every_rounding(rounding: Rounding, scaling: Scaling) -> None:
 
 @variants_together
 @pytest.mark.parametrize(("channels", "depth", "groups"), [(5, 3, 1), (17, 6, 1), (12, 12, 12), (6, 4, 2)])
-def test_convolutions_of_f32_stage(channels: int, depth: int, groups: int) -> None:
+def test_fused_convolutions(channels: int, depth: int, groups: int) -> None:
     weight = (channels, 3, 3, depth // groups)
     window: dict[str, Any] = {"strides": (2, 1), "padding": (1, 1, 1, 1), "groups": groups}
     for element in ("i8", "ui8"):

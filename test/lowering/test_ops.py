@@ -391,7 +391,7 @@ Array = NDArray[Any]
 TARGETS = dict.fromkeys((targets.host().name, "generic"))
 
 
-def check_lowering_booleans(text: str, inputs: Sequence[Array], wanted: Array) -> None:
+def check_booleans(text: str, inputs: Sequence[Array], wanted: Array) -> None:
     """Interpreted and compiled, `text` gives `wanted`."""
     module = parse(text)
     (found,) = interpreter.run(module, inputs)
@@ -414,7 +414,7 @@ def test_logic_between_arrays(shape: tuple[int, ...]) -> None:
       return %2 : {type_}
     }}"""
     a, b = bits(*shape), bits(*shape, seed=1)
-    check_lowering_booleans(text, [a, b], ((a & b) ^ a) | b)
+    check_booleans(text, [a, b], ((a & b) ^ a) | b)
 
 
 MOVEMENTS: dict[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
@@ -441,7 +441,7 @@ def test_movements(name: str) -> None:
       return %0 : {after}
     }}"""
     x = bits(3, 5, 7)
-    check_lowering_booleans(text, [x], function(x))
+    check_booleans(text, [x], function(x))
 
 
 def test_constants() -> None:
@@ -455,7 +455,7 @@ def test_constants() -> None:
       return %3 : tensor<5xi64>
     }"""
     x, y = bits(5), np.arange(5) - 2
-    check_lowering_booleans(text, [x, y], (~x & [True, False, True, True, False]) + y)
+    check_booleans(text, [x, y], (~x & [True, False, True, True, False]) + y)
 
 
 def test_a_choice_by_an_argument_that_is_broadcast() -> None:
@@ -466,7 +466,7 @@ def test_a_choice_by_an_argument_that_is_broadcast() -> None:
       return %1 : tensor<3x2x19xf32>
     }"""
     c, x = np.array([True, False, True]).reshape(3, 1, 1), np.arange(114, dtype=np.float32).reshape(3, 2, 19)
-    check_lowering_booleans(text, [c, x], np.where(c, x, np.float32(-1)))
+    check_booleans(text, [c, x], np.where(c, x, np.float32(-1)))
 
 
 def test_any_byte_but_zero_of_an_argument_is_true() -> None:

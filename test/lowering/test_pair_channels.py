@@ -23,7 +23,6 @@ from qdialect.ir._mlir import ir
 from qdialect.ir.context import parse
 from qdialect.lowering.cost.pair_sums import LARGEST, conflicts, parts_that_fit, sums_fit
 from qdialect.lowering.cost.strategy import Strategy, strategy_of
-from qdialect.lowering.ir.lowered import Phase as PhaseSignedProducts
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.lowering.qnn_to_linalg.contractions import emission
 from qdialect.lowering.qnn_to_linalg.contractions.contraction import Contraction
@@ -360,7 +359,7 @@ def dense(zero_points: str, element: str = "i8", extra: str = "") -> str:
 @pytest.mark.parametrize(("zero_points", "element"), [("0", "i8"), ("3", "i8"), ("91", "ui8")])
 def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str) -> None:
     module = parse(dense(zero_points, element))
-    lowered = lower(module, SIGNED, PhaseSignedProducts.X86)
+    lowered = lower(module, SIGNED, Phase.X86)
     assert "llvm.x86.avx2.vpdpbssd" in str(lowered.module)
     assert "vpdpbusd" not in str(lowered.module)
     assert not any(label.startswith("input") for label in lowered.labels)
@@ -372,7 +371,7 @@ def test_signed_values_are_multiplied_as_they_are(zero_points: str, element: str
 
 
 def test_a_target_without_signed_products_copies_the_input() -> None:
-    lowered = lower(parse(dense("0")), resolve("avxvnni"), PhaseSignedProducts.X86)
+    lowered = lower(parse(dense("0")), resolve("avxvnni"), Phase.X86)
     assert "vpdpbusd" in str(lowered.module)
     assert lowered.labels[0] == "input 0"
 
@@ -387,15 +386,15 @@ def test_an_input_with_another_reader_is_copied() -> None:
             f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>", f"return %0, %x : tensor<{ROWS}x{CHANNELS}xi32>, {size}"
         )
     )
-    assert lower(parse(text), SIGNED, PhaseSignedProducts.X86).labels[0] == "input 0"
+    assert lower(parse(text), SIGNED, Phase.X86).labels[0] == "input 0"
 
 
 # Words of bytes that are stored before they are multiplied: when they are, and the bits of what is computed so.
 
 NAMES = ("avx512bw", "avx2", "sse4.1", "x86-64")
-HERE_STORED_WORDS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
+WORD_TARGETS = [name if TARGETS[name].features <= host_features() else f"{name},portable" for name in NAMES]
 WIDE = ((1, 6, 6, 64), (64, 3, 3, 64), (1, 1), (1, 1, 1, 1), (1, 1), 1)
-WINDOWS_STORED_WORDS = [
+WORD_WINDOWS = [
     ((1, 5, 7, 3), (8, 3, 3, 3), (2, 2), (0, 1, 1, 0), (1, 1), 1),
     ((1, 6, 6, 6), (33, 2, 3, 6), (1, 1), (1, 1, 1, 1), (2, 1), 1),
     ((2, 3, 5, 36), (72, 1, 1, 18), (1, 1), (0, 0, 0, 0), (1, 1), 2),
@@ -404,33 +403,31 @@ WINDOWS_STORED_WORDS = [
 ]
 
 
-def extreme_stored_words(shape: tuple[int, ...], element: str) -> NDArray[Any]:
+def ends_of(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     ends = np.iinfo(np.uint8 if element == "ui8" else np.int8)
     return np.random.default_rng(shape[0]).choice([ends.min, ends.max - 1, ends.max], shape).astype(ends.dtype)
 
 
-def always_stored_words(op: Contraction, strategy: Strategy) -> bool:
+def on_words(op: Contraction, strategy: Strategy) -> bool:
     del op, strategy
     return True
 
 
 @variants_together
-@pytest.mark.parametrize("target", HERE_STORED_WORDS)
-@pytest.mark.parametrize("number", range(len(WINDOWS_STORED_WORDS)))
+@pytest.mark.parametrize("target", WORD_TARGETS)
+@pytest.mark.parametrize("number", range(len(WORD_WINDOWS)))
 def test_every_weight_and_zero_point_is_exact(target: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emission, "is_faster_on_words", always_stored_words)
-    channels, weight, data = WINDOWS_STORED_WORDS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
+    monkeypatch.setattr(emission, "is_faster_on_words", on_words)
+    channels, weight, data = WORD_WINDOWS[number][1][0], EIGHT_BIT[number // 2 % 2], EIGHT_BIT[number % 2]
     low = 0 if weight == "ui8" else -128
     points = tuple(low + (0, 255, 128, 1)[(number + k) % 4] for k in range(channels if number % 2 else 1))
-    module = convolution(
-        WINDOWS_STORED_WORDS[number], data, extreme_stored_words(WINDOWS_STORED_WORDS[number][1], weight), points
-    )
-    arrays = [extreme_stored_words(WINDOWS_STORED_WORDS[number][0], data)]
+    module = convolution(WORD_WINDOWS[number], data, ends_of(WORD_WINDOWS[number][1], weight), points)
+    arrays = [ends_of(WORD_WINDOWS[number][0], data)]
     check_compiled(module, target, [arrays], [run(module, arrays)])
 
 
 def lowered(target: str, weights: NDArray[Any] | None = None, window: Any = WIDE) -> str:
-    chosen = extreme_stored_words(window[1], "i8") if weights is None else weights
+    chosen = ends_of(window[1], "i8") if weights is None else weights
     return str(lower(convolution(window, "ui8", chosen, (0,)), resolve(target), Phase.LINALG).module)
 
 
@@ -456,7 +453,7 @@ def test_words_are_stored_where_the_core_widens_more_slowly_than_it_multiplies(t
 
 # Parts of a contraction whose sums 32 bits hold, and how words are packed.
 
-LARGEST_WORD_CONTRACTION = 2**16 - 1
+LARGEST_SUM = 2**16 - 1
 
 
 def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
@@ -469,7 +466,7 @@ def parts_of(weights: NDArray[np.int8]) -> list[tuple[int, int]]:
         np.abs(weights[..., first:end].astype(int)).sum(axis=(1, 2, 3))
         for (first, _), end in zip(parts, ends, strict=True)
     ]
-    assert max(int(one.max()) for one in sums) <= LARGEST_WORD_CONTRACTION
+    assert max(int(one.max()) for one in sums) <= LARGEST_SUM
     assert all(first % 2 == 0 for first, _ in parts)
     return parts
 

@@ -228,7 +228,7 @@ COUNT = """func.func @main(%x: memref<4xi8>, %n: i32) {
   }
   return
 }"""
-GENERIC_LOWERING_STEP_ERRORS = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+TAGGED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
   %0 = linalg.generic {{indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"], {tags}}}
     outs(%x : tensor<4xf32>) {{
   ^bb0(%a: f32):
@@ -358,7 +358,7 @@ def test_a_parallel_region_has_a_record_in_the_memory(memory: str, record: str) 
     ],
 )
 def test_tags_of_a_micro_kernel(tags: str, message: str) -> None:
-    assert failure(to_vector, GENERIC_LOWERING_STEP_ERRORS.format(tags=tags)) == (2, message)
+    assert failure(to_vector, TAGGED.format(tags=tags)) == (2, message)
 
 
 UNRESOLVED = """func.func @main(%i: index) {
@@ -432,7 +432,7 @@ def module_of(text: str) -> ir.Module:
     return parse(text, context, "net.mlir")
 
 
-def failure_contracts(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
+def broken_contract(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
     with pytest.raises(CompileError) as caught:
         check(module_of(text))
     (diagnostic,) = caught.value.diagnostics
@@ -446,7 +446,7 @@ def notes(diagnostic: Diagnostic) -> list[tuple[int, str]]:
 
 
 def test_fused_is_the_dialect_alone() -> None:
-    refused = failure_contracts(check_fused, FOREIGN)
+    refused = broken_contract(check_fused, FOREIGN)
     assert refused.message == "after phase fused: 1 ops break its contract"
     assert refused.line == 2
     assert notes(refused) == [(2, "'tosa.exp' op is not allowed")]
@@ -454,14 +454,14 @@ def test_fused_is_the_dialect_alone() -> None:
 
 
 def test_linalg_has_no_op_of_the_dialect() -> None:
-    assert notes(failure_contracts(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
+    assert notes(broken_contract(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
     check_linalg(module_of(LINALG))
 
 
 def test_vector_has_neither_tensors_nor_allocations() -> None:
-    found = notes(failure_contracts(check_vector, LINALG))
+    found = notes(broken_contract(check_vector, LINALG))
     assert (2, "'linalg.generic' op is not allowed") in found
-    assert notes(failure_contracts(check_vector, ALLOCATING)) == [
+    assert notes(broken_contract(check_vector, ALLOCATING)) == [
         (2, "'memref.alloc' op allocates memory inside a kernel"),
         (3, "'memref.alloca' op allocates memory inside a kernel"),
     ]
@@ -470,7 +470,7 @@ def test_vector_has_neither_tensors_nor_allocations() -> None:
 
 def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> None:
     for name in sorted(set(TARGETS) - {"generic"}):
-        refused = failure_contracts(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
+        refused = broken_contract(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
         data = "data must be read from memory"
         found = f"is left; [dot-product] {data}; [interleaved-dot] {data}"
         assert notes(refused) == [(4, f"'vector.contract' op {found}")]
@@ -480,7 +480,7 @@ def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> N
 
 
 def test_llvm_is_alone() -> None:
-    refused = failure_contracts(check_llvm, VECTOR)
+    refused = broken_contract(check_llvm, VECTOR)
     assert refused.message == "after phase llvm: 5 ops break its contract"
     assert (1, "'func.func' op is not allowed") in notes(refused)
     check_llvm(module_of(LLVM))
@@ -491,7 +491,7 @@ def test_products_are_rounded() -> None:
   %0 = llvm.intr.fmuladd(%a, %a, %a) : (f32, f32, f32) -> f32
   llvm.return %0 : f32
 }"""
-    assert notes(failure_contracts(check_llvm, text)) == [
+    assert notes(broken_contract(check_llvm, text)) == [
         (2, "'llvm.intr.fmuladd' op adds a product that is not rounded")
     ]
 
@@ -505,7 +505,7 @@ def test_products_of_floats_are_not_left_to_upstream() -> None:
   %2 = math.fma %c, %c, %c : vector<4xf32>
   return
 }}"""
-    assert notes(failure_contracts(check_products, text)) == [
+    assert notes(broken_contract(check_products, text)) == [
         (2, "'vector.contract' op adds a product that is not rounded"),
         (4, "'vector.outerproduct' op adds a product that is not rounded"),
     ]

@@ -372,7 +372,7 @@ OPS: list[tuple[Any, Attributes]] = [
 ]
 
 
-def parameters_lowering_pairs(types: tuple[str, str, str], number: int) -> Attributes:
+def pair_parameters(types: tuple[str, str, str], number: int) -> Attributes:
     left, right, result = types
     low, high = ends(result)
     return {
@@ -394,7 +394,7 @@ def test_pair(number: int, broadcast: int) -> None:
     op, how = OPS[number]
     left, right = BROADCASTS[broadcast]
     types = TYPES[(number * len(BROADCASTS) + broadcast) % 8]
-    attributes = parameters_lowering_pairs(types, number + broadcast) | how
+    attributes = pair_parameters(types, number + broadcast) | how
     if op is SubOp:
         attributes["rounding"] = list(Rounding)[broadcast]
     check_op(op, [tensor(left, types[0]), tensor(right, types[1])], types[2], **attributes)

@@ -129,10 +129,10 @@ def test_numbers_that_are_not_finite_become_bounds(value: float) -> None:
 # Recurrent cells: compiled they are the reference, and the reference is the formula in float64.
 
 CELLS: tuple[type[F32RecurrentOp], ...] = (F32LstmOp, F32GruOp, F32RnnOp)
-SIZES_LOWERING = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33)]
+CELL_SIZES = [(5, 1, 19), (3, 2, 16), (4, 9, 8), (1, 3, 5), (2, 1, 96), (3, 17, 33)]
 
 
-def module_of_lowering(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
+def cell_module(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **attributes: Any) -> ir.Module:
     """Gates and initial states are arguments, weights constants."""
     steps, batch, hidden = sizes
     types = [tensor((steps, batch, op.gate_count * hidden), "f32"), tensor((batch, op.state_count * hidden), "f32")]
@@ -146,22 +146,22 @@ def module_of_lowering(op: type[F32RecurrentOp], sizes: tuple[int, int, int], **
 
 
 @variants_together
-@pytest.mark.parametrize("number", range(len(SIZES_LOWERING)))
+@pytest.mark.parametrize("number", range(len(CELL_SIZES)))
 @pytest.mark.parametrize("op", CELLS)
 def test_cells(op: type[F32RecurrentOp], number: int) -> None:
-    check(module_of_lowering(op, SIZES_LOWERING[number], reverse=bool((number + CELLS.index(op)) % 2)))
+    check(cell_module(op, CELL_SIZES[number], reverse=bool((number + CELLS.index(op)) % 2)))
 
 
 @variants_together
-@pytest.mark.parametrize("sizes", SIZES_LOWERING)
+@pytest.mark.parametrize("sizes", CELL_SIZES)
 def test_a_unit_that_resets_after_its_product(sizes: tuple[int, int, int]) -> None:
-    check(module_of_lowering(F32GruOp, sizes, reset_after=True))
+    check(cell_module(F32GruOp, sizes, reset_after=True))
 
 
 def test_the_reference_is_the_formula_of_long_short_term_memory() -> None:
     gates, initial, weights = numbers(4, 2, 20), numbers(2, 10, seed=1), numbers(5, 20, seed=2).astype(np.float64)
     hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
-    (found,) = interpreter.run(module_of_lowering(F32LstmOp, (4, 2, 5)), [gates, initial])
+    (found,) = interpreter.run(cell_module(F32LstmOp, (4, 2, 5)), [gates, initial])
     np.testing.assert_array_equal(found[0], initial)
     for step in range(4):
         i, f, g, o = np.split(gates[step] + hidden @ weights, 4, axis=1)
@@ -175,7 +175,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
     gates, hidden, weights = numbers(4, 2, 15), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 15, seed=2)
     bias = numbers(5, seed=3)
     (found,) = interpreter.run(
-        module_of_lowering(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
+        cell_module(F32GruOp, (4, 2, 5), reset_after=reset_after, reverse=True), [gates, numbers(2, 5, seed=1)]
     )
     for step in range(3, -1, -1):
         z, r = np.split(sigmoid(gates[step, :, :10] + hidden @ weights[:, :10]), 2, axis=1)
@@ -187,7 +187,7 @@ def test_the_reference_is_the_formula_of_gated_units(reset_after: bool) -> None:
 
 def test_the_reference_is_the_formula_of_simple_cells() -> None:
     gates, hidden, weights = numbers(4, 2, 5), numbers(2, 5, seed=1).astype(np.float64), numbers(5, 5, seed=2)
-    (found,) = interpreter.run(module_of_lowering(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
+    (found,) = interpreter.run(cell_module(F32RnnOp, (4, 2, 5)), [gates, numbers(2, 5, seed=1)])
     for step in range(4):
         hidden = np.tanh(gates[step] + hidden @ weights)
         assert_floats_within(found[step + 1], hidden, "formula")
@@ -198,7 +198,7 @@ def test_a_long_sequence_is_one_kernel_with_a_loop_of_lowering() -> None:
     from qdialect.runtime import compile_module
 
     gates, initial = numbers(500, 1, 64), numbers(1, 32, seed=1)
-    module = module_of_lowering(F32LstmOp, (500, 1, 16))
+    module = cell_module(F32LstmOp, (500, 1, 16))
     executable = compile_module(module)
     assert len(executable.calls) == 1
     np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])

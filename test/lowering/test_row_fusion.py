@@ -167,7 +167,7 @@ def test_heads_are_read_and_written_among_all_columns(rows: int, heads: int, dep
     check_views(text, whole, [HOST, "generic"])
 
 
-def test_every_kind_of_target_gives_the_same_bits_of_views() -> None:
+def test_views_have_the_same_bits_on_every_kind_of_target() -> None:
     text = Attention(19, 3, 21, 24)
     whole = text.finish(text.float_op("arith.negf", text.joined(text.attend(*text.operands()))))
     check_views(text, whole, KINDS)

@@ -29,12 +29,11 @@ from qdialect import targets
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.accesses import Run
 from qdialect.lowering.ir.lowered import Phase
-from qdialect.lowering.pipeline.phases import Phase as PhaseThreads
 from qdialect.lowering.pipeline.phases import lower
 from qdialect.lowering.threads.loop_nests import Partition, Work, chained_partition, partition
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
-from qdialect.runtime.comparison import random_inputs as random_inputs_threads_of_networks
+from qdialect.runtime.comparison import random_inputs as random_arrays
 from qdialect.support.diagnostics import CompileError
 from qdialect.support.threads import MAX
 from qdialect.targets import GENERIC
@@ -173,7 +172,7 @@ def test_every_number_of_threads_gives_the_reference(threads: int) -> None:
 
 
 def test_a_network_too_small_has_one_region_without_parts() -> None:
-    text = str(lower(chain(), GENERIC, PhaseThreads.VECTOR, threads=2, min_cycles=10**9).module)
+    text = str(lower(chain(), GENERIC, Phase.VECTOR, threads=2, min_cycles=10**9).module)
     assert "omp." not in text
     module = chain()
     inputs = random_inputs(module, 3)
@@ -282,7 +281,7 @@ assert (compile_module(qdialect.parse(text), threads=4, min_cycles=0)(values) ==
 
 # Whole networks on several threads, divided where the compiler finds it worth it: the same bits for every number.
 
-COUNTS_THREADS_OF_NETWORKS = (2, 3, 8)
+THREADS = (2, 3, 8)
 
 
 @pytest.mark.parametrize("kind", ["convolutional", "transformer"])
@@ -294,10 +293,10 @@ def test_the_same_bits_for_every_number_of_threads(kind: str) -> None:
     assert "omp.barrier" in text
     # Not everything is worth it.
     assert len(divided) < len(set(re.findall(r"func.func private @(kernel_\d+)", text)))
-    inputs = random_inputs_threads_of_networks(lower(module, targets.host(), Phase.QNN).inputs, 3)
+    inputs = random_arrays(lower(module, targets.host(), Phase.QNN).inputs, 3)
     wanted = compile_module(module)(*inputs)
     assert len(np.unique(wanted)) > 5
-    for threads in COUNTS_THREADS_OF_NETWORKS:
+    for threads in THREADS:
         executable = compile_module(module, threads=threads)
         assert executable.threads == threads
         for _ in range(3):

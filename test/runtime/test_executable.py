@@ -435,7 +435,7 @@ def test_what_does_not_fit_is_refused_by_name(executable: Executable, name: str)
         ([0.0] * 6, r"output 'y' must be an array float32\[6\], but got list"),
     ],
 )
-def test_outputs_that_do_not_fit_of_array_likes(executable: Executable, output: Any, message: str) -> None:
+def test_array_likes_that_do_not_fit(executable: Executable, output: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         executable(VALUES, out=output)
 

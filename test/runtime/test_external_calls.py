@@ -253,7 +253,7 @@ def test_a_network_that_calls_python_cannot_be_saved(called: ir.Module, tmp_path
 
 
 @pytest.fixture(scope="module")
-def called_dynamic_batch_externals() -> ir.Module:
+def rows_called() -> ir.Module:
     return with_externs(branched())
 
 
@@ -261,15 +261,15 @@ def entries(count: int) -> Array:
     return np.random.default_rng(count).integers(-128, 128, (count, 7, 6, 3), dtype=np.int8)
 
 
-def test_every_entry_is_that_of_the_network(called_dynamic_batch_externals: ir.Module) -> None:
-    compute, shapes = interpreted(called_dynamic_batch_externals), set[tuple[int, ...]]()
+def test_every_entry_is_that_of_the_network(rows_called: ir.Module) -> None:
+    compute, shapes = interpreted(rows_called), set[tuple[int, ...]]()
 
     def noting(function: ExternalFunction, *arrays: Array) -> Array:
         shapes.update(array.shape for array in arrays)
         return compute(function, *arrays)
 
-    alone = qdialect.compile(called_dynamic_batch_externals, externals={"npu": compute})
-    executable = qdialect.compile(called_dynamic_batch_externals, externals={"npu": noting}, batch="dynamic")
+    alone = qdialect.compile(rows_called, externals={"npu": compute})
+    executable = qdialect.compile(rows_called, externals={"npu": noting}, batch="dynamic")
     assert [port.shape[0] for port in (*executable.inputs, *executable.outputs)] == [-1, -1, -1]
     for count in (0, 1, 3):
         given = entries(count)
@@ -280,8 +280,8 @@ def test_every_entry_is_that_of_the_network(called_dynamic_batch_externals: ir.M
     assert {shape[0] for shape in shapes} == {1}
 
 
-def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Module) -> None:
-    compute, calls = interpreted(called_dynamic_batch_externals), list[str]()
+def test_the_first_failure_ends_the_call(rows_called: ir.Module) -> None:
+    compute, calls = interpreted(rows_called), list[str]()
 
     def sometimes(function: ExternalFunction, *arrays: Array) -> Array:
         calls.append(function.name)
@@ -289,9 +289,7 @@ def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Modu
             raise ValueError("out of order")
         return compute(function, *arrays)
 
-    executable = qdialect.compile(
-        called_dynamic_batch_externals, externals={"npu": sometimes}, batch="dynamic", workspaces=1
-    )
+    executable = qdialect.compile(rows_called, externals={"npu": sometimes}, batch="dynamic", workspaces=1)
     with pytest.raises(qdialect.ExternalCallError, match="ValueError: out of order"):
         executable(entries(4))
     # What has failed is of the first two entries, and the workspace is free again.
@@ -299,10 +297,10 @@ def test_the_first_failure_ends_the_call(called_dynamic_batch_externals: ir.Modu
     assert executable(entries(2))[0].shape[0] == 2
 
 
-def test_threads_wait_for_a_workspace_while_functions_of_python_run(called_dynamic_batch_externals: ir.Module) -> None:
+def test_threads_wait_for_a_workspace_while_functions_of_python_run(rows_called: ir.Module) -> None:
     executable = qdialect.compile(
-        called_dynamic_batch_externals,
-        externals={"npu": interpreted(called_dynamic_batch_externals)},
+        rows_called,
+        externals={"npu": interpreted(rows_called)},
         batch="dynamic",
         workspaces=1,
     )
@@ -322,10 +320,10 @@ def test_threads_wait_for_a_workspace_while_functions_of_python_run(called_dynam
             np.testing.assert_array_equal(one, other)
 
 
-def test_what_has_no_external_is_refused_with_every_batch(called_dynamic_batch_externals: ir.Module) -> None:
+def test_what_has_no_external_is_refused_with_every_batch(rows_called: ir.Module) -> None:
     for batch in (1, "dynamic"):
         with pytest.raises(CompileError, match="goes to target 'npu', for which externals must have a"):
-            qdialect.compile(called_dynamic_batch_externals, batch=batch)
+            qdialect.compile(rows_called, batch=batch)
 
 
 DENSE = """

@@ -221,7 +221,7 @@ def test_a_library_that_needs_another_is_refused(tmp_path: Path) -> None:
 
 def test_a_cpu_that_no_version_fits_is_told(library: Path, tmp_path: Path) -> None:
     # The same functions with another answer stand for a CPU that lacks AVX-512.
-    content = record.written(qdialect_network(library))
+    content = record.written(network_of(library))
     numbers = ", ".join(map(str, content))
     (tmp_path / "lacking.c").write_text(
         f"static const unsigned char record[] __attribute__((aligned(8))) = {{{numbers}}};\n"
@@ -233,7 +233,7 @@ def test_a_cpu_that_no_version_fits_is_told(library: Path, tmp_path: Path) -> No
         qdialect.load(tmp_path / "lacking.so")
 
 
-def qdialect_network(library: Path) -> record.Network:
+def network_of(library: Path) -> record.Network:
     content = library.read_bytes()
     start = content.index(START)
     size = record.size_of(content[start : start + record.START_SIZE])
@@ -320,7 +320,7 @@ def test_tasks_of_a_pool_link_and_load_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_description_that_is_damaged_anywhere(library: Path) -> None:
-    content = record.written(qdialect_network(library))
+    content = record.written(network_of(library))
     tree = json.loads(content[content.index(b'{"name"') :].rstrip(b"\0"))
     places = list(paths_of(tree))
     for place in places:

@@ -23,7 +23,7 @@ from qdialect.bench.core_model.kernel_cycles import (
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
-from qdialect.ir.context import parse as parse_workload
+from qdialect.ir.context import parse as parse
 from qdialect.lowering.ir.functions import functions
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
@@ -159,7 +159,7 @@ def test_every_trip_of_a_loop_counts() -> None:
 
 # How much a network computes.
 
-NETWORK_WORKLOAD = """
+WORKLOAD = """
 func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left: tensor<7x2x4xui8>,
                 %right: tensor<7x4x3xi8>) -> (tensor<1x5x7x4xi32>, tensor<7x2x3xi32>) {
   %0 = "qnn.conv_transpose2d"(%image, %kernel) {
@@ -178,7 +178,7 @@ func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left:
 
 def test_transposed_convolutions_and_products_of_tensors_are_counted() -> None:
     # Each of 4x5 pixels meets the kernel; each of 7x2x3 sums has four products.
-    assert multiply_accumulates(parse_workload(NETWORK_WORKLOAD)) == 4 * 5 * (4 * 2 * 3 * 3) + 7 * 2 * 3 * 4
+    assert multiply_accumulates(parse(WORKLOAD)) == 4 * 5 * (4 * 2 * 3 * 3) + 7 * 2 * 3 * 4
 
 
 # Networks whose inputs leave extents open: each shape is compiled when it is first seen, and kept.

@@ -199,7 +199,7 @@ def test_a_readme_names_what_is_there(page: Path) -> None:
 # The README: its commands run, its Python runs, its targets and links are there.
 
 TEXT = (ROOT / "README.md").read_text()
-COMMANDS_README = {
+TOUR = {
     "qdialect-bench": bench.main,
     "qdialect-cache": cache.main,
     "qdialect-compile": compile.main,
@@ -219,7 +219,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(lines) == 13
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
-        assert COMMANDS_README[program](arguments) == 0, line
+        assert TOUR[program](arguments) == 0, line
 
 
 def test_the_python_of_the_tour_runs() -> None:

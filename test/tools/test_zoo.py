@@ -203,10 +203,10 @@ def test_the_report_says_whose_arithmetic_it_is(cause: Cause, text: str) -> None
 
 # tools/zoo/child.py: a child's failure is told, and its limits hold.
 
-LIMITS_CHILD = Limits(HANG, 4.0)
+ONE_CHILD = Limits(HANG, 4.0)
 
 
-def _python(code: str, limits: Limits = LIMITS_CHILD) -> tuple[str, str]:
+def _python(code: str, limits: Limits = ONE_CHILD) -> tuple[str, str]:
     """Output and failure of a child that runs `code` once."""
     ended = run("timeit", ["-n", "1", "-r", "1", code], limits)
     return ended.output, ended.failure

@@ -23,12 +23,11 @@ from torch_models import dequantized, network, quantized
 
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
-from qdialect.frontends.tflite.flatbuffer.writer import Quantization as QuantizationTflite
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization as Parameters
 from tools.zoo import frameworks, truth
 from tools.zoo.tensors import tensors
 from tools.zoo.truth.onnx_truth import in_double
-from tools.zoo.truth.tflite_truth import in_double as in_double_tflite
-from tools.zoo.truth.tflite_truth import in_double as in_double_tflite_lstm
+from tools.zoo.truth.tflite_truth import in_double as tflite_in_double
 from tools.zoo.truth.windows import convolution, maximum
 
 BY = (0.05, 7)
@@ -313,7 +312,7 @@ SAME = tflite.Padding.SAME
 Write = Callable[[Builder], int]
 
 
-def drawn_tflite(seed: int, *shape: int) -> Array:
+def normal(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).normal(1, 3, shape).astype(np.float32)
 
 
@@ -333,22 +332,22 @@ def fields(*entries: tuple[str, Any]) -> Write:
     return write
 
 
-IMAGE_TFLITE = drawn_tflite(1, 2, 5, 6, 4)
+PIXELS = normal(1, 2, 5, 6, 4)
 CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
     "CONV_2D": (
-        [IMAGE_TFLITE, drawn_tflite(2, 3, 3, 2, 4), drawn_tflite(3, 3)],
+        [PIXELS, normal(2, 3, 3, 2, 4), normal(3, 3)],
         2,
         (2, 3, 3, 3),
         (OPTIONS.Conv2DOptions, fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int8", 1))),
     ),
     "DEPTHWISE_CONV_2D": (
-        [IMAGE_TFLITE, drawn_tflite(2, 1, 3, 2, 8), drawn_tflite(3, 8)],
+        [PIXELS, normal(2, 1, 3, 2, 8), normal(3, 8)],
         2,
         (2, 5, 6, 8),
         (OPTIONS.DepthwiseConv2DOptions, fields(("Int8", SAME), ("Int32", 1), ("Int32", 1), ("Int32", 2), ("Int8", 3))),
     ),
     "AVERAGE_POOL_2D": (
-        [IMAGE_TFLITE],
+        [PIXELS],
         0,
         (2, 3, 3, 4),
         (
@@ -356,26 +355,26 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
             fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int32", 3), ("Int32", 3), ("Int8", 0)),
         ),
     ),
-    "SOFTMAX": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
-    "GELU": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
-    "HARD_SWISH": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, ()),
-    "LOGISTIC": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, ()),
-    "MEAN": ([IMAGE_TFLITE, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
+    "SOFTMAX": ([PIXELS], 0, PIXELS.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
+    "GELU": ([PIXELS], 0, PIXELS.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
+    "HARD_SWISH": ([PIXELS], 0, PIXELS.shape, ()),
+    "LOGISTIC": ([PIXELS], 0, PIXELS.shape, ()),
+    "MEAN": ([PIXELS, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
     "STRIDED_SLICE": (
-        [IMAGE_TFLITE, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
+        [PIXELS, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
         3,
         (2, 2, 3),
         (OPTIONS.StridedSliceOptions, options(1, 4, 0, 0, 8)),
     ),
     "RESIZE_BILINEAR": (
-        [IMAGE_TFLITE, ints(7, 11)],
+        [PIXELS, ints(7, 11)],
         1,
         (2, 7, 11, 4),
         (OPTIONS.ResizeBilinearOptions, fields(("Bool", False), ("Bool", False), ("Bool", False), ("Bool", True))),
     ),
-    "PRELU": ([IMAGE_TFLITE, drawn_tflite(5, 4)], 1, IMAGE_TFLITE.shape, ()),
-    "PAD": ([IMAGE_TFLITE, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
-    "TRANSPOSE": ([IMAGE_TFLITE, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
+    "PRELU": ([PIXELS, normal(5, 4)], 1, PIXELS.shape, ()),
+    "PAD": ([PIXELS, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
+    "TRANSPOSE": ([PIXELS, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
 }
 
 
@@ -388,7 +387,7 @@ def test_operators_are_those_of_litert(kind: str) -> None:
     output = writer.tensor("y", shape, np.float32)
     writer.operator(getattr(KIND, kind), [*given, *known], output, *option)
     content = writer.finish(given, [output])
-    (found,) = in_double_tflite(read_graph(content))(inputs[:free])
+    (found,) = tflite_in_double(read_graph(content))(inputs[:free])
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, reference(content, inputs[:free])[0], rtol=2e-6, atol=2e-6)
 
@@ -397,7 +396,7 @@ def test_quantized_tensors_hold_numbers_of_their_grid() -> None:
     """Every kernel of this network rounds once: an exact result differs at ties alone."""
     content = small_network()
     given = np.random.default_rng(1).integers(-128, 128, (1, 2, 2, 2)).astype(np.int8)
-    (found,) = in_double_tflite(read_graph(content))([given])
+    (found,) = tflite_in_double(read_graph(content))([given])
     (wanted,) = reference(content, [given])
     assert found.dtype == np.float64
     assert set(np.unique(found % 1)) == {0.0}
@@ -409,11 +408,11 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
     writer, random = ModelWriter("hybrid"), np.random.default_rng(3)
     weight, scale = random.integers(-127, 128, (3, 8)).astype(np.int8), float(np.float32(0.02))
     x, y = (writer.tensor(name, shape, np.float32) for name, shape in (("x", (2, 8)), ("y", (2, 3))))
-    w = writer.constant("w", weight, QuantizationTflite((scale,), (0,)))
+    w = writer.constant("w", weight, Parameters((scale,), (0,)))
     flags = ("Int8", 0), ("Int8", 0), ("Bool", False), ("Bool", is_asymmetric)
     writer.operator(KIND.FULLY_CONNECTED, [x, w], y, OPTIONS.FullyConnectedOptions, fields(*flags))
-    content, data = writer.finish([x], [y]), drawn_tflite(4, 2, 8)
-    (found,) = in_double_tflite(read_graph(content))([data])
+    content, data = writer.finish([x], [y]), normal(4, 2, 8)
+    (found,) = tflite_in_double(read_graph(content))([data])
     rows: list[Array] = []
     for row in data.astype(np.float64):
         step = (max(row.max(), 0) - min(row.min(), 0)) / 255 if is_asymmetric else np.abs(row).max() / 127
@@ -428,7 +427,7 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
 FLOAT = Lstm(data=np.float32, weights=np.float32)
 HYBRID = FLOAT.but(weights=np.int8)
 ALL = {"has_peepholes": True, "has_norms": True, "width": 5, "batch": 2}
-FLOATS_TFLITE_LSTM: dict[str, Lstm | BidirectionalLstm] = {
+LSTMS: dict[str, Lstm | BidirectionalLstm] = {
     "plain": FLOAT,
     "time major": FLOAT.but(batch=2, is_time_major=True, seed=2),
     "relu": FLOAT.but(activation=1, cell_clip=0.4, seed=7),
@@ -450,10 +449,10 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("model", FLOATS_TFLITE_LSTM.values(), ids=FLOATS_TFLITE_LSTM)
+@pytest.mark.parametrize("model", LSTMS.values(), ids=LSTMS)
 def test_floats_are_those_of_litert(model: Lstm | BidirectionalLstm) -> None:
     content, inputs = model.content(), model.inputs()
-    found, wanted = in_double_tflite_lstm(read_graph(content))(inputs), reference(content, inputs)
+    found, wanted = tflite_in_double(read_graph(content))(inputs), reference(content, inputs)
     for one, other in zip(found, wanted, strict=True):
         assert one.dtype == np.float64
         np.testing.assert_allclose(one, other, atol=2e-5)
@@ -462,7 +461,7 @@ def test_floats_are_those_of_litert(model: Lstm | BidirectionalLstm) -> None:
 @pytest.mark.parametrize("model", INTEGERS.values(), ids=INTEGERS)
 def test_integers_are_near_those_of_litert(model: Lstm) -> None:
     content, inputs = model.content(), model.inputs()
-    (found,), (wanted,) = in_double_tflite_lstm(read_graph(content))(inputs), reference(content, inputs)
+    (found,), (wanted,) = tflite_in_double(read_graph(content))(inputs), reference(content, inputs)
     assert set(np.unique(found % 1)) == {0.0}
     assert len(np.unique(found)) > 10
     # The kernel rounds each gate to 16 bits, and looks its functions up.

@@ -160,10 +160,10 @@ def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 SHAPE = 4, 8
-SAMPLES_TFLITE = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
+QUANTIZED_SAMPLES = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
 
 
-def network_tflite(path: Path, *, activation: int = KIND.RELU) -> Path:
+def tflite_network(path: Path, *, activation: int = KIND.RELU) -> Path:
     """A sum, a float unit that ends in a quantization, another activation and a sum of all."""
     writer = ModelWriter("units")
     x = writer.tensor("x", SHAPE, np.int8, Quantization((0.03,), (4,)))
@@ -183,7 +183,7 @@ def network_tflite(path: Path, *, activation: int = KIND.RELU) -> Path:
 
 
 def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = network_tflite(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
+    path, run = tflite_network(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
     whole, load_ = frameworks.load("litert", str(path)), litert_kernels.load
 
     def noted(content: bytes, *, is_reference: bool) -> Runner:
@@ -192,8 +192,8 @@ def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, mon
         return runner
 
     monkeypatch.setattr(litert_kernels, "load", noted)
-    (found,) = frameworks.load("litert", str(path))(SAMPLES_TFLITE[0])
-    np.testing.assert_array_equal(found, whole(SAMPLES_TFLITE[0])[0])
+    (found,) = frameworks.load("litert", str(path))(QUANTIZED_SAMPLES[0])
+    np.testing.assert_array_equal(found, whole(QUANTIZED_SAMPLES[0])[0])
     # The last of them are the segments, those before say which kernels there are.
     assert run[-3:] == [(True, ("ADD", "DEQUANTIZE", "TANH", "QUANTIZE")), (False, ("ELU",)), (True, ("ADD",))]
 
@@ -205,8 +205,8 @@ def operators_of(content: bytes) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("activation", [KIND.RELU, KIND.ELU])
 def test_units_are_compared_with_litert_and_with_the_truth(tmp_path: Path, activation: int) -> None:
-    path = network_tflite(tmp_path / "model.tflite", activation=activation)
-    found = measured_units(path, SAMPLES_TFLITE)
+    path = tflite_network(tmp_path / "model.tflite", activation=activation)
+    found = measured_units(path, QUANTIZED_SAMPLES)
     assert found.integer
     assert (found.integer.units, found.integer.elements, found.integer.different) == (3, 3 * 64, 0)
     assert found.floating
@@ -215,8 +215,8 @@ def test_units_are_compared_with_litert_and_with_the_truth(tmp_path: Path, activ
     assert found.ours.elements == 4 * 64
     assert found.ours.distance < 0.1
     assert found.framework == found.ours
-    outputs = [[np.asarray(qdialect.compile(path)(*one))] for one in SAMPLES_TFLITE]
-    flipped = flipped_ties(path, SAMPLES_TFLITE, outputs)
+    outputs = [[np.asarray(qdialect.compile(path)(*one))] for one in QUANTIZED_SAMPLES]
+    flipped = flipped_ties(path, QUANTIZED_SAMPLES, outputs)
     assert flipped
     assert flipped.different == 0
 
