@@ -20,10 +20,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -31,33 +31,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "mutants"
-SECONDS, LIMIT = 30.0, 150.0
+SECONDS, LIMIT = 20.0, 150.0
 """Of recorded time the tests of a mutant, and how long they may take before the mutant counts as caught: it hangs."""
 
-_COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-_COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.Mult,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitOr: ast.BitAnd,
-    ast.BitAnd: ast.BitOr,
-}
+_SWAPPED: dict[type[ast.AST], type[ast.AST]] = {ast.Mod: ast.Mult, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult}
+for _one, _other in (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
+    *((ast.Add, ast.Sub), (ast.LShift, ast.RShift), (ast.BitOr, ast.BitAnd), (ast.And, ast.Or)),
+):
+    _SWAPPED |= {_one: _other, _other: _one}
 
 
 @dataclass(frozen=True)
@@ -101,11 +83,9 @@ def _changes(node: Any) -> Iterator[ast.AST]:
     new = copy.deepcopy(node)
     match node:
         case ast.Compare(ops=[op]):
-            new.ops = [_COMPARED[type(op)]()]
-        case ast.BinOp(op=op) if type(op) in _COMPUTED and not isinstance(node.left, ast.Constant | ast.JoinedStr):
-            new.op = _COMPUTED[type(op)]()
-        case ast.BoolOp():
-            new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            new.ops = [_SWAPPED[type(op)]()]
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _SWAPPED:
+            new.op = _SWAPPED[type(op)]()
         case ast.Constant(value=bool(value)):
             new.value = not value
         case ast.Constant(value=int(value)):
@@ -124,68 +104,53 @@ def _changes(node: Any) -> Iterator[ast.AST]:
 class _Recorder:
     """Notes for coverage.py which test runs, and how long."""
 
-    def __init__(self, coverage: Any) -> None:
-        self.seconds: dict[str, float] = {}
-        self._coverage = coverage
+    def __init__(self) -> None:
+        self._coverage = import_module("coverage").Coverage(str(FOLDER / "lines"), source=[str(ROOT / "qdialect")])
+        self._coverage.start()
+        self._seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         self._coverage.switch_context(item.nodeid)
         start = time.process_time()
         found = yield
-        self.seconds[item.nodeid] = time.process_time() - start
+        self._seconds[item.nodeid] = time.process_time() - start
         return found
 
-
-def record(tests: Sequence[str]) -> int:
-    """Run the tests, and keep which lines each executes."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    coverage = import_module("coverage").Coverage(str(FOLDER / "lines"), source=[str(ROOT / "qdialect")])
-    coverage.start()
-    recorder = _Recorder(coverage)
-    status = pytest.main(["-p", "no:cacheprovider", "-n", "0", *tests], plugins=[recorder])
-    coverage.stop()
-    coverage.save()
-    (FOLDER / "seconds.json").write_text(json.dumps(recorder.seconds))
-    return int(status)
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+        (FOLDER / "seconds.json").write_text(json.dumps(self._seconds))
 
 
 class Lines:
-    """Which tests execute a line of the package."""
+    """Which tests execute a line of the package, and how long they take."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        self._data = import_module("coverage").CoverageData(str(folder / "lines"))
+    def __init__(self) -> None:
+        self._data = import_module("coverage").CoverageData(str(FOLDER / "lines"))
         self._data.read()
-        self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
+        self._seconds: dict[str, float] = json.loads((FOLDER / "seconds.json").read_text())
         self._files: dict[str, str] = {name.rpartition("/qdialect/")[2]: name for name in self._data.measured_files()}
 
-    def tests(self, file: str, first: int, last: int) -> list[str] | None:
-        """The tests that a fault there is looked for with; None: nothing executes it."""
-        by_line = self._data.contexts_by_lineno(self._files.get(file.removeprefix("qdialect/"), ""))
-        known = [contexts for line, contexts in by_line.items() if first <= line <= last]
-        found = {name for contexts in known for name in contexts if name in self._seconds}
-        if known and not found:
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that look for it, the quickest of every file first; none where nothing executes it."""
+        by_line = self._data.contexts_by_lineno(self._files.get(mutant.file.removeprefix("qdialect/"), ""))
+        span = range(mutant.node.lineno, (mutant.node.end_lineno or mutant.node.lineno) + 1)
+        found = {name for line in span for name in by_line.get(line, ())}
+        if found == {""}:
             # Executed while the module is imported: whoever uses the module may see it.
-            found = {name for contexts in by_line.values() for name in contexts if name in self._seconds}
-        return self._chosen(found) or None
-
-    def _chosen(self, found: set[str]) -> list[str]:
+            found = {name for contexts in by_line.values() for name in contexts}
         files: dict[str, list[str]] = {}
-        for name in sorted(found, key=lambda name: self._seconds[name]):
+        for name in sorted(found & self._seconds.keys(), key=lambda name: self._seconds[name]):
             files.setdefault(name.partition("::")[0], []).append(name)
-        chosen, seconds = list[str](), 0.0
-        for turn in zip_longest(*files.values()):
-            for name in filter(None, turn):
-                seconds += self._seconds[name]
-                if seconds > SECONDS and chosen:
-                    return chosen
-                chosen.append(name)
-        return chosen
+        turns = [name for turn in zip_longest(*files.values()) for name in turn if name]
+        ends = accumulate(self._seconds[name] for name in turns)
+        return [name for name, end in zip(turns, ends, strict=True) if end <= SECONDS] or turns[:1]
 
 
-def outcome(mutant: Mutant, tests: list[str] | None, scratch: Path) -> str:
+def outcome(mutant: Mutant, tests: list[str], scratch: Path) -> str:
     """``caught``, ``missed`` by those tests, or ``not executed`` by any."""
-    if tests is None:
+    if not tests:
         return "not executed"
     path = scratch / mutant.file
     source = path.read_text()
@@ -204,13 +169,13 @@ def outcome(mutant: Mutant, tests: list[str] | None, scratch: Path) -> str:
 def main() -> int:
     """Record, or draw and run; prints a row for each mutant, and how many were caught."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", help="what to record; all tests by default")
-    parser.add_argument("--record", action="store_true", help="run the tests under coverage.py and keep the lines")
+    parser.add_argument("--record", nargs="*", metavar="TEST")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=80)
     given = parser.parse_args()
-    if given.record:
-        return record(given.tests)
+    if given.record is not None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        return int(pytest.main(["-p", "no:cacheprovider", "-n", "0", *given.record], plugins=[_Recorder()]))
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "qdialect").rglob("*.py"))]
     kinds: dict[str, list[Mutant]] = {}
     for mutant in (one for file in files for one in mutants(file, ast.parse((ROOT / file).read_text()))):
@@ -220,11 +185,9 @@ def main() -> int:
     chosen = [draw.choice(kinds[draw.choice(sorted(kinds))]) for _ in range(given.count)]
     scratch, lines, caught = FOLDER / "scratch", Lines(), 0
     shutil.rmtree(scratch, ignore_errors=True)
-    skipped = shutil.ignore_patterns("build", ".*", "__pycache__", "models")
-    shutil.copytree(ROOT, scratch, ignore=skipped)
+    shutil.copytree(ROOT, scratch, ignore=shutil.ignore_patterns("build", ".*", "__pycache__", "models"))
     for mutant in chosen:
-        tests = lines.tests(mutant.file, mutant.node.lineno, mutant.node.end_lineno or mutant.node.lineno)
-        found = outcome(mutant, tests, scratch)
+        found = outcome(mutant, lines.tests(mutant), scratch)
         caught += found == "caught"
         print(f"{found}\t{mutant}", flush=True)
     print(f"{caught} of {len(chosen)} caught")

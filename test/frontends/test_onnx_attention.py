@@ -231,15 +231,6 @@ def test_fused_products(turns: tuple[int, int], is_quantized: bool) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize("shapes", [((2, 3, 5, 4), (3, 4, 6)), ((5, 4), (2, 3, 4, 6)), ((2, 1, 5, 4), (1, 3, 4, 6))])
-def test_products_of_as_many_matrices_as_there_are(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    lhs, rhs = (numbers(*shape, seed=i) for i, shape in enumerate(shapes))
-    b = ModelBuilder()
-    content = b.finish(b.node("MatMul", b.input("x", lhs.shape), b.input("y", rhs.shape)), dtype=np.float32)
-    assert_floats_within(run_both(content, lhs, rhs), lhs.astype(np.float64) @ rhs, "layer")
-
-
-@variants_together
 @pytest.mark.parametrize("kind", ["BiasGelu", "FastGelu"])
 def test_functions_with_a_bias(kind: str) -> None:
     x, bias = numbers(2, 3, 7), numbers(7, seed=1)

@@ -45,13 +45,6 @@ def test_channels_stay_last(op: str, kind: str, operands: list[Any], attributes:
     assert found == ["qnn.transpose", "qnn.conv2d", "qnn.requantize", op, "qnn.max_pool2d", "qnn.transpose"]
 
 
-def test_an_unused_part_may_have_no_name() -> None:
-    b = ModelBuilder()
-    b.node_of_many("Split", [b.input("x", (4, 3), np.uint8)], ["", "rest"])
-    values = np.arange(12, dtype=np.uint8).reshape(4, 3)
-    assert np.array_equal(run(b.finish("rest"), values), values[2:])
-
-
 LONG = np.array
 REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("sizes must be at least 1 and add up to 6, but got [5]", "Split", [LONG([5])], {}),
@@ -100,14 +93,6 @@ def test_what_does_not_fit_is_refused(reason: str, kind: str, operands: list[Any
     assert unsupported((6, 4), kind, operands, attributes) == reason
 
 
-@pytest.mark.parametrize("size", [0, 3])
-def test_blocks_must_fill_the_tensor(size: int) -> None:
-    channels = f"channels must be a multiple of the square of blocksize {size}, but got 8"
-    assert unsupported((1, 8, 4, 6), "DepthToSpace", [], {"blocksize": size}) == channels
-    sides = f"height and width must be multiples of blocksize {size}, but got 4 and 6"
-    assert unsupported((1, 8, 4, 6), "SpaceToDepth", [], {"blocksize": size}) == sides
-
-
 @pytest.mark.parametrize("fill", [0.5, -np.inf, np.nan, 3e9])
 def test_a_float_is_padded_with_any_number(fill: float) -> None:
     b = ModelBuilder()
@@ -118,7 +103,6 @@ def test_a_float_is_padded_with_any_number(fill: float) -> None:
 
 NONE = np.zeros(0, dtype=np.float32)
 SIZES = [NONE, NONE, LONG([1, 3, 8, 8])]
-LINEAR = {"mode": "linear"}
 RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("mode must be nearest or linear or bilinear or cubic, but got lanczos", SIZES, {"mode": "lanczos"}),
     (
@@ -191,20 +175,6 @@ EINSUMS = [
 def test_sums_of_products_by_their_labels(equation: str, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> None:
     """Of small whole numbers, whose sums are exact in every order."""
     check("Einsum", [drawn_values(lhs, np.float32), drawn_values(rhs, np.float32, 1)], equation=equation)
-
-
-@variants_together
-@pytest.mark.parametrize(
-    ("equation", "shapes"),
-    [
-        ("nlhd,nhmd,nlh->nlhm", [(2, 5, 3, 4), (2, 3, 6, 4), (2, 5, 3)]),
-        ("ij,jk,kl->il", [(3, 4), (4, 5), (5, 2)]),
-        ("i,j,ij,i->", [(3,), (4,), (3, 4), (3,)]),
-    ],
-)
-def test_products_of_more_than_two(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    operands = [drawn_values(shape, np.float32, seed) for seed, shape in enumerate(shapes)]
-    check("Einsum", operands, equation=equation)
 
 
 @variants_together

@@ -86,12 +86,6 @@ def test_fully_connected(is_asymmetric: bool, rows: int, scales: int) -> None:
 
 @variants_together
 @pytest.mark.parametrize("is_asymmetric", [False, True])
-def test_fully_connected_without_a_bias_and_with_an_activation(is_asymmetric: bool) -> None:
-    check(dense(3, is_asymmetric, has_bias=False, activation=RELU), drawn(3, 3, 37))
-
-
-@variants_together
-@pytest.mark.parametrize("is_asymmetric", [False, True])
 def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
     """Nothing but zero; of one sign; as far to either side, where the zero point is a tie; tiny; far apart."""
     x = drawn(4, 6, 37)
@@ -187,13 +181,6 @@ def test_convolutions(kind: int, batch: int, stride: int, padding: int) -> None:
 
 
 @variants_together
-@pytest.mark.parametrize(("batch", "stride", "padding"), [(1, 1, 0), (1, 2, 1), (3, 2, 0)])
-@pytest.mark.parametrize("channels", [6, 1])
-def test_convolutions_of_one_scale(channels: int, batch: int, stride: int, padding: int) -> None:
-    check(convolution(KIND.CONV_2D, batch, stride, padding, 1, channels), drawn(6, batch, 9, 7, 6))
-
-
-@variants_together
 @pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
 def test_convolutions_of_near_ties(kind: int) -> None:
     check(convolution(kind, 2, 1, 0), near_ties((2, 9, 7, 6), (1, 2, 3), 255))
@@ -236,12 +223,6 @@ def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool, sc
 @pytest.mark.parametrize(("shape", "scales"), [((16, 5), 5), ((2, 16, 5), 1), ((2, 16, 5), 5), ((1, 16, 5), 1)])
 def test_matrix_products(shape: tuple[int, ...], scales: int, is_asymmetric: bool) -> None:
     check(product(shape, is_transposed=False, is_asymmetric=is_asymmetric, scales=scales), drawn(7, 2, 4, 16))
-
-
-@variants_together
-@pytest.mark.parametrize(("shape", "scales"), [((5, 16), 1), ((2, 5, 16), 5)])
-def test_products_with_transposed_matrices(shape: tuple[int, ...], scales: int) -> None:
-    check(product(shape, is_transposed=True, is_asymmetric=True, scales=scales), drawn(7, 2, 4, 16))
 
 
 @variants_together
@@ -309,12 +290,6 @@ def test_integers(model: Svdf) -> None:
     (wanted,) = reference(content, inputs)
     assert len(np.unique(wanted)) > 5, "saturated"
     np.testing.assert_array_equal(interpreter.run(import_tflite(content), inputs)[0], wanted)
-
-
-def test_integers_compiled() -> None:
-    content, inputs = INTEGER.content(), INTEGER.inputs()
-    (wanted,) = reference(content, inputs)
-    np.testing.assert_array_equal(compile_module(import_tflite(content))(*inputs), wanted)
 
 
 @pytest.mark.parametrize("model", NEAR.values(), ids=NEAR)
