@@ -15,21 +15,18 @@ from flatbuffers import Builder
 from numpy.typing import NDArray
 from onnx import load_from_string
 from onnx_graphs import CONTRIB, ModelBuilder, Quantization, convolved, drawn, f32_values, quantized_of
-from recurrent_models import BidirectionalLstm, Loop, Lstm
+from recurrent_models import BidirectionalLstm, Lstm
 from tflite_graphs import options, reference, small_network
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, network, quantized
 
 from qdialect.bench import frameworks, truth
-from qdialect.bench.truth.contrib_operators import CONTRIB_OPERATORS
 from qdialect.bench.truth.onnx_truth import in_double
-from qdialect.bench.truth.tflite_truth import in_double as in_double_tflite
-from qdialect.bench.truth.tflite_truth import in_double as in_double_tflite_lstm
-from qdialect.bench.truth.windows import convolution, maximum, padding_of
+from qdialect.bench.truth.tflite_truth import in_double as tflite_in_double
+from qdialect.bench.truth.windows import convolution, maximum
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
-from qdialect.frontends.tflite.flatbuffer.writer import Quantization as QuantizationTflite
 from tools.zoo.tensors import tensors
 
 BY = (0.05, 7)
@@ -60,22 +57,6 @@ def test_a_pool_is_that_of_pytorch(size: int, rounds_up: bool) -> None:
     found = maximum(data, [3, 2], [1, 1, 1, 1], [3, 2], [1, 2], rounds_up=rounds_up)
     wanted = functional.max_pool2d(tensors([data])[0], (3, 2), (3, 2), (1, 1), (1, 2), rounds_up)
     np.testing.assert_array_equal(found, wanted.numpy())
-
-
-def test_a_pool_of_quantized_values_gives_quantized_values() -> None:
-    builder = ModelBuilder()
-    found = builder.node("MaxPool", builder.input("x", (1, 1, 4, 4), np.uint8), kernel_shape=[2, 2], strides=[2, 2])
-    quantized = drawn((1, 1, 4, 4), np.uint8)
-    wanted = quantized.reshape(2, 2, 2, 2).max((1, 3))
-    assert _truth(builder, found, quantized, dtype=np.uint8).reshape(2, 2).tolist() == wanted.tolist()
-
-
-@pytest.mark.parametrize(
-    ("mode", "wanted"), [("VALID", [0, 0, 0, 0]), ("SAME_UPPER", [0, 1, 1, 1]), ("SAME_LOWER", [1, 1, 0, 1])]
-)
-def test_automatic_padding_is_that_of_the_specification(mode: str, wanted: list[int]) -> None:
-    # 8 positions in steps of 2 need 4 windows of 3, one row more; 5 in steps of 1 need one on either side.
-    assert padding_of(mode, [8, 5], [3, 3], [2, 1]) == wanted
 
 
 def test_a_quantized_convolution_has_no_rounding_but_its_last() -> None:
@@ -149,15 +130,6 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
 
 
-def test_elements_of_long_rows_are_gathered() -> None:
-    """The evaluator of onnx takes 64 of them at most."""
-    rows, indices = np.random.default_rng(0).normal(size=(2, 100)), np.array([[99, -1, 70], [0, 80, 3]])
-    builder = ModelBuilder()
-    names = builder.input("x", rows.shape, np.float64), builder.input("i", indices.shape, np.int64)
-    found = builder.node("GatherElements", *names, axis=1)
-    np.testing.assert_array_equal(_truth(builder, found, rows, indices), np.take_along_axis(rows, indices, 1))
-
-
 PADS = [
     ([0, -1, 2, -2], None, "constant", 18),
     ([1, 0], [-1], "constant", 18),
@@ -190,11 +162,6 @@ def test_an_operator_without_an_evaluator_is_named() -> None:
         _truth(builder, found, np.zeros(2, np.float32))
 
 
-def test_a_format_without_an_evaluator_is_named(tmp_path: Path) -> None:
-    with pytest.raises(truth.NoTruthError, match=r"a \.mlir file has no evaluator in float64"):
-        truth.load(str(tmp_path / "model.mlir"), ".mlir")
-
-
 @pytest.mark.parametrize("quantizer", ["x86", "xnnpack"])
 def test_a_program_of_pytorch_has_the_quantized_values_of_its_file(tmp_path: Path, quantizer: str) -> None:
     converted = network("resnet", quantizer)
@@ -221,20 +188,6 @@ def test_pytorch_quantizations_round_the_float64_quotient(tmp_path: Path) -> Non
     exact = np.rint(near_ties.astype(np.float64) / 0.3)
     assert not np.array_equal(exact, np.rint(near_ties / np.float32(0.3)))
     assert found.tolist() == (exact + 3).tolist()
-
-
-class _Spread(nn.Module):
-    """Writes into zeros, whose type it leaves to the default."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros(2, 5).scatter(1, torch.tensor([[3], [0]]), x)
-
-
-def test_zeros_of_a_program_are_as_wide_as_its_numbers(tmp_path: Path) -> None:
-    path, x = tmp_path / "program.pt2", np.random.default_rng(0).normal(size=(2, 1)).astype(np.float32)
-    torch.export.save(torch.export.export(_Spread(), tensors([x])), path)
-    (found,) = truth.load(str(path), ".pt2")([x])
-    assert found[[0, 1], [3, 0]].tolist() == x[:, 0].tolist()
 
 
 # qdialect/bench/truth/contrib_operators.py: every evaluator is within a rounding of the kernel of ONNX Runtime.
@@ -350,11 +303,6 @@ def test_f32_results_are_close(kind: str, inputs: list[Any], attributes: dict[st
             np.testing.assert_allclose(kernel, exact, rtol=2e-5, atol=2e-5)
 
 
-def test_every_evaluator_is_tested() -> None:
-    tested = {one[0] for one in OF_QUANTIZED} | {one[0] for one in OF_FLOATS}
-    assert tested == {operator.__name__ for operator in CONTRIB_OPERATORS}
-
-
 # qdialect/bench/truth: .tflite graphs in float64, compared with formulas and LiteRT's reference kernels.
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
@@ -363,7 +311,7 @@ SAME = tflite.Padding.SAME
 Write = Callable[[Builder], int]
 
 
-def drawn_tflite(seed: int, *shape: int) -> Array:
+def normal(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).normal(1, 3, shape).astype(np.float32)
 
 
@@ -383,22 +331,22 @@ def fields(*entries: tuple[str, Any]) -> Write:
     return write
 
 
-IMAGE_TFLITE = drawn_tflite(1, 2, 5, 6, 4)
+PIXELS = normal(1, 2, 5, 6, 4)
 CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
     "CONV_2D": (
-        [IMAGE_TFLITE, drawn_tflite(2, 3, 3, 2, 4), drawn_tflite(3, 3)],
+        [PIXELS, normal(2, 3, 3, 2, 4), normal(3, 3)],
         2,
         (2, 3, 3, 3),
         (OPTIONS.Conv2DOptions, fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int8", 1))),
     ),
     "DEPTHWISE_CONV_2D": (
-        [IMAGE_TFLITE, drawn_tflite(2, 1, 3, 2, 8), drawn_tflite(3, 8)],
+        [PIXELS, normal(2, 1, 3, 2, 8), normal(3, 8)],
         2,
         (2, 5, 6, 8),
         (OPTIONS.DepthwiseConv2DOptions, fields(("Int8", SAME), ("Int32", 1), ("Int32", 1), ("Int32", 2), ("Int8", 3))),
     ),
     "AVERAGE_POOL_2D": (
-        [IMAGE_TFLITE],
+        [PIXELS],
         0,
         (2, 3, 3, 4),
         (
@@ -406,26 +354,26 @@ CASES: dict[str, tuple[list[Array], int, tuple[int, ...], tuple[Any, ...]]] = {
             fields(("Int8", SAME), ("Int32", 2), ("Int32", 2), ("Int32", 3), ("Int32", 3), ("Int8", 0)),
         ),
     ),
-    "SOFTMAX": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
-    "GELU": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
-    "HARD_SWISH": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, ()),
-    "LOGISTIC": ([IMAGE_TFLITE], 0, IMAGE_TFLITE.shape, ()),
-    "MEAN": ([IMAGE_TFLITE, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
+    "SOFTMAX": ([PIXELS], 0, PIXELS.shape, (OPTIONS.SoftmaxOptions, fields(("Float32", 0.5)))),
+    "GELU": ([PIXELS], 0, PIXELS.shape, (OPTIONS.GeluOptions, fields(("Bool", False)))),
+    "HARD_SWISH": ([PIXELS], 0, PIXELS.shape, ()),
+    "LOGISTIC": ([PIXELS], 0, PIXELS.shape, ()),
+    "MEAN": ([PIXELS, ints(1, 2)], 1, (2, 4), (OPTIONS.ReducerOptions, fields(("Bool", False)))),
     "STRIDED_SLICE": (
-        [IMAGE_TFLITE, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
+        [PIXELS, ints(0, 4, 1, 2), ints(2, 0, 6, 3), ints(1, -2, 2, 1)],
         3,
         (2, 2, 3),
         (OPTIONS.StridedSliceOptions, options(1, 4, 0, 0, 8)),
     ),
     "RESIZE_BILINEAR": (
-        [IMAGE_TFLITE, ints(7, 11)],
+        [PIXELS, ints(7, 11)],
         1,
         (2, 7, 11, 4),
         (OPTIONS.ResizeBilinearOptions, fields(("Bool", False), ("Bool", False), ("Bool", False), ("Bool", True))),
     ),
-    "PRELU": ([IMAGE_TFLITE, drawn_tflite(5, 4)], 1, IMAGE_TFLITE.shape, ()),
-    "PAD": ([IMAGE_TFLITE, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
-    "TRANSPOSE": ([IMAGE_TFLITE, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
+    "PRELU": ([PIXELS, normal(5, 4)], 1, PIXELS.shape, ()),
+    "PAD": ([PIXELS, ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)], 1, (2, 8, 7, 4), ()),
+    "TRANSPOSE": ([PIXELS, ints(3, 0, 2, 1)], 1, (4, 2, 6, 5), ()),
 }
 
 
@@ -438,7 +386,7 @@ def test_operators_are_those_of_litert(kind: str) -> None:
     output = writer.tensor("y", shape, np.float32)
     writer.operator(getattr(KIND, kind), [*given, *known], output, *option)
     content = writer.finish(given, [output])
-    (found,) = in_double_tflite(read_graph(content))(inputs[:free])
+    (found,) = tflite_in_double(read_graph(content))(inputs[:free])
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, reference(content, inputs[:free])[0], rtol=2e-6, atol=2e-6)
 
@@ -447,7 +395,7 @@ def test_quantized_tensors_hold_numbers_of_their_grid() -> None:
     """Every kernel of this network rounds once: an exact result differs at ties alone."""
     content = small_network()
     given = np.random.default_rng(1).integers(-128, 128, (1, 2, 2, 2)).astype(np.int8)
-    (found,) = in_double_tflite(read_graph(content))([given])
+    (found,) = tflite_in_double(read_graph(content))([given])
     (wanted,) = reference(content, [given])
     assert found.dtype == np.float64
     assert set(np.unique(found % 1)) == {0.0}
@@ -459,11 +407,11 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
     writer, random = ModelWriter("hybrid"), np.random.default_rng(3)
     weight, scale = random.integers(-127, 128, (3, 8)).astype(np.int8), float(np.float32(0.02))
     x, y = (writer.tensor(name, shape, np.float32) for name, shape in (("x", (2, 8)), ("y", (2, 3))))
-    w = writer.constant("w", weight, QuantizationTflite((scale,), (0,)))
+    w = writer.constant("w", weight, Parameters((scale,), (0,)))
     flags = ("Int8", 0), ("Int8", 0), ("Bool", False), ("Bool", is_asymmetric)
     writer.operator(KIND.FULLY_CONNECTED, [x, w], y, OPTIONS.FullyConnectedOptions, fields(*flags))
-    content, data = writer.finish([x], [y]), drawn_tflite(4, 2, 8)
-    (found,) = in_double_tflite(read_graph(content))([data])
+    content, data = writer.finish([x], [y]), normal(4, 2, 8)
+    (found,) = tflite_in_double(read_graph(content))([data])
     rows: list[Array] = []
     for row in data.astype(np.float64):
         step = (max(row.max(), 0) - min(row.min(), 0)) / 255 if is_asymmetric else np.abs(row).max() / 127
@@ -473,29 +421,12 @@ def test_dynamic_range_products_round_their_activations(is_asymmetric: bool) -> 
     np.testing.assert_allclose(found, reference(content, [data])[0], rtol=1e-5, atol=1e-5)
 
 
-def test_loops_run_their_subgraphs() -> None:
-    model = Loop()
-    found = in_double_tflite(read_graph(model.content()))(model.inputs())
-    for one, other in zip(found, reference(model.content(), model.inputs()), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-
-
-def test_an_operator_without_an_evaluator_is_named_of_tflite(tmp_path: Path) -> None:
-    writer = ModelWriter("one operator")
-    x, y = (writer.tensor(name, (2, 3), np.float32) for name in "xy")
-    writer.operator(KIND.LOG_SOFTMAX, [x], y)
-    path = tmp_path / "model.tflite"
-    path.write_bytes(writer.finish([x], [y]))
-    with pytest.raises(truth.NoTruthError, match="LOG_SOFTMAX has no evaluator in float64"):
-        truth.load(str(path), ".tflite")
-
-
 # qdialect/bench/truth/tflite_lstm.py: long short-term memory in float64, compared with LiteRT's reference kernels.
 
 FLOAT = Lstm(data=np.float32, weights=np.float32)
 HYBRID = FLOAT.but(weights=np.int8)
 ALL = {"has_peepholes": True, "has_norms": True, "width": 5, "batch": 2}
-FLOATS_TFLITE_LSTM: dict[str, Lstm | BidirectionalLstm] = {
+LSTMS: dict[str, Lstm | BidirectionalLstm] = {
     "plain": FLOAT,
     "time major": FLOAT.but(batch=2, is_time_major=True, seed=2),
     "relu": FLOAT.but(activation=1, cell_clip=0.4, seed=7),
@@ -517,10 +448,10 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("model", FLOATS_TFLITE_LSTM.values(), ids=FLOATS_TFLITE_LSTM)
+@pytest.mark.parametrize("model", LSTMS.values(), ids=LSTMS)
 def test_floats_are_those_of_litert(model: Lstm | BidirectionalLstm) -> None:
     content, inputs = model.content(), model.inputs()
-    found, wanted = in_double_tflite_lstm(read_graph(content))(inputs), reference(content, inputs)
+    found, wanted = tflite_in_double(read_graph(content))(inputs), reference(content, inputs)
     for one, other in zip(found, wanted, strict=True):
         assert one.dtype == np.float64
         np.testing.assert_allclose(one, other, atol=2e-5)
@@ -529,7 +460,7 @@ def test_floats_are_those_of_litert(model: Lstm | BidirectionalLstm) -> None:
 @pytest.mark.parametrize("model", INTEGERS.values(), ids=INTEGERS)
 def test_integers_are_near_those_of_litert(model: Lstm) -> None:
     content, inputs = model.content(), model.inputs()
-    (found,), (wanted,) = in_double_tflite_lstm(read_graph(content))(inputs), reference(content, inputs)
+    (found,), (wanted,) = tflite_in_double(read_graph(content))(inputs), reference(content, inputs)
     assert set(np.unique(found % 1)) == {0.0}
     assert len(np.unique(found)) > 10
     # The kernel rounds each gate to 16 bits, and looks its functions up.

@@ -14,22 +14,21 @@ import tflite
 import torch
 from numpy.typing import NDArray
 from onnx import ModelProto, load_from_string
-from onnx_graphs import CONTRIB, ModelBuilder, drawn
+from onnx_graphs import ModelBuilder, drawn
 from tflite_graphs import options
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, quantized
 
 import qdialect
-from qdialect.bench import frameworks, truth
+from qdialect.bench import frameworks
 from qdialect.bench.frameworks import litert_kernels
 from qdialect.bench.frameworks.onnx_runtime import load
 from qdialect.bench.frameworks.runner import Runner
-from qdialect.bench.truth.tracing import Exact, tracing
+from qdialect.bench.truth.tracing import Exact
 from qdialect.bench.units import Measured, compared_units, flipped_ties, measured_units
-from qdialect.bench.units.agreement import Agreement, Ties, agreement, ties
+from qdialect.bench.units.agreement import Agreement, Ties, ties
 from qdialect.bench.units.onnx_units import OnnxNetwork, cut, exposed, quantized_tensors
-from qdialect.bench.units.tflite_units import load as load_tflite
 from qdialect.bench.units.torch_units import load as load_torch
 from qdialect.cli.run import main as run_command
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
@@ -65,16 +64,6 @@ def tensors_of(model: ModelProto, folder: Path, sample: Sequence[Array]) -> dict
     return {"x": sample[0], **dict(zip(names, found, strict=True))}
 
 
-def test_quantized_tensors_are_those_that_are_computed() -> None:
-    b = ModelBuilder()
-    weight = b.quantize(b.constant(np.ones((16, 4), np.float32)), Y)
-    data = b.quantize(b.input("x", (2, 16)), X)
-    product = b.node(f"{CONTRIB}.QGemm", data, *b.parameters(X, np.uint8), weight, *b.parameters(Y, np.uint8))
-    model = load_from_string(b.finish(product, dtype=np.float32))
-    # The weights are constants, and this QGemm gives floats.
-    assert quantized_tensors(model) == (data,)
-
-
 def test_each_quantized_tensor_is_an_input_of_those_that_read_it(tmp_path: Path) -> None:
     model = network()
     names = quantized_tensors(model)
@@ -89,14 +78,6 @@ def test_each_quantized_tensor_is_an_input_of_those_that_read_it(tmp_path: Path)
     found = load(str(tmp_path / "units.onnx"))([tensors[name] for name in given])
     for name, array in zip(names, found, strict=True):
         np.testing.assert_array_equal(array, tensors[name])
-
-
-def test_units_of_i8_groups_are_no_integer_units(tmp_path: Path) -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.quantize(b.input("x", (2, 16)), (0.02, 0), np.int8), (0.02, 0), np.int8)
-    after = b.quantize(b.node("MatMul", data, b.weight(drawn((16, 16), np.int8), 0.01)), (0.1, 0), np.int8)
-    model = load_from_string(b.finish(after, dtype=np.int8))
-    assert after not in cut(model, tensors_of(model, tmp_path, SAMPLES[0])).integer
 
 
 def test_an_error_of_one_unit_reaches_no_other(
@@ -145,21 +126,6 @@ def test_an_error_of_one_unit_reaches_no_other(
     assert re.search(rf"^{name} +32 +1 +2 +1 +0  kernel_\d+_", said, re.MULTILINE)
 
 
-def test_models_without_quantized_tensors_have_no_units(tmp_path: Path) -> None:
-    b = ModelBuilder()
-    path = saved(load_from_string(b.finish(b.node("Relu", b.input("x", (2, 16))), dtype=np.float32)), tmp_path)
-    assert measured_units(path, SAMPLES) == Measured()
-    assert flipped_ties(path, SAMPLES, []) is None
-
-
-def test_the_units_that_differ_most_are_named() -> None:
-    wanted = [{"a": np.zeros(4, np.uint8), "b": np.full(4, 255, np.uint8), "c": np.zeros(4, np.int8)}] * 2
-    found = [
-        {"a": np.array([0, 1, 0, 0], np.uint8), "b": np.array([255, 253, 254, 255], np.uint8), "c": wanted[0]["c"]}
-    ] * 2
-    assert agreement(found, wanted) == Agreement(3, 6, 24, 2, ("b (4)", "a (2)"))
-
-
 def near_tie() -> Array:
     """Numbers of which one is a tie in float32 and none in float64, when it is divided by the scale of X."""
     scale = np.float32(X[0])
@@ -169,14 +135,6 @@ def near_tie() -> Array:
     found = np.zeros((2, 16), np.float32)
     found[1, 3] = numbers[at]
     return found
-
-
-def test_what_is_rounded_otherwise_has_a_distance_to_the_tie(tmp_path: Path) -> None:
-    found = measured_units(saved(network(), tmp_path), [(near_tie(),)])
-    assert found.ours == found.framework
-    assert found.ours
-    assert (found.ours.units, found.ours.different, found.ours.elements) == (1, 1, 4 * 32)
-    assert 0 < found.ours.distance < 1e-5
 
 
 def test_a_flipped_tie_explains_a_distance_to_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,20 +167,6 @@ def test_a_flipped_tie_explains_a_distance_to_the_truth(tmp_path: Path, monkeypa
     assert flipped_ties(path, [sample], [[outputs[0][0] + np.float32(0.2)]]) is None
 
 
-def test_the_truth_goes_on_with_what_is_forced(tmp_path: Path) -> None:
-    path, (name, *_) = saved(network(), tmp_path), quantized_tensors(network())
-    run = truth.load(str(path), ".onnx")
-    (plain,) = run(SAMPLES[0])
-    with tracing() as trace:
-        np.testing.assert_array_equal(run(SAMPLES[0])[0], plain)
-    exact = trace.exact[name]
-    np.testing.assert_allclose(exact.positions, SAMPLES[0][0].astype(np.float64) / np.float32(X[0]) + X[1])
-    np.testing.assert_array_equal(exact.values, np.clip(np.rint(exact.positions), 0, 255))
-    with tracing({name: exact.values[::-1].copy()}):
-        np.testing.assert_array_equal(run(SAMPLES[0])[0], plain[::-1])
-    np.testing.assert_array_equal(run(SAMPLES[0])[0], plain)
-
-
 def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
     exact = Exact(np.array([3, 3, 3, 0], np.uint8), np.array([3.25, 2.75, 3.0, -4.0]))
     found = np.array([4, 2, 5, 0], np.uint8)
@@ -235,11 +179,10 @@ def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
 SHAPE = 4, 8
-SAMPLES_TFLITE = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
-NAMES = ("1:a", "4:e", "5:s", "6:y")
+QUANTIZED_SAMPLES = [(np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8),) for seed in (0, 1)]
 
 
-def network_tflite(path: Path, *, activation: int = KIND.RELU) -> Path:
+def tflite_network(path: Path, *, activation: int = KIND.RELU) -> Path:
     """A sum, a float unit that ends in a quantization, another activation and a sum of all."""
     writer = ModelWriter("units")
     x = writer.tensor("x", SHAPE, np.int8, Quantization((0.03,), (4,)))
@@ -258,20 +201,8 @@ def network_tflite(path: Path, *, activation: int = KIND.RELU) -> Path:
     return path
 
 
-def test_the_exposed_network_gives_its_quantized_tensors_too(tmp_path: Path) -> None:
-    path = network_tflite(tmp_path / "model.tflite", activation=KIND.ELU)
-    found = load_tflite(path)
-    assert (found.inputs, found.quantized) == (("0:x",), NAMES)
-    found.write_exposed(tmp_path / "whole.tflite", SAMPLES_TFLITE[0])
-    (output,) = frameworks.load("litert", str(path))(SAMPLES_TFLITE[0])
-    first, *exposed = frameworks.load("litert", str(tmp_path / "whole.tflite"))(SAMPLES_TFLITE[0])
-    np.testing.assert_array_equal(first, output)
-    np.testing.assert_array_equal(exposed[-1], output)
-    assert [array.dtype.name for array in exposed] == ["int8"] * 4
-
-
 def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = network_tflite(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
+    path, run = tflite_network(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
     whole, load_ = frameworks.load("litert", str(path)), litert_kernels.load
 
     def noted(content: bytes, *, is_reference: bool) -> Runner:
@@ -280,8 +211,8 @@ def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, mon
         return runner
 
     monkeypatch.setattr(litert_kernels, "load", noted)
-    (found,) = frameworks.load("litert", str(path))(SAMPLES_TFLITE[0])
-    np.testing.assert_array_equal(found, whole(SAMPLES_TFLITE[0])[0])
+    (found,) = frameworks.load("litert", str(path))(QUANTIZED_SAMPLES[0])
+    np.testing.assert_array_equal(found, whole(QUANTIZED_SAMPLES[0])[0])
     # The last of them are the segments, those before say which kernels there are.
     assert run[-3:] == [(True, ("ADD", "DEQUANTIZE", "TANH", "QUANTIZE")), (False, ("ELU",)), (True, ("ADD",))]
 
@@ -291,21 +222,10 @@ def operators_of(content: bytes) -> tuple[str, ...]:
     return tuple(operator.kind for operator in read_graph(content).operators)
 
 
-def test_units_read_what_they_are_given(tmp_path: Path) -> None:
-    network_tflite(tmp_path / "model.tflite")
-    cut = load_tflite(tmp_path / "model.tflite").write_units(tmp_path / "units.tflite", {})
-    assert cut.given == ("0:x", "1:a", "4:e", "5:s")
-    assert cut.integer == ("1:a", "5:s", "6:y")
-    given = [np.full(SHAPE, value, np.int8) for value in (4, 17, 57, 0)]
-    a, e, s, y = frameworks.load("litert", str(tmp_path / "units.tflite"))(given)
-    # x is 0, a is 1, whatever the units before have; e is tanh(1), and y is the sum of the given e and s.
-    assert [set(array.ravel().tolist()) for array in (a, e, s, y)] == [{-3}, {45}, {16}, {14}]
-
-
 @pytest.mark.parametrize("activation", [KIND.RELU, KIND.ELU])
 def test_units_are_compared_with_litert_and_with_the_truth(tmp_path: Path, activation: int) -> None:
-    path = network_tflite(tmp_path / "model.tflite", activation=activation)
-    found = measured_units(path, SAMPLES_TFLITE)
+    path = tflite_network(tmp_path / "model.tflite", activation=activation)
+    found = measured_units(path, QUANTIZED_SAMPLES)
     assert found.integer
     assert (found.integer.units, found.integer.elements, found.integer.different) == (3, 3 * 64, 0)
     assert found.floating
@@ -314,21 +234,10 @@ def test_units_are_compared_with_litert_and_with_the_truth(tmp_path: Path, activ
     assert found.ours.elements == 4 * 64
     assert found.ours.distance < 0.1
     assert found.framework == found.ours
-    outputs = [[np.asarray(qdialect.compile(path)(*one))] for one in SAMPLES_TFLITE]
-    flipped = flipped_ties(path, SAMPLES_TFLITE, outputs)
+    outputs = [[np.asarray(qdialect.compile(path)(*one))] for one in QUANTIZED_SAMPLES]
+    flipped = flipped_ties(path, QUANTIZED_SAMPLES, outputs)
     assert flipped
     assert flipped.different == 0
-
-
-def test_the_truth_goes_on_with_other_quantized_values(tmp_path: Path) -> None:
-    exact = truth.load(str(network_tflite(tmp_path / "model.tflite")), ".tflite")
-    given = {"4:e": np.full(SHAPE, 57, np.int8), "5:s": np.zeros(SHAPE, np.int8)}
-    with tracing(given) as trace:
-        (output,) = exact(SAMPLES_TFLITE[0])
-    assert set(output.ravel().tolist()) == {14.0}
-    found = trace.exact["1:a"]
-    assert found.values.dtype == np.int8
-    np.testing.assert_allclose(found.positions, (SAMPLES_TFLITE[0][0] - 4.0) * 2 * (0.03 / 0.05) - 3, atol=1e-5)
 
 
 # qdialect/bench/units/torch_units.py: programs of PyTorch are cut at their quantized tensors.
