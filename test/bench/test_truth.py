@@ -27,6 +27,7 @@ from qdialect.bench.truth.tflite_truth import in_double as tflite_in_double
 from qdialect.bench.truth.windows import convolution, maximum
 from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter
+from qdialect.frontends.tflite.flatbuffer.writer import Quantization as Parameters
 from tools.zoo.tensors import tensors
 
 BY = (0.05, 7)
