@@ -27,7 +27,9 @@ from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 MANY_ROWS = 32
 """From so many on, widening to memory pays."""
-_STEP, _BLOCK_ROWS, _TILE_ROWS, _VECTORS = 512, 64, 12, 2
+_STEP, _BLOCK_ROWS, _VECTORS = 512, 64, 2
+_TILE_ROWS, _NARROW_TILE_ROWS, _WIDE = 12, 6, 16
+"""Vectors of less than 512 bits have half as many registers."""
 
 
 class WidenedProducts(F32Products):
@@ -73,7 +75,8 @@ class WidenedProducts(F32Products):
                     at = self.further(done, block)
                     self._widen(panel, kernel.sum(first, at), length, kernel.multiple(at, size * self._width))
         start = self.further(starts[0], first, size)
-        for head, extent, rows in split(axis.size, rows_for(axis.size, _TILE_ROWS)):
+        most = _TILE_ROWS if self.strategy.lanes == _WIDE else _NARROW_TILE_ROWS
+        for head, extent, rows in split(axis.size, rows_for(axis.size, most)):
             with kernel.loop(extent // rows) as index:
                 places = [self.further(head + row, index, rows) for row in range(rows)]
                 self._multiply(
