@@ -208,7 +208,7 @@ def test_scales_may_be_dequantized_too(reader: str) -> None:
     by_row = rng.uniform(1e-4, 1e-3, 8).astype(np.float32)
     scales = builder.node("DequantizeLinear", builder.constant(steps), builder.constant(by_row), axis=0)
     held = builder.node("DequantizeLinear", builder.constant(weights), scales, axis=1, block_size=16)
-    values = weights * np.repeat(steps * by_row[:, None], 16, 1)
+    values = (weights * np.repeat(steps * by_row[:, None], 16, 1)).astype(np.float32)
     if reader == "Gather":
         ids = np.array([[3, 0], [7, 7]])
         content = builder.finish(builder.node("Gather", held, builder.input("ids", (2, 2), np.int64)), dtype=np.float32)
