@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.arithmetic.choices import SumOrder
-from qdialect.lowering.cost.strategy import ChannelBlock, split
+from qdialect.lowering.cost.strategy import ChannelBlock, rows_for, split
 from qdialect.lowering.ir.strides import Axis, View, collapse
 from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, Numbers, PackedBlocks
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
@@ -25,7 +25,9 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 
 _WIDE = 16
 _ROWS, _NARROW_ROWS = 4, 2
-"""Of a tile; with vectors of less than 512 bits there are half as many registers."""
+"""Of a tile as wide as a panel; with vectors of less than 512 bits there are half as many registers."""
+_MANY_ROWS, _NARROW_MANY_ROWS = 12, 5
+"""Of a tile of two vectors."""
 _COLUMNS = ("v", "l")
 Rows = Sequence[Sequence[Value]]
 """Where each operand of each row of a tile begins."""
@@ -50,14 +52,11 @@ class _Panel:
     """Where the words, the numbers by block and the channels of a panel begin."""
 
     block: ChannelBlock
+    width: int
+    """Columns of the panel, of which `block` may have fewer vectors."""
     words: Value
     numbers: Value
     channel: Value
-
-    @property
-    def width(self) -> int:
-        """Columns."""
-        return self.block.vectors * self.block.lanes
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -88,35 +87,56 @@ class BlockKernel(ABC):
         steps = [Axis(size, tuple(one.strides[i] for one in self.op.operands)) for i, size in enumerate(self.op.rows)]
         axes = collapse(steps) or [Axis(1, (0,) * len(self.op.operands))]
         starts = [self.kernel.constant(operand.offset, "index") for operand in self.op.operands]
+        *outer, last = axes
+        # The rows of a block stay near while all panels pass.
+        most = self._most_rows(last.size)
+        near = max(1, self.strategy.near_bytes // (self.row_bytes * most)) * most
+        for first, extent, rows in split(last.size, min(near, last.size)):
+            with self.kernel.loop(extent // rows) as index:
+                moved = [
+                    self.further(self.further(start, first * step), index, rows * step)
+                    for start, step in zip(starts, last.strides, strict=True)
+                ]
+                self._panels([*outer, Axis(rows, last.strides)], moved)
+
+    def _panels(self, axes: Sequence[Axis], starts: Sequence[Value]) -> None:
         words = numbers = 0
         for block in self.weights.panels:
-            width = block.vectors * block.lanes
-            with self.kernel.loop(block.tiles) as index:
+            width, vectors = block.vectors * block.lanes, self._vectors(block, axes[-1].size)
+            with self.kernel.loop(block.tiles) as index, self.kernel.loop(block.vectors // vectors) as part:
+                lane = self.further(0, part, vectors * block.lanes)
                 panel = _Panel(
-                    block,
-                    self.further(words, index, width * self.weights.depth_words),
-                    self.further(numbers, index, width * self.weights.blocks.count),
-                    self.further(block.start, index, width),
+                    replace(block, vectors=vectors),
+                    width,
+                    self.further(self.further(words, index, width * self.weights.depth_words), lane),
+                    self.further(self.further(numbers, index, width * self.weights.blocks.count), lane),
+                    self.further(self.further(block.start, index, width), lane),
                 )
                 self._over(axes, starts, panel)
             words += block.channels * self.weights.depth_words
             numbers += block.channels * self.weights.blocks.count
+
+    def _most_rows(self, rows: int) -> int:
+        """Of a tile; where there are many, each is narrow, so that weights are widened for as many as can be."""
+        if not self.strategy.requantizer_forms.multiply_adds:
+            return 1
+        few, many = (_ROWS, _MANY_ROWS) if self.strategy.lanes == _WIDE else (_NARROW_ROWS, _NARROW_MANY_ROWS)
+        return few if rows <= few else many
+
+    def _vectors(self, block: ChannelBlock, rows: int) -> int:
+        """Of a tile of the columns of a panel."""
+        few = _ROWS if self.strategy.lanes == _WIDE else _NARROW_ROWS
+        return block.vectors if rows <= few or block.vectors % 2 else 2
 
     def _over(self, axes: Sequence[Axis], starts: Sequence[Value], panel: _Panel) -> None:
         """Emit the tiles of all rows along `axes`."""
         axis, *inner = axes
         if inner:
             with self.kernel.loop(axis.size) as index:
-                moved = [self.further(*pair, index) for pair in zip(starts, axis.strides, strict=True)]
-                self._over(
-                    inner,
-                    [self.further(start, index, step) for start, step in zip(starts, axis.strides, strict=True)],
-                    panel,
-                )
+                moved = [self.further(start, index, step) for start, step in zip(starts, axis.strides, strict=True)]
+                self._over(inner, moved, panel)
             return
-        most = _ROWS if self.strategy.lanes == _WIDE else _NARROW_ROWS
-        most = most if self.strategy.requantizer_forms.multiply_adds else 1
-        for first, extent, rows in split(axis.size, min(most, axis.size)):
+        for first, extent, rows in split(axis.size, rows_for(axis.size, self._most_rows(axis.size))):
             with self.kernel.loop(extent // rows) as index:
                 pairs = list(zip(starts, axis.strides, strict=True))
                 moved = [self.further(start, index, rows * step) for start, step in pairs]
@@ -137,6 +157,11 @@ class BlockKernel(ABC):
             totals = walk.values
         for total, (_, where) in zip(totals, targets, strict=True):
             kernel.store(self._finished(panel, total), where)
+
+    @property
+    @abstractmethod
+    def row_bytes(self) -> int:
+        """Of the data."""
 
     @abstractmethod
     def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
@@ -228,6 +253,10 @@ class F32Products(BlockKernel):
         # Where an addition of a product takes dozens of instructions, they are written once.
         places = np.array([op.weights.places(term) for term in range(op.weights.terms)], np.int32)
         self._places = None if has_fma else kernel.data("places", places)
+
+    @property
+    def row_bytes(self) -> int:
+        return BYTES * self.weights.blocks.depth
 
     def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         kernel, weights = self.kernel, self.weights
@@ -353,6 +382,10 @@ class IntegerProducts(BlockKernel):
         """`size` is that of the data's blocks."""
         super().__init__(kernel, op)
         self._size = size
+
+    @property
+    def row_bytes(self) -> int:
+        return self.weights.blocks.depth
 
     def block(self, panel: _Panel, rows: Rows, index: Value, length: int, totals: Sequence[Tensor]) -> list[Tensor]:
         weights, own = self.weights, Blocks(length, min(self._size, length))

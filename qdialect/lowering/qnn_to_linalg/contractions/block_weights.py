@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.arithmetic.block_weights import unpack
 from qdialect.lowering.cost.strategy import ChannelBlock, Strategy, lane_parts
 from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
@@ -26,8 +25,8 @@ BYTES = 4
 """Of a word."""
 _VECTORS = 4
 """Of a panel: their sums are independent chains."""
-_CHUNK = 1 << 20
-"""Weights that are unpacked at once."""
+_CHUNK = 1 << 16
+"""Words that are packed at once, which stay near."""
 _HALF, _SIGN, _MAGNITUDE = 16, 0x8000, 0x7FFF
 _HALF_FRACTION, _HALF_BIAS = 13, 112
 """Places between the fractions of float16 and float32, and between their exponents."""
@@ -167,24 +166,33 @@ def pack_blocks(
 
 
 def _words(weight: NDArray[np.uint8], bits: int, depth: int, panels: Sequence[ChannelBlock]) -> NDArray[np.int32]:
-    per_byte = 8 // bits
     groups = -(-depth * bits // (8 * BYTES))
-    packed = np.empty(sum(block.channels for block in panels) * groups, np.int32)
+    packed = np.empty(sum(block.channels for block in panels) * groups, np.uint32)
     done = 0
     for block in panels:
-        width = block.vectors * block.lanes
-        step = max(1, _CHUNK // (width * depth)) * width
-        for start in range(block.start, block.start + block.channels, step):
-            rows = weight[start : min(start + step, block.start + block.channels)]
-            count = min(step, block.start + block.channels - start)
-            terms = np.zeros((count, groups * per_byte * BYTES), np.uint8)
-            terms[: len(rows), :depth] = unpack(rows, bits, depth)
-            shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
-            bytes_ = np.bitwise_or.reduce(terms.reshape(count, groups, per_byte, BYTES) << shifts, axis=2)
-            words = bytes_.view("<i4").reshape(-1, width, groups).transpose(0, 2, 1)
+        width, end = block.vectors * block.lanes, block.start + block.channels
+        step = max(1, _CHUNK // (width * groups)) * width
+        for start in range(block.start, end, step):
+            rows, count = weight[start : min(start + step, end)], min(step, end - start)
+            bytes_ = np.zeros((count, groups * BYTES), np.uint8)
+            bytes_[: len(rows), : weight.shape[1]] = rows
+            if rest := depth * bits % 8:
+                bytes_[:, weight.shape[1] - 1] &= (1 << rest) - 1
+            words = _by_bytes(bytes_.view("<u4"), bits).reshape(-1, width, groups).transpose(0, 2, 1)
             packed[done : done + words.size] = words.ravel()
             done += words.size
-    return packed
+    return packed.view(np.int32)
+
+
+def _by_bytes(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    """Words of terms one after the other with each term in its place."""
+    if bits == 8:
+        return words
+    found, mask = np.zeros_like(words), np.uint32((1 << bits) - 1)
+    for term in range(8 * BYTES // bits):
+        places = np.uint32(8 * (term % BYTES) + bits * (term // BYTES))
+        found |= (words >> np.uint32(bits * term) & mask) << places
+    return found
 
 
 def _in_panels(numbers: NDArray[np.float32], panels: Sequence[ChannelBlock]) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.ir.strides import Axis, collapse, row_major
 from qdialect.lowering.qnn_to_linalg.contractions.block_products import BlockProducts, F32Products, IntegerProducts
 from qdialect.lowering.qnn_to_linalg.contractions.block_rows import BlockRows
-from qdialect.lowering.qnn_to_linalg.contractions.block_weights import Blocks, PackedBlocks, pack_blocks
+from qdialect.lowering.qnn_to_linalg.contractions.block_weights import BYTES, Blocks, PackedBlocks, pack_blocks
 from qdialect.lowering.qnn_to_linalg.conversions.f32_contraction import operand_of
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand, emit_map
@@ -34,6 +34,8 @@ from qdialect.lowering.qnn_to_linalg.program.scalar_body import Body, Value
 from qdialect.lowering.qnn_to_linalg.program.storage import Storage
 
 _LANES, _TILE_ROWS = 16, 4
+_FEW_ROWS, _SETS, _LINE = 8, 1024, 64
+"""Rows that are that many bytes apart may meet in few sets of a cache; a line more, and they do not."""
 _LARGEST = 127.0
 
 
@@ -44,8 +46,8 @@ def _dense(lowering: GraphLowering, op: BlockDenseOp) -> None:
     result = MapOperand(output, dim_strides(shape_of(op.output.type), output.storage)[:-1], output.storage.origin)
     further = (epilogue.arrays(), epilogue.emit) if epilogue else ([], as_folded)
     if op.activations is BlockActivations.F32:
+        source = _spaced(program, rows, data, op.depth)
         kernel = Kernel(program)
-        source = replace(data, strides=data.strides[:-1])
         F32Products(kernel, BlockProducts(weights, rows, (source, result), *further), op.order).emit()
     else:
         blocks = Blocks(op.depth, min(op.data_block, op.depth))
@@ -84,6 +86,19 @@ def _packed(program: Program, op: BlockWeightOp) -> PackedBlocks:
     return pack_blocks(weight, scales, points, op.bits, blocks, program.strategy)
 
 
+def _spaced(program: Program, rows: tuple[int, ...], data: MapOperand, depth: int) -> MapOperand:
+    """The rows of `data`, perhaps copied: a tile has too many for a set of the first-level cache, if all meet there."""
+    found = replace(data, strides=data.strides[:-1])
+    if prod(rows) <= _FEW_ROWS or any(BYTES * step % _SETS for step in found.strides):
+        return found
+    pitch, kernel = depth + _LINE // BYTES, Kernel(program)
+    slot = program.buffer(Storage((1, 1, 1, prod(rows) * pitch), "f32", prod(rows) * pitch))
+    target = MapOperand(slot, (*(step * pitch for step in row_major(rows)), 1))
+    emit_map(kernel, (*rows, depth), [data], target, lambda _, values: values[0], _LANES)
+    program.call(kernel, "rows")
+    return replace(target, strides=target.strides[:-1])
+
+
 # Rows that are quantized in blocks.
 
 
@@ -98,6 +113,7 @@ def _quantized(
     """Append the kernel call that quantizes `data`: bytes, scales, and the sums of the bytes of a block."""
     kernel, count = Kernel(program), prod(rows)
     pitch = -(-blocks.depth // terms) * terms
+    pitch += 0 if pitch % _SETS else _LINE
     # Terms beyond the last meet weights of 0.
     bytes_ = program.buffer(Storage((1, 1, 1, count * pitch), "i8", count * pitch))
     largest, factors, scales = (_by_block(program, rows, blocks, "f32") for _ in range(3))
