@@ -15,6 +15,8 @@ U8Array = NDArray[np.uint8]
 
 WEIGHT_BITS = (2, 4, 8)
 """Bits of a weight that packed bytes hold."""
+BLOCK_STEP = 16
+"""Blocks are a multiple of it, or whole rows."""
 SMALLEST_MAXIMUM = np.float32(2.0**-120)
 """Below it ``127 / m`` may be infinite, and a block counts as zeros."""
 
@@ -37,6 +39,57 @@ def unpack(packed: U8Array, bits: int, count: int) -> U8Array:
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     values = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
     return values.reshape(*packed.shape[:-1], -1)[..., :count]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedWeights:
+    """Weights [N, K] as ops have them: packed `weight`, `scales` [N, ceil(K / block)], zero points f32 or packed."""
+
+    weight: U8Array
+    scales: F32Array
+    zero_points: NDArray[Any] | None
+    bits: int
+    block: int
+    depth: int
+
+    @property
+    def operands(self) -> tuple[NDArray[Any], ...]:
+        """Without zero points that are left out."""
+        return (self.weight, self.scales, *(() if self.zero_points is None else (self.zero_points,)))
+
+
+def pack_weights(
+    integers: NDArray[np.integer[Any]], scales: F32Array, zero_points: NDArray[Any] | None, size: int
+) -> PackedWeights | None:
+    """The weights ``(q - z) * s`` of integers [N, K] in blocks of `size`, of as few bits as hold all integers.
+
+    Scales and zero points, which are 0 where they are left out, are [N, ceil(K / size)].  None where no op takes such
+    weights: integers of more than 8 bits, blocks of other sizes, zero points that are lost in float32.
+    """
+    depth, block = integers.shape[-1], min(size, integers.shape[-1])
+    if integers.dtype.itemsize > 1 or 0 in integers.shape or (block % BLOCK_STEP and block < depth):
+        return None
+    is_signed = integers.dtype.kind == "i"
+    points = np.zeros(scales.shape, np.int8) if zero_points is None else zero_points
+    of_points = _bits_of(points, is_signed) if points.dtype.kind in "iu" else None
+    bits = max(_bits_of(integers, is_signed) or max(WEIGHT_BITS), of_points or 0)
+    # A signed number of b bits is an unsigned one less 2^(b - 1).
+    offset, held = 2 ** (bits - 1) * is_signed, None
+    if of_points is None:
+        held = points.astype(np.float32) + np.float32(offset)
+        if bool((held - np.float32(offset) != points).any()):
+            return None
+    elif bool((points.astype(np.int64) + offset != 2 ** (bits - 1)).any()):
+        held = pack(points.astype(np.int64) + offset, bits)
+    weight = pack(integers.astype(np.uint8) + np.uint8(offset), bits)
+    return PackedWeights(weight, scales, held, bits, block, depth)
+
+
+def _bits_of(numbers: NDArray[np.integer[Any]], is_signed: bool) -> int | None:
+    """The fewest bits that hold all of them; None where none do."""
+    low, high = int(numbers.min()), int(numbers.max())
+    offsets = {bits: 2 ** (bits - 1) * is_signed for bits in WEIGHT_BITS}
+    return next((b for b, offset in offsets.items() if low + offset >= 0 and high + offset < 2**b), None)
 
 
 @dataclass(frozen=True)

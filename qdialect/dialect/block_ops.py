@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.arithmetic.block_weights import WEIGHT_BITS, packed_bytes
+from qdialect.arithmetic.block_weights import BLOCK_STEP, WEIGHT_BITS, packed_bytes
 from qdialect.arithmetic.choices import ActivationScale, BlockActivations, SumOrder
 from qdialect.dialect.fields import I64, attribute, choice, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import BLOCK_ZERO_POINTS, BYTES_2D, FLOAT, FLOAT_2D, INDEX, element_of, shape_of
 from qdialect.ir._mlir import ir
 
-_BLOCK_STEP = 16
 _LARGEST_INTEGER_BLOCK = 2**16
 """Weights of a block whose integer products an i32 holds."""
 
@@ -37,8 +36,8 @@ class BlockWeightOp(QnnOp):
     def check_blocks(self, weight: ir.Value, scales: ir.Value, zero_points: ir.Value | None, depth: int) -> None:
         """Constraints C3 to C5, for K = `depth`."""
         block, rows = self.block, shape_of(weight.type)[0]
-        holds = block > 0 and (block % _BLOCK_STEP == 0 or block == depth)
-        require(holds, "C3", f"block must be a multiple of {_BLOCK_STEP}, or {depth}, but got {block}")
+        holds = block > 0 and (block % BLOCK_STEP == 0 or block == depth)
+        require(holds, "C3", f"block must be a multiple of {BLOCK_STEP}, or {depth}, but got {block}")
         blocks, found = -(-depth // block), list(shape_of(scales.type))
         require(found == [rows, blocks], "C4", f"scales must be {[rows, blocks]}, but got {found}")
         if zero_points is None:
@@ -110,8 +109,8 @@ class BlockDenseOp(BlockWeightOp, name="block_dense"):
         require(holds, "C6", f"order scale_last must have 1 block, but got {blocks}")
         if self.activations is BlockActivations.I8_BLOCK:
             self._check_integers()
-        holds = size == 0 or (size > 0 and size % _BLOCK_STEP == 0 and (blocks == 1 or self.block % size == 0))
-        wanted = f"0, or a multiple of {_BLOCK_STEP}" + f" that divides {self.block}" * (blocks > 1)
+        holds = size == 0 or (size > 0 and size % BLOCK_STEP == 0 and (blocks == 1 or self.block % size == 0))
+        wanted = f"0, or a multiple of {BLOCK_STEP}" + f" that divides {self.block}" * (blocks > 1)
         require(holds, "C8", f"activation_block must be {wanted}, but got {size}")
 
     def _check_integers(self) -> None:
