@@ -73,7 +73,7 @@ class Arguments(argparse.Namespace):
         return Path(self.model).suffix == LIBRARY
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """The parser of the command line."""
     made = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
     made.add_argument(

@@ -148,6 +148,7 @@ class CompiledExecutable(NativeExecutable):
         self.kernels = lowered.kernels
         self.calls = lowered.calls
         self.threads = lowered.threads
+        self.target = target_name_of(lowered.module) or targets.GENERIC
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes
         self.regions = (compiled_region(self),)

@@ -369,3 +369,12 @@ def test_types_that_the_dialect_lacks_are_left_to_pytorch(dtype: Any) -> None:
     assert found.dtype == dtype
     assert values(found) == values(model(rows().to(dtype)))
     assert values(found) == values(compiled(model, fallback="framework")(rows().to(dtype)))
+
+
+def test_numbers_that_change() -> None:
+    def model(x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+    fast = compiled(model, fallback="framework")
+    for factor in (2, 3, 4.5, 0.25, 7):
+        assert values(fast(rows(), factor)) == values(model(rows(), factor))

@@ -390,7 +390,7 @@ def test_tensors_are_returned_when_asked_for(executable: Executable) -> None:
     assert type(found) is torch.Tensor
     np.testing.assert_array_equal(found, 2 * VALUES)
     assert isinstance(executable(FROM_NUMPY(VALUES)), np.ndarray)
-    with pytest.raises(InputError, match="returns must be numpy or torch, but got 'jax'"):
+    with pytest.raises(InputError, match="returns must be numpy, torch or dict, but got 'jax'"):
         executable(VALUES, returns="jax")
 
 

@@ -24,6 +24,8 @@ from tflite_graphs import small_network
 import qdialect
 from qdialect.bench.results import Results
 from qdialect.cli import bench, cache, compile, import_model, opt, run
+from tools import capacity
+from tools.deployment_tables import dense_layers
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -174,6 +176,11 @@ def test_a_page_has_no_block_that_nothing_runs() -> None:
 def test_the_index_has_each_page_once() -> None:
     linked = [target for target in LINK.findall((DOCS / "README.md").read_text()) if not target.startswith("ops/")]
     assert sorted(linked) == sorted(path.name for path in DOCS.glob("*.md") if path.name != "README.md")
+
+
+def test_the_api_page_has_each_name_of_the_package() -> None:
+    named = re.findall(r"^::: qdialect\.(\w+)$|^`qdialect\.(\w+)` ", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert sorted(one or other for one, other in named) == sorted(set(qdialect.__all__) - {"__version__"})
 
 
 def test_one_page_has_all_environment_variables() -> None:
@@ -330,3 +337,33 @@ def test_tables_are_measured(tool: Any) -> None:
     assert len(callers) == 3
     batches = tool.batches_table([network], 0.02).splitlines()
     assert [line.split(" | ")[1] for line in batches[2:]] == ["1", "8", "64"]
+
+
+# The simulation of callers for the page on scale, where theory has the answer: one worker without batches.
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8])
+def test_requests_wait_as_in_theory(load: float) -> None:
+    # Pollaczek-Khinchine: the mean wait of a queue with random arrivals and constant service.
+    service = capacity.Service({1: np.array([0.01])})
+    waited = capacity.latencies(service, load / 0.01, 1, 1, 200_000).mean() - 0.01
+    assert waited == pytest.approx(0.01 * load / (2 * (1 - load)), rel=0.05)
+
+
+def test_batches_carry_what_single_calls_cannot() -> None:
+    service = capacity.Service({1: np.array([0.01]), 8: np.array([0.02])})
+    assert np.quantile(capacity.latencies(service, 150, 1, 1), 0.99) > 10
+    assert np.quantile(capacity.latencies(service, 150, 1, 8), 0.99) < 0.2
+    assert capacity.highest_rate(service, 1, 8, 1.0) > 1.5 * capacity.highest_rate(service, 1, 1, 1.0) > 120
+    assert capacity.highest_rate(service, 1, 1, 0.005) == 0
+    with pytest.raises(ValueError, match="must be positive"):
+        capacity.latencies(service, 0, 1, 1)
+
+
+def test_a_network_is_measured_for_the_simulation() -> None:
+    executable = qdialect.compile(qdialect.parse(dense_layers((8, 4))), batch="dynamic")
+    service = capacity.measured(executable, 0.01)
+    assert sorted(service.samples) == [1, 8, 64]
+    assert service.drawn(3, np.random.default_rng(0)) > service.samples[1].min()
+    for table in (capacity.load_table(service), capacity.plan_table({"small": service}, [0.005])):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
