@@ -19,18 +19,15 @@ from torch.nn import functional
 from torch_models import dequantized, quantized
 
 import qdialect
-from qdialect.frontends.tflite.flatbuffer.reader import read_graph
 from qdialect.frontends.tflite.flatbuffer.writer import ModelWriter, Quantization
 from tools.zoo import frameworks
-from tools.zoo.frameworks import litert_kernels
 from tools.zoo.frameworks.onnx_runtime import load
 from tools.zoo.frameworks.runner import Runner
 from tools.zoo.tensors import tensors
-from tools.zoo.truth.tracing import Exact
 from tools.zoo.units import Measured, flipped_ties, measured_units
 from tools.zoo.units.agreement import Agreement
 from tools.zoo.units.onnx_units import OnnxNetwork, cut, exposed, quantized_tensors
-from tools.zoo.units.ties import Ties, ties
+from tools.zoo.units.ties import Ties
 from tools.zoo.units.torch_units import load as load_torch
 
 Array = NDArray[Any]
@@ -148,14 +145,6 @@ def test_a_flipped_tie_explains_a_distance_to_the_truth(tmp_path: Path, monkeypa
     assert flipped_ties(path, [sample], [[outputs[0][0] + np.float32(0.2)]]) is None
 
 
-def test_distances_are_those_to_the_nearest_position_that_rounds_so() -> None:
-    exact = Exact(np.array([3, 3, 3, 0], np.uint8), np.array([3.25, 2.75, 3.0, -4.0]))
-    found = np.array([4, 2, 5, 0], np.uint8)
-    assert ties([{"a": found}], [{"a": exact}]) == Ties(1, 3, 4, 1.5)
-    known = np.array([4, 3, 5, 0], np.uint8)
-    assert ties([{"a": found}], [{"a": exact}], [{"a": known}]) == Ties(1, 1, 4, 0.25)
-
-
 # tools/zoo/units/tflite_units.py: .tflite files are cut at their quantized tensors.
 
 KIND, OPTIONS = tflite.BuiltinOperator, tflite.BuiltinOptions
@@ -180,27 +169,6 @@ def tflite_network(path: Path, *, activation: int = KIND.RELU) -> Path:
     writer.operator(KIND.ADD, [e, s], y, OPTIONS.AddOptions, options())
     path.write_bytes(writer.finish([x], [y]))
     return path
-
-
-def test_only_what_has_no_reference_kernel_is_run_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, run = tflite_network(tmp_path / "model.tflite", activation=KIND.ELU), list[tuple[bool, tuple[str, ...]]]()
-    whole, load_ = frameworks.load("litert", str(path)), litert_kernels.load
-
-    def noted(content: bytes, *, is_reference: bool) -> Runner:
-        runner = load_(content, is_reference=is_reference)
-        run.append((is_reference, operators_of(content)))
-        return runner
-
-    monkeypatch.setattr(litert_kernels, "load", noted)
-    (found,) = frameworks.load("litert", str(path))(QUANTIZED_SAMPLES[0])
-    np.testing.assert_array_equal(found, whole(QUANTIZED_SAMPLES[0])[0])
-    # The last of them are the segments, those before say which kernels there are.
-    assert run[-3:] == [(True, ("ADD", "DEQUANTIZE", "TANH", "QUANTIZE")), (False, ("ELU",)), (True, ("ADD",))]
-
-
-def operators_of(content: bytes) -> tuple[str, ...]:
-    """The operators of a model."""
-    return tuple(operator.kind for operator in read_graph(content).operators)
 
 
 @pytest.mark.parametrize("activation", [KIND.RELU, KIND.ELU])
