@@ -73,10 +73,10 @@ def test_every_command_takes_plugins(
 ) -> None:
     path = tmp_path / "plugin.py"
     path.write_text("raise ValueError('no')")
-    codes: list[object] = []
+    statuses: list[object] = []
     try:
-        codes.append(main(["model.mlir", f"--load-pass-plugin={path}"]))
+        statuses.append(main(["model.mlir", f"--load-pass-plugin={path}"]))
     except SystemExit as error:
-        codes.append(error.code)
-    assert codes == [1]
+        statuses.append(error.code)
+    assert statuses == [1]
     assert f"argument --load-pass-plugin: cannot load '{path}': {path}:1: ValueError: no" in capsys.readouterr().err
