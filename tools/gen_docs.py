@@ -20,6 +20,7 @@ import choice_page  # noqa: E402
 import fusion_picture  # noqa: E402
 import op_pages  # noqa: E402
 import operators_page  # noqa: E402
+import options_page  # noqa: E402
 import pass_pages  # noqa: E402
 import requirement_page  # noqa: E402
 import stage_page  # noqa: E402
@@ -40,6 +41,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "phases.svg", architecture_pictures.phases()
     yield DOCS / "memory.svg", architecture_pictures.memory()
     yield DOCS / "operators.md", operators_page.page()
+    yield DOCS / "options.md", options_page.page()
     yield DOCS / "passes.md", pass_pages.page(lit / "passes")
     yield DOCS / "requirements.md", requirement_page.page(ROOT)
     yield DOCS / "status.md", status_page.page(ROOT, lit / "dialect")

@@ -70,15 +70,18 @@ class Loops:
 
     parallel: tuple[str, ...]
     reduction: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    """Parallel loops inside the reductions: a vector of one round of a reduction ends with them, not with that one."""
 
     def map_to(self, results: Sequence[str]) -> str:
         """The affine map from all loops to `results`."""
-        return f"affine_map<({', '.join(self.parallel + self.reduction)}) -> ({', '.join(results)})>"
+        return f"affine_map<({', '.join(self.parallel + self.reduction + self.lanes)}) -> ({', '.join(results)})>"
 
     @property
     def iterators(self) -> str:
         """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
+        kinds += ['"parallel"'] * len(self.lanes)
         return f"[{', '.join(kinds)}]"
 
 
@@ -115,6 +118,15 @@ class Walk(Generic[Carried]):
 
     index: Value
     values: list[Carried]
+
+    @property
+    def value(self) -> Carried:
+        """The only one."""
+        return self.values[0]
+
+    @value.setter
+    def value(self, value: Carried) -> None:
+        self.values = [value]
 
 
 def tensor_type(sizes: Sequence[int], element: str) -> str:
@@ -197,13 +209,18 @@ class KernelText:
         return Value(constants[literal, type_], type_)
 
     @contextmanager
-    def loop(self, count: int) -> Generator[Value]:
+    def loop(self, count: int | Value) -> Generator[Value]:
         """A loop around the code written inside the `with`; gives its index, 0 to `count` - 1."""
-        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        zero, one, end = self._bounds(count)
         index = Value(self.fresh(), "index")
         self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
         yield index
         self._lines.append("}")
+
+    def _bounds(self, count: int | Value) -> tuple[Value, Value, Value]:
+        """First index, step and end of a loop."""
+        first, step = (self.constant(value, "index") for value in (0, 1))
+        return first, step, self.constant(count, "index") if isinstance(count, int) else count
 
     def entry(self, table: Buffer, index: Value) -> Value:
         """The entry of a constant table at a loop's index."""
@@ -262,17 +279,17 @@ class KernelText:
         return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def cast(self, value: Value, type_: str) -> Value:
-        """An index or a signed integer as another integer, which holds it."""
+        """An index or a signed integer as another one of them, which holds it."""
         if value.type == type_:
             return value
         name = "arith.trunci" if (value.type, type_) == ("i64", "i32") else "arith.extsi"
-        name = "arith.index_cast" if value.type == "index" else name
+        name = "arith.index_cast" if "index" in (value.type, type_) else name
         return self._define(f"{name} {value} : {value.type} to {type_}", type_)
 
     @contextmanager
-    def walk(self, count: int, *starts: Carried) -> Generator[Walk[Carried]]:
+    def walk(self, count: int | Value, *starts: Carried) -> Generator[Walk[Carried]]:
         """A loop of `count` rounds; each begins with the values that the one before left, the first with `starts`."""
-        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        zero, one, end = self._bounds(count)
         results, own = ([replace(start, name=self.fresh()) for start in starts] for _ in range(2))
         walk = Walk(Value(self.fresh(), "index"), own)
         pairs = ", ".join(f"{inner.name} = {start.name}" for inner, start in zip(own, starts, strict=True))
