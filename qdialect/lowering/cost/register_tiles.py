@@ -78,9 +78,11 @@ class Layout(Enum):
     """Two at a time to words, and two of these."""
     STORED_WORDS = auto()
     """Two at a time, of words that lie in memory."""
+    FLOATS = auto()
+    """One at a time, of f32 numbers: a fused multiply-add takes the place of a dot product of four bytes."""
 
 
-_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2}
+_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2, Layout.FLOATS: 5}
 """Registers beside accumulators and weights, of products whose weights stay in registers."""
 
 
@@ -150,6 +152,7 @@ class TileModel:
     machine: Machine
     lanes: int
     layout: Layout = Layout.BYTES
+    most_rows: int = _MAX_ROWS
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -159,10 +162,10 @@ class TileModel:
         """The choice for each kind of reduction, the first that holds counts."""
         near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.long_stream
         first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self._far_bandwidth
-        if self.layout is Layout.BYTES:
+        if self._is_one_step:
             yield from self._short_choices(near)
         in_l1, in_l2 = self._choice("weights in L1", first, size=near), self._choice("weights in L2", second, size=far)
-        if self.layout is Layout.BYTES and in_l1.tiles.rows != in_l2.tiles.rows:
+        if self._is_one_step and in_l1.tiles.rows != in_l2.tiles.rows:
             yield in_l1
         yield in_l2
         yield self._choice("weights beyond", beyond)
@@ -187,9 +190,14 @@ class TileModel:
             yield from ((some, vectors) for some in sorted(rows, reverse=True) if some)
 
     @property
+    def _is_one_step(self) -> bool:
+        """Whether an instruction multiplies, and adds to the sums."""
+        return self.layout in (Layout.BYTES, Layout.FLOATS)
+
+    @property
     def sums_in_flight(self) -> int:
         """Vectors of sums that a tile needs so that none waits for the last product; 0 where additions are short."""
-        return self._in_flight if self.layout is Layout.BYTES else 0
+        return self._in_flight if self._is_one_step else 0
 
     @property
     def _in_flight(self) -> int:
@@ -225,9 +233,10 @@ class TileModel:
         machine = self.machine
         sums, words = rows * vectors, self.layout in (Layout.WORDS, Layout.STORED_WORDS)
         data = 2 * rows if self.layout is Layout.STORED_WORDS else rows
-        products = sums if self.layout is Layout.BYTES else 2 * sums
+        products = sums if self._is_one_step else 2 * sums
         instructions = {
             Layout.BYTES: sums,
+            Layout.FLOATS: sums,
             Layout.WORDS: 4 * sums + 2 * rows,
             Layout.PAIRS: 3 * sums,
             Layout.STORED_WORDS: 4 * sums,
@@ -246,15 +255,15 @@ class TileModel:
         """Instructions beside the products where one overwrites its operand, and loads do not spread what they load."""
         if self.lanes > _TWO_OPERANDS:
             return 0
-        overwritten = {Layout.BYTES: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
+        overwritten = {Layout.BYTES: sums, Layout.FLOATS: sums, Layout.PAIRS: sums, Layout.STORED_WORDS: 2 * sums}
         return data + overwritten.get(self.layout, 2 * sums + rows)
 
     def fitting_rows(self, vectors: int) -> int:
         """Most rows of a tile of so many vectors."""
         registers = self.machine.vector_registers
         if self.layout is Layout.WORDS:
-            return min((registers - _BESIDE) // (vectors + 2), _MAX_ROWS)
-        return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, _MAX_ROWS)
+            return min((registers - _BESIDE) // (vectors + 2), self.most_rows)
+        return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, self.most_rows)
 
 
 @cache

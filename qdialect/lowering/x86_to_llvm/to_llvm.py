@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from operator import mul
 from typing import ClassVar
 
@@ -395,7 +396,14 @@ def _tag(loops: Iterable[ir.Operation]) -> Iterator[int]:
 def _is_short(loop: ir.Operation) -> bool:
     """Whether the body is so short that two copies may be written, and has no op with a region."""
     ops = loop.regions[0].blocks[0].operations
-    return 2 * len(ops) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
+    return 2 * _size(loop) <= _MAX_OPS and not any(len(op.operation.regions) for op in ops)
+
+
+def _size(loop: ir.Operation) -> int:
+    """Ops of the body, those on several vectors once for each."""
+    types = [[result.type for result in op.operation.results] for op in loop.regions[0].blocks[0].operations]
+    vectors = [[ir.VectorType(one).shape[:-1] for one in some if isinstance(one, ir.VectorType)] for some in types]
+    return sum(prod(some[0]) if some else 1 for some in vectors)
 
 
 def _factor(loop: ir.Operation) -> int:
@@ -404,7 +412,7 @@ def _factor(loop: ir.Operation) -> int:
     if first is None or last is None or step is None:
         return 1
     trips = -(-(last - first) // step)
-    most = min(_MAX_COPIES, _MAX_OPS // len(loop.regions[0].blocks[0].operations))
+    most = min(_MAX_COPIES, _MAX_OPS // _size(loop))
     return next((factor for factor in range(most, 1, -1) if trips % factor == 0), 1) if trips > 0 else 1
 
 

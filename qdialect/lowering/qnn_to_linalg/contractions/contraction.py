@@ -38,6 +38,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 from qdialect.lowering.qnn_to_linalg.program.storage import lanes_for
 
 K_GROUP = 4
+_LAYOUTS = {"i16": Layout.STORED_WORDS, "f32": Layout.FLOATS}
 _ONE = Axis(1, ())
 
 
@@ -164,6 +165,8 @@ class Contraction:
     groups: int = 1
     batch: Axis = _ONE
     """Products with a matrix each: steps of data, output, perhaps residual, and of the matrix."""
+    is_rounded: bool = False
+    """Whether f32 products are rounded before they are added."""
 
     @property
     def data(self) -> BufferSlot:
@@ -232,10 +235,11 @@ class Contraction:
     def _reduction(self, group: ChannelGroup, weights: ConstantWeights) -> ReductionAxes:
         """The taps of a window, merged; the last axis is contiguous.
 
-        Lanes beyond the channels join where they let taps merge: their weights are zero.
+        Lanes beyond the channels join where they let taps merge: their weights are zero, and times zero any integer is.
         """
         data, taps = self.data.storage, self.accesses[0].taps
-        lanes = data.pitch if group.channels_in == data.shape[3] else group.channels_in
+        has_lanes = group.channels_in == data.shape[3] and data.element != "f32"
+        lanes = data.pitch if has_lanes else group.channels_in
         steps = zip((*self.window, lanes), (*taps, 1), strict=True)
         axes = collapse([Axis(extent, (step,)) for extent, step in steps])
         axes = axes if axes and axes[-1].strides == (1,) else [*axes, Axis(1, (1,))]
@@ -243,11 +247,6 @@ class Contraction:
         ones = group.taps(np.broadcast_to(np.int8(1), weights.values.shape))
         extents = tuple(axis.size for axis in axes)
         return ReductionAxes(extents, strides, lanes - group.channels_in, ones, weights.k_group)
-
-    @property
-    def are_words(self) -> bool:
-        """Whether the data is words."""
-        return self.data.storage.element == "i16"
 
     def factor_of_ones(self, strategy: Strategy) -> int:
         """What the ones are multiplied by whose products with a window are its sum, see `correction_of`.
@@ -258,8 +257,8 @@ class Contraction:
 
     def layout(self, strategy: Strategy, group: ChannelGroup, axes: ReductionAxes) -> Layout:
         """How the K groups of `group` lie: weights that are not known are bytes."""
-        if self.are_words:
-            return Layout.STORED_WORDS
+        if self.data.storage.element in _LAYOUTS:
+            return _LAYOUTS[self.data.storage.element]
         if not isinstance(self.weights, ConstantWeights):
             return Layout.BYTES
         if self.sums_pairs(strategy, group, axes):
@@ -319,16 +318,21 @@ def accumulate(
     start: Tensor,
     *,
     is_signed: bool = False,
+    is_rounded: bool = False,
 ) -> Tensor:
     """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has.
 
-    x is u8 or s16, and s8 where it `is_signed`; w is s8 or s16.
+    x is u8 or s16, and s8 where it `is_signed`; w is s8 or s16.  Of f32 numbers it is a fused multiply-add, unless the
+    product `is_rounded`.
     """
     output = Operand(start, loops.parallel)
     body = kernel.body(operands, output)
-    is_unsigned = body.inputs[0].type == "i8" and not is_signed
-    x = body.cast("arith.extui" if is_unsigned else "arith.extsi", body.inputs[0], "i32")
-    w = body.cast("arith.extsi", body.inputs[1], "i32")
-    total = body.add(body.output, body.multiply(x, w))
+    x, w = body.inputs
+    if not x.is_float:
+        is_unsigned = x.type == "i8" and not is_signed
+        x = body.cast("arith.extui" if is_unsigned else "arith.extsi", x, "i32")
+        w = body.cast("arith.extsi", w, "i32")
+    is_fused = x.is_float and not is_rounded
+    total = body.multiply_add(x, w, body.output) if is_fused else body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
     return kernel.generic(loops, operands, output, body, total, tag)

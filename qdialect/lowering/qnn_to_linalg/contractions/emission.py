@@ -81,7 +81,9 @@ _BYTES_PER_LANE, _BYTES_PER_WORD = 4, 2
 
 def is_faster_on_words(op: Contraction, strategy: Strategy) -> bool:
     """Whether `op` takes fewer cycles on words, those that store them included."""
-    if Layout.STORED_WORDS not in strategy.others or not isinstance(op.weights, ConstantWeights) or op.are_words:
+    if Layout.STORED_WORDS not in strategy.others or not isinstance(op.weights, ConstantWeights):
+        return False
+    if op.data.storage.element != "i8":
         return False
     (group, axes), *others = op.parts
     if others:

@@ -101,7 +101,7 @@ class Site:
     def _blocks(self, group: ChannelGroup, axes: ReductionAxes) -> list[ChannelBlock]:
         strategy, op = self.kernel.program.strategy, self.op
         layout, parameters = op.layout(strategy, group, axes), len(op.epilogue.channel_parameters())
-        return strategy.channel_blocks(group.lanes, axes.taps, layout, parameters)
+        return strategy.channel_blocks(group.lanes, axes.weight_bytes, layout, parameters, op.pixel_count)
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class ContractionMicroKernel:
     def _is_weight_stationary(self, segment: Segment) -> bool:
         """Whether all pixels meet one tile of channels before the next."""
         share = prod(segment.sizes) / self.op.pixel_count
-        weights = TiledOperand(self.tiles.block.channels * self.axes.taps, self.tiles.block.tiles)
+        weights = TiledOperand(self.tiles.block.channels * self.axes.weight_bytes, self.tiles.block.tiles)
         tiles = prod(-(-size // tile) for size, tile in zip(segment.sizes, segment.tiles, strict=True))
         data = TiledOperand(round(self.op.data.storage.bytes() * share) // self.tiles.group.count, tiles)
         results = prod(segment.sizes) * (2 if self.op.epilogue.residual else 1)
@@ -246,7 +246,7 @@ class ContractionMicroKernel:
         kernel, axes = self.kernel, self.axes
         loops = Loops((*self.groups, *segment.loops, *_TILE), axes.loops)
         sizes = self._spread(segment)
-        empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
+        empty = Operand(kernel.empty(sizes, self.columns.bias.tensor.element), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
         start = kernel.copy(Loops(loops.parallel), self.columns.bias, empty, tag)
         once_more = Loops(loops.parallel, ("k4",))
@@ -260,7 +260,8 @@ class ContractionMicroKernel:
             loops = replace(loops, reduction=(*axes.loops[:-1], "kp", "kq"))
         weights = Operand(self.columns.weights, (*self.groups, "nt", *axes.outer, "kk", "nv", *taps))
         tag = Tag(micro_kernel, "contraction", tiles)
-        return accumulate(kernel, tag, loops, (data, weights), start, is_signed=self.op.data.signed)
+        how = {"is_signed": self.op.data.signed, "is_rounded": self.op.is_rounded}
+        return accumulate(kernel, tag, loops, (data, weights), start, **how)
 
     def _data(self, segment: Segment, in_pairs: bool) -> Operand:
         """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""

@@ -286,7 +286,7 @@ def _dynamic(lowering: GraphLowering, op: AnyDynamic) -> None:
     known = known_number(op.zero_point)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     further = lowering.epilogue(op)
-    parts = (_RunTimeDequantize.of(lowering, op, weights), *([_Further(further)] if further else []))
+    parts = (_RunTimeDequantize.of(lowering, op, weights), *([ElementWise(further)] if further else []))
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     constant = ConstantWeights(weights, folded_bias(weights, start, point))
     window = window_of(op, data)
@@ -364,7 +364,7 @@ class _RunTimeDequantize(EpiloguePart):
 
 
 @dataclass(frozen=True)
-class _Further(EpiloguePart):
+class ElementWise(EpiloguePart):
     """Element-wise ops on the f32 values."""
 
     epilogue: ResultEpilogue

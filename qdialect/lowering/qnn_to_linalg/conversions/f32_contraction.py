@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, I16Conv2DOp, I16DenseOp, I16MatmulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.ir._mlir import ir
 from qdialect.lowering.ir.strides import row_major
+from qdialect.lowering.qnn_to_linalg.contractions.contraction import convolution
+from qdialect.lowering.qnn_to_linalg.contractions.emission import emit
+from qdialect.lowering.qnn_to_linalg.contractions.epilogue import Epilogue
+from qdialect.lowering.qnn_to_linalg.contractions.packed_weights import CenteredWeights, ConstantWeights
+from qdialect.lowering.qnn_to_linalg.conversions.contraction import ElementWise
 from qdialect.lowering.qnn_to_linalg.graph.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.qnn_to_linalg.kernels.elementwise import MapOperand
+from qdialect.lowering.qnn_to_linalg.kernels.geometry import Window
 from qdialect.lowering.qnn_to_linalg.kernels.reduction import (
     F32_PRODUCTS,
     F32_ROUNDED_PRODUCTS,
@@ -30,7 +38,7 @@ from qdialect.lowering.qnn_to_linalg.program.program import BufferSlot, Kernel
 
 _ROWS, _YMM_ROWS = 8, 6
 """Of a tile of products; with 256 bits 16 registers hold the sums of six rows of two vectors, and three operands."""
-_YMM = 8
+_YMM = _WHOLE = 8
 AnyReduced = F32Conv2DOp | F32MatmulOp | I16Conv2DOp | I16DenseOp | I16MatmulOp
 
 
@@ -111,14 +119,46 @@ def operand_of(lowering: GraphLowering, value: ir.Value) -> MapOperand:
 
 @lowers(F32MatmulOp)
 def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
+    matrix = constant_value(op.matrix)
+    if matrix is not None and matrix.ndim == 2:
+        data = lowering.slot(op.data)
+        images, height, width, _ = data.storage.shape
+        window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
+        _contraction(lowering, op, data, window, matrix.T[:, None, None])
+        return
     data, matrix, output = operand_of(lowering, op.data), operand_of(lowering, op.matrix), lowering.product(op)
     _products(lowering, op).emit_matrices(lowering, op, data, matrix, output)
 
 
 @lowers(F32Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
+    weight = constant_value(op.weight)
+    # Groups whose channels do not fill vectors would be joined, and a number times a zero between them may be NaN.
+    if weight is not None and (op.groups == 1 or weight.shape[0] // op.groups % _WHOLE == 0):
+        (images, height, width, _), (_, *size, _) = shape_of(op.output.type), weight.shape
+        y, x = op.strides
+        window = Window(images, (height, width), (size[0], size[1]), (y, x), (op.dilation[0], op.dilation[1]), (0, 0))
+        _contraction(lowering, op, lowering.slot(op.data), window, weight, op.groups)
+        return
     data, output = operand_of(lowering, op.data), lowering.product(op)
     _products(lowering, op).emit_convolution(lowering, op, data, output)
+
+
+def _contraction(
+    lowering: GraphLowering,
+    op: F32MatmulOp | F32Conv2DOp,
+    data: BufferSlot,
+    window: Window,
+    weight: NDArray[Any],
+    groups: int = 1,
+) -> None:
+    """Append the kernel call of products with a constant `weight`, [OC, KH, KW, IC / groups]."""
+    found, channels = lowering.epilogue(op), len(weight)
+    centered = CenteredWeights(weight, np.zeros(channels, np.int32))
+    weights = ConstantWeights(centered, np.zeros(channels, np.float32), k_group=1)
+    epilogue = Epilogue((ElementWise(found),) if found else ())
+    products = convolution(data, lowering.product(op), epilogue, window, weights, groups)
+    emit(lowering.program, replace(products, is_rounded=op.rounded_products), op.operation.name)
 
 
 def _products(lowering: GraphLowering, op: F32MatmulOp | F32Conv2DOp) -> ReducedProducts:
