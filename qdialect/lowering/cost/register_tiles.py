@@ -4,7 +4,8 @@ A tile of R rows and V vectors of channels takes, for a K group of four taps,
 
   products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes
             unless words of them are stored; or, of pairs of bytes, 2 R V products and R V additions
-  loads     R + V of bytes, or R + 2 V where weights are words, or 2 R + 2 V where the data is, too
+            or R V fused multiply-adds of f32 numbers
+  loads     R + V of bytes and of f32 numbers, or R + 2 V where weights are words, or 2 R + 2 V where the data is, too
   weights   4 V bytes for each lane, or 8 V where they are words, from where they lie
   latency   that of a product, as every accumulator waits for its last one
 
@@ -22,7 +23,8 @@ cycle.  A quarter of the second level is taken to be free for weights.
 
 All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
 operands, and a weight, a product and a mask; or for stored words V weights, a broadcast row and a product; or for pairs
-the same and ones.
+the same and ones; or for f32 numbers V weights and rows that are broadcast ahead: LLVM's scheduler takes a sixth of the
+registers for them, and where too few are left moves sums from register to register.
 
 Pairs are for weights that keep the bound of `qdialect.lowering.cost.pair_sums`.  Those that do not need K groups of
 their own for what is beyond: where these are a share f of all, pairs are taken where 1 + f times their cycles are no
@@ -82,7 +84,9 @@ class Layout(Enum):
     """One at a time, of f32 numbers: a fused multiply-add takes the place of a dot product of four bytes."""
 
 
-_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2, Layout.FLOATS: 5}
+_AHEAD = 6
+"""Of so many registers one holds a row that is broadcast ahead."""
+_BESIDE_WEIGHTS = {Layout.BYTES: 1, Layout.PAIRS: _BESIDE, Layout.STORED_WORDS: 2}
 """Registers beside accumulators and weights, of products whose weights stay in registers."""
 
 
@@ -153,6 +157,7 @@ class TileModel:
     lanes: int
     layout: Layout = Layout.BYTES
     most_rows: int = _MAX_ROWS
+    """Of a tile: there are no more."""
 
     def widening(self, rows: int) -> float:
         """Cycles for a vector of sums and a K group that weights cost that meet `rows` rows and are not words."""
@@ -263,7 +268,8 @@ class TileModel:
         registers = self.machine.vector_registers
         if self.layout is Layout.WORDS:
             return min((registers - _BESIDE) // (vectors + 2), self.most_rows)
-        return min((registers - vectors - _BESIDE_WEIGHTS[self.layout]) // vectors, self.most_rows)
+        beside = registers // _AHEAD if self.layout is Layout.FLOATS else _BESIDE_WEIGHTS[self.layout]
+        return min((registers - vectors - beside) // vectors, self.most_rows)
 
 
 @cache

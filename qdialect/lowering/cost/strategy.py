@@ -40,6 +40,9 @@ _DEPTHWISE_PIXELS, _WIDE, _FUNCTION_VECTORS = 8, 16, 8
 # A row has four accumulators; beside them are the four vectors of an interleaved row, and their weights.
 _MAX_INTERLEAVED_ROWS, _BESIDE_ROWS = 3, 8
 
+_STEP = 512
+"""Terms of a step of f32 products at most: sums are written and read again after as many multiply-adds."""
+
 LANES = 64
 """Bytes of the widest vector of any target."""
 
@@ -253,6 +256,18 @@ class Strategy:
         if tail:
             blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1], layout))
         return blocks
+
+    def step_of(self, block: ChannelBlock, taps: int, rows: int) -> int | None:
+        """Taps of f32 numbers whose weights all rows meet before those of the next; None where they meet all of them.
+
+        That is where one register tile has all rows, and where a tile of channels takes little of the second level.
+        """
+        if self.model is None or block.layout is not Layout.FLOATS or rows <= block.rows:
+            return None
+        if 4 * taps * block.vectors * block.lanes <= self.model.machine.l2_bytes // 8:
+            return None
+        steps = -(-taps // _STEP)
+        return -(-taps // (steps * LANES)) * LANES
 
     def least_rows(self, block: ChannelBlock) -> int:
         """The least of `rows_for` for tiles of `block`, more than half of the most.

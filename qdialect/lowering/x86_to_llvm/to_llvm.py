@@ -364,7 +364,7 @@ def _constant(value: ir.Value) -> int | None:
 # LLVM's own unrolling is part of optimizations that take as long as generating code, and find nothing else to do in
 # loops that are vector code already.
 
-_LOOP = "scf.for"
+_LOOP, _MULTIPLY_ADD = "scf.for", "math.fma"
 _FACTOR = "qnn.unroll"
 # Ops of an unrolled body, and the copies that it has at most.
 _MAX_OPS = 32
@@ -400,10 +400,10 @@ def _is_short(loop: ir.Operation) -> bool:
 
 
 def _size(loop: ir.Operation) -> int:
-    """Ops of the body, those on several vectors once for each."""
-    types = [[result.type for result in op.operation.results] for op in loop.regions[0].blocks[0].operations]
-    vectors = [[ir.VectorType(one).shape[:-1] for one in some if isinstance(one, ir.VectorType)] for some in types]
-    return sum(prod(some[0]) if some else 1 for some in vectors)
+    """Ops of the body, a fused multiply-add of several vectors once for each."""
+    ops = [op.operation for op in loop.regions[0].blocks[0].operations]
+    sums = [op.results[0].type for op in ops if op.name == _MULTIPLY_ADD]
+    return len(ops) + sum(prod(one.shape[:-1]) - 1 for one in sums if isinstance(one, ir.VectorType))
 
 
 def _factor(loop: ir.Operation) -> int:
