@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,10 @@ class Matrices:
     channel_stride: int = 1
     are_taps: bool = False
     """Whether they are the taps of one window, so that their products add up."""
+    k_group: int = K_GROUP
+    """Rows of a K group: four of bytes, one of f32 numbers."""
+    in_place: bool = False
+    """Whether they are read where they lie, not packed: f32 numbers with one leading axis at most."""
 
     @property
     def taps(self) -> int:
@@ -88,8 +93,8 @@ class Matrices:
 
     @property
     def k_groups(self) -> int:
-        """Groups of four rows, the last one filled up with zeros."""
-        return -(-self.depth // K_GROUP)
+        """Groups of rows, the last one filled up with zeros."""
+        return -(-self.depth // self.k_group)
 
     @property
     def start(self) -> int:
@@ -97,25 +102,33 @@ class Matrices:
         return self.slot.storage.origin
 
     def packed(self, block: ChannelBlock) -> View:
-        """The first matrix of a block's region as [tile, K group, vector, lane, 4]."""
-        vector = block.lanes * K_GROUP
+        """The first matrix of a block's region as [tile, K group, vector, lane, taps]."""
+        vector = block.lanes * self.k_group
         tile = block.vectors * vector
-        strides = (self.k_groups * tile, tile, vector, K_GROUP, 1)
-        sizes = (block.tiles, self.k_groups, block.vectors, block.lanes, K_GROUP)
+        sizes = (block.tiles, self.k_groups, block.vectors, block.lanes, self.k_group)
+        if self.in_place:
+            return View(sizes, (tile, self.row_stride, vector, 1, 1), self.start + block.start)
+        strides = (self.k_groups * tile, tile, vector, self.k_group, 1)
         # Regions lie one after the other, each as long as its channels are many.
-        return View(sizes, strides, self.count * block.start * self.k_groups * K_GROUP)
+        return View(sizes, strides, self.count * block.start * self.k_groups * self.k_group)
+
+    def step(self, block: ChannelBlock) -> int:
+        """Elements from one matrix of a block's region to the next."""
+        if self.in_place:
+            return self.leading[0].strides[0] if self.leading else 0
+        return block.channels * self.k_groups * self.k_group
 
 
 @dataclass(frozen=True)
 class StoredWeights:
     """Matrices that are packed when the network runs, one after the other or the taps of a window.
 
-    Accumulators start at int32[channels], or at a slot with [matrix, lane].
+    Accumulators start at int32[channels] or f32[channels], or at a slot with [matrix, lane].
     """
 
     matrices: Matrices
     slot: BufferSlot
-    start: NDArray[np.int32] | BufferSlot
+    start: NDArray[Any] | BufferSlot
     zero_points: NDArray[np.int32]
     """What is left of them, by channel."""
     window: tuple[int, ...] = ()
@@ -225,7 +238,8 @@ class Contraction:
             depth = weights.matrices.depth
             group = ChannelGroup(self.batch.size, 0, 0, depth, self.channels, 1, self.batch.strides[:-1])
             present = np.ones((1, *(weights.window or (1, 1)), depth), np.int8)
-            return [(group, ReductionAxes((*weights.window, depth), self.accesses[0].taps, 0, present))]
+            axes = ReductionAxes((*weights.window, depth), self.accesses[0].taps, 0, present, weights.matrices.k_group)
+            return [(group, axes)]
         if self.groups > 1:
             found = group_blocks(self.groups, self.data.storage.shape[3], self.channels)
         else:

@@ -145,17 +145,18 @@ def _tuned(program: Program, op: Contraction, tunable_of: Callable[[Program, Con
 def _variants(program: Program, op: Contraction) -> Tunable:
     strategy, (group, axes) = program.strategy, op.parts[0]
     tiled = pixel_blocks(op, strategy, op.pixels)
+    in_tiles = tiled_axes(op, group, axes, has_sums=True) is not None
     shape = ContractionShape(
         group.lanes,
-        axes.taps,
+        axes.weight_bytes,
         tuple(axis.size for axis in op.pixels),
         op.layout(strategy, group, axes),
-        are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
+        in_tiles and are_faster(strategy.matrix_machine, tiled, (*axes.sizes, axes.k_groups), group.lanes),
         op.data.storage.bytes(),
         len(op.epilogue.channel_parameters()),
     )
     own, candidates = contraction_candidates(strategy, shape)
-    title = f"{prod(shape.pixels)} pixels, {op.channels} channels, {shape.taps} taps"
+    title = f"{prod(shape.pixels)} pixels, {op.channels} channels, {axes.taps} taps"
     return Tunable(_described(title, op, shape), own, tuple(candidates))
 
 

@@ -190,7 +190,7 @@ class ContractionMicroKernel:
         matrix = weights.matrices.packed(block)
         tile, *inner = matrix.sizes
         outer, *steps = matrix.strides
-        size = block.channels * weights.matrices.k_groups * K_GROUP
+        size = weights.matrices.step(block)
         taps = [size * step for step in row_major(weights.window)]
         groups, strides = ((self.op.batch.size,), (self.op.batch.strides[-1] * size,)) if self.groups else ((), ())
         offset = matrix.offset + weights.first * size
