@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
 from qdialect.runtime.base import Bound, Executable, check_count
 from qdialect.runtime.call_arrays import as_array
 from qdialect.runtime.memory import CallLock
+from qdialect.runtime.padded import PaddedExecutable, PaddedNetwork, best
 from qdialect.support.diagnostics import InputError
 
 if TYPE_CHECKING:
@@ -26,14 +27,63 @@ Ranges = Mapping[str, tuple[int, int]]
 """The minimum and the maximum of extents, by their names or as ``INPUT:AXIS``."""
 
 
+class Lengths(Protocol):
+    """Networks that compute several extents each."""
+
+    @property
+    def networks(self) -> Sequence[PaddedNetwork]:
+        """Those that are compiled."""
+        ...
+
+    def prepare(self) -> Executable | None:
+        """The network of the first extents, compiled for others too; None where that is impossible."""
+        ...
+
+    def missing(self) -> Mapping[str, int] | None:
+        """Extents to compile for before they are needed, after `prepare`."""
+        ...
+
+    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+        """The network of these extents, compiled for more than them if that is possible; None where it is not."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownLengths:
+    """Networks that were compiled before."""
+
+    networks: Sequence[PaddedNetwork] = ()
+
+    def prepare(self) -> Executable | None:
+        """None: nothing is compiled."""
+
+    def missing(self) -> Mapping[str, int] | None:
+        """None: nothing is compiled."""
+
+    def executable(self, extents: Mapping[str, int]) -> Executable | None:
+        """The network of these extents; None where none computes it."""
+        found = best(self.networks, extents)
+        return found.executable(extents) if found else None
+
+
 class ShapedExecutable(Executable):
     """The network of one shape, which compiles itself for others when it is called with them.
 
     What it tells of itself, such as `inputs`, is that of the first shape. Threads may share it.
     """
 
-    def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile, ranges: Ranges) -> None:
-        """`first` is the network for the default extents; `ranges` bound some of them."""
+    def __init__(
+        self,
+        first: Executable,
+        declared: OpenShapes,
+        compile_: Compile,
+        ranges: Ranges,
+        lengths: Lengths = KnownLengths(),
+    ) -> None:
+        """`first` is the network for the default extents; `ranges` bound some of them.
+
+        A call takes a network of `lengths`, if there is one.
+        """
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
@@ -43,7 +93,9 @@ class ShapedExecutable(Executable):
         self._compile = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
         self._ranges = ranges
+        self._lengths = lengths
         self._others: KeptShapes[Executable] = KeptShapes()
+        self._called: KeptShapes[Executable] = KeptShapes()
 
     def results(self, arrays: Sequence[object]) -> tuple[Array, ...]:
         inputs = self._inputs_of(arrays)
@@ -58,7 +110,11 @@ class ShapedExecutable(Executable):
         return self._of(arrays).bind(arrays, outputs)
 
     def library(self, name: str) -> bytes:
-        return self._first.library(name)
+        extents = self._extents(self._first_shapes)
+        first = self._first
+        if isinstance(first, PaddedExecutable) and extents is not None:
+            first = self._others.of(self._first_shapes, lambda: self._compile(extents))
+        return first.library(name)
 
     @property
     def workspaces(self) -> int:
@@ -85,8 +141,9 @@ class ShapedExecutable(Executable):
         self._others.of(shapes, lambda: executable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        others = dict(self._others.items())
-        return _unpickled, (self._first, self._declared, others, self._ranges)
+        known = [*self._called.items(), *self._others.items()]
+        others = {shapes: one for shapes, one in known if not isinstance(one, PaddedExecutable)}
+        return _unpickled, (self._first, self._declared, others, self._ranges, tuple(self._lengths.networks))
 
     def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
         """The extents given for one input, by their names: they hold for all inputs that have them."""
@@ -106,16 +163,18 @@ class ShapedExecutable(Executable):
         # Of a batch of any size the executable takes all.
         pairs = zip(self.inputs, arrays, strict=True)
         shapes = tuple(_known(port.shape, array.shape) for port, array in pairs)
-        return self._first if shapes == self._first_shapes else self._for(shapes)
+        return self._first if shapes == self._first_shapes else self._for(shapes, is_called=True)
 
-    def _for(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+    def _for(self, shapes: Sequence[tuple[int, ...]], *, is_called: bool = False) -> Executable:
         """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
         key = tuple(shapes)
         extents = self._extents(key)
         if extents is None or key == self._first_shapes:
             return self._first
         self._check_ranges(key)
-        return self._others.of(key, lambda: self._compile(extents))
+        if not is_called or self._others.knows(key):
+            return self._others.of(key, lambda: self._compile(extents))
+        return self._called.of(key, lambda: self._lengths.executable(extents) or self._compile(extents))
 
     def _check_ranges(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise `InputError` for an extent that is outside of its range."""
@@ -127,22 +186,44 @@ class ShapedExecutable(Executable):
                         raise InputError(f"extent '{key}' must be from {low} to {high}, but got {extent}")
 
     def _extents(self, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, int] | None:
-        """The open extents that arrays of `shapes` have; None where another extent differs.
+        return extents_of(
+            [self._declared[port.name] for port in self.inputs], [port.name for port in self.inputs], shapes
+        )
 
-        Raises `InputError` where an extent that inputs share differs between them.
-        """
-        found: dict[str, int] = {}
-        for port, shape in zip(self.inputs, shapes, strict=True):
-            declared = self._declared[port.name]
-            if len(shape) != len(declared):
+
+def extents_of(
+    declared: Sequence[Sequence[int | str]], names: Sequence[str], shapes: Sequence[Sequence[int]]
+) -> Mapping[str, int] | None:
+    """The open extents that inputs of `shapes` have, by their keys; None where another extent differs.
+
+    Raises `InputError` where an extent that inputs share differs between them.
+    """
+    found: dict[str, int] = {}
+    for name, own, shape in zip(names, declared, shapes, strict=True):
+        if len(shape) != len(own):
+            return None
+        for axis, (extent, wanted) in enumerate(zip(shape, own, strict=True)):
+            key = _keys(name, axis, wanted)[-1] if isinstance(wanted, str) else ""
+            if not key and extent != wanted:
                 return None
-            for axis, (extent, wanted) in enumerate(zip(shape, declared, strict=True)):
-                key = _keys(port.name, axis, wanted)[-1] if isinstance(wanted, str) else ""
-                if not key and extent != wanted:
-                    return None
-                if key and found.setdefault(key, extent) != extent:
-                    raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
-        return found
+            if key and found.setdefault(key, extent) != extent:
+                raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
+    return found
+
+
+def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
+    """The open extents of inputs by their keys, as `dims` says, a first one else `batch`; None where one is missing."""
+    keys = [
+        (axis, _keys(name, axis, extent))
+        for name, shape in declared.items()
+        for axis, extent in enumerate(shape)
+        if isinstance(extent, str)
+    ]
+    found = {own[-1]: dims[key] for _, own in keys for key in own if key in dims}
+    for axis, own in keys:
+        if axis == 0:
+            found.setdefault(own[-1], batch)
+    return found if all(own[-1] in found for _, own in keys) else None
 
 
 class BatchShapedExecutable(ShapedExecutable):
@@ -183,7 +264,11 @@ def _open(shape: Sequence[int], declared: Sequence[int | str]) -> tuple[int, ...
 
 
 def _unpickled(
-    first: Executable, declared: OpenShapes, others: Mapping[Shapes, Executable], ranges: Ranges
+    first: Executable,
+    declared: OpenShapes,
+    others: Mapping[Shapes, Executable],
+    ranges: Ranges,
+    networks: Sequence[PaddedNetwork],
 ) -> ShapedExecutable:
     """The network of the shapes that were compiled when it was pickled: the model's file may be elsewhere."""
 
@@ -191,7 +276,7 @@ def _unpickled(
         asked = ", ".join(f"{name}={extent}" for name, extent in extents.items())
         raise InputError(f"network must be compiled for {asked} before it is pickled: a copy compiles nothing")
 
-    found = ShapedExecutable(first, declared, refuse, ranges)
+    found = ShapedExecutable(first, declared, refuse, ranges, KnownLengths(networks))
     for shapes, executable in others.items():
         found.keep(shapes, executable)
     return found
@@ -253,6 +338,10 @@ class KeptShapes(Generic[T]):
         """All known networks, the most recently used last."""
         with self._lock.lock:
             return tuple(self._known.items())
+
+    def knows(self, shapes: Shapes) -> bool:
+        """Whether there is a network for `shapes`."""
+        return self._find(shapes) is not None
 
     def _find(self, shapes: Shapes) -> T | None:
         with self._lock.lock:
