@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from qdialect.cli.terminal import render_table
@@ -25,6 +25,10 @@ class CommandParser(argparse.ArgumentParser):
             epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+
+    def flags(self) -> dict[str, Sequence[str]]:
+        """The flags of each value."""
+        return {action.dest: action.option_strings for action in self._actions}
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: error: {message}\n")

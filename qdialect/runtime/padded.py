@@ -75,12 +75,12 @@ class PaddedExecutable(Executable):
     def __init__(self, code: Executable, padding: Padding, count: int) -> None:
         """`code` is that of a `PaddedNetwork`, and `count` the number of entries of padding."""
         self._code, self._padding, self._count = code, padding, count
-        self._inputs = code.inputs[:-1]
-        self.inputs = padding.ports(self._inputs, padding.inputs, count)
+        self._ports = code.inputs[:-1]
+        self.inputs = padding.ports(self._ports, padding.inputs, count)
         self.outputs = padding.ports(code.outputs, padding.outputs, count)
         self.regions, self.kernels, self.calls, self.threads = code.regions, code.kernels, code.calls, code.threads
         self.constants_bytes, self.working_memory = code.constants_bytes, code.working_memory
-        self.is_float32 = code.is_float32
+        self.target, self.is_float32 = code.target, code.is_float32
 
     @property
     def workspaces(self) -> int:
@@ -128,7 +128,7 @@ class PaddedExecutable(Executable):
 
     def _padded(self, arrays: Sequence[Array]) -> list[Array]:
         found: list[Array] = []
-        for port, array, axes in zip(self._inputs, arrays, self._padding.inputs, strict=True):
+        for port, array, axes in zip(self._ports, arrays, self._padding.inputs, strict=True):
             if not axes or not self._count:
                 found.append(array)
                 continue

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.runtime.base import Bound, Executable, check_count
@@ -14,6 +15,7 @@ from qdialect.runtime.call_arrays import as_array
 from qdialect.runtime.memory import CallLock
 from qdialect.runtime.padded import PaddedExecutable, PaddedNetwork, best
 from qdialect.support.diagnostics import InputError
+from qdialect.support.interface import Port
 
 if TYPE_CHECKING:
     from qdialect.frontends.model_files import OpenShapes
@@ -87,11 +89,12 @@ class ShapedExecutable(Executable):
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
         self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
-        self.tuning = first.tuning
+        self.target, self.tuning = first.target, first.tuning
         self._first = first
         self._declared = declared
         self._compile = compile_
         self._first_shapes = tuple(port.shape for port in first.inputs)
+        self._takes_any = any(-1 in shape for shape in self._first_shapes)
         self._ranges = ranges
         self._lengths = lengths
         self._others: KeptShapes[Executable] = KeptShapes()
@@ -155,15 +158,20 @@ class ShapedExecutable(Executable):
         return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
 
     def _inputs_of(self, given: Sequence[object]) -> tuple[Array, ...]:
-        check_count("input", len(given), len(self.inputs))
-        return tuple(as_array(f"input '{port.name}'", port, one) for port, one in zip(self.inputs, given, strict=True))
+        check_count("input", len(given), len(self._inputs))
+        pairs = zip(self._inputs, given, strict=True)
+        return tuple([one if type(one) is np.ndarray else _converted(port, one) for port, one in pairs])
 
     def _of(self, arrays: Sequence[Array]) -> Executable:
         """The network for arrays of these shapes."""
-        # Of a batch of any size the executable takes all.
-        pairs = zip(self.inputs, arrays, strict=True)
-        shapes = tuple(_known(port.shape, array.shape) for port, array in pairs)
-        return self._first if shapes == self._first_shapes else self._for(shapes, is_called=True)
+        shapes = tuple([array.shape for array in arrays])
+        if self._takes_any:
+            # Of a batch of any size the executable takes all.
+            shapes = tuple(map(_known, self._first_shapes, shapes))
+        if shapes == self._first_shapes:
+            return self._first
+        # Most calls have shapes that were checked and compiled before.
+        return self._others.find(shapes) or self._called.find(shapes) or self._for(shapes, is_called=True)
 
     def _for(self, shapes: Sequence[tuple[int, ...]], *, is_called: bool = False) -> Executable:
         """The network for these input shapes; if they do not fit, the first, which raises the error when called."""
@@ -172,7 +180,7 @@ class ShapedExecutable(Executable):
         if extents is None or key == self._first_shapes:
             return self._first
         self._check_ranges(key)
-        if not is_called or self._others.knows(key):
+        if not is_called or self._others.find(key):
             return self._others.of(key, lambda: self._compile(extents))
         return self._called.of(key, lambda: self._lengths.executable(extents) or self._compile(extents))
 
@@ -186,29 +194,22 @@ class ShapedExecutable(Executable):
                         raise InputError(f"extent '{key}' must be from {low} to {high}, but got {extent}")
 
     def _extents(self, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, int] | None:
-        return extents_of(
-            [self._declared[port.name] for port in self.inputs], [port.name for port in self.inputs], shapes
-        )
+        """The open extents that arrays of `shapes` have; None where another extent differs.
 
-
-def extents_of(
-    declared: Sequence[Sequence[int | str]], names: Sequence[str], shapes: Sequence[Sequence[int]]
-) -> Mapping[str, int] | None:
-    """The open extents that inputs of `shapes` have, by their keys; None where another extent differs.
-
-    Raises `InputError` where an extent that inputs share differs between them.
-    """
-    found: dict[str, int] = {}
-    for name, own, shape in zip(names, declared, shapes, strict=True):
-        if len(shape) != len(own):
-            return None
-        for axis, (extent, wanted) in enumerate(zip(shape, own, strict=True)):
-            key = _keys(name, axis, wanted)[-1] if isinstance(wanted, str) else ""
-            if not key and extent != wanted:
+        Raises `InputError` where an extent that inputs share differs between them.
+        """
+        found: dict[str, int] = {}
+        for port, shape in zip(self.inputs, shapes, strict=True):
+            declared = self._declared[port.name]
+            if len(shape) != len(declared):
                 return None
-            if key and found.setdefault(key, extent) != extent:
-                raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
-    return found
+            for axis, (extent, wanted) in enumerate(zip(shape, declared, strict=True)):
+                key = _keys(port.name, axis, wanted)[-1] if isinstance(wanted, str) else ""
+                if not key and extent != wanted:
+                    return None
+                if key and found.setdefault(key, extent) != extent:
+                    raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
+        return found
 
 
 def given_extents(declared: OpenShapes, dims: Mapping[str, int], batch: int) -> Mapping[str, int] | None:
@@ -239,6 +240,7 @@ class BatchShapedExecutable(ShapedExecutable):
         if first.inputs != self.inputs:
             self.outputs = tuple(replace(port, shape=(-1,) * len(port.shape)) for port in first.outputs)
         self._check = check
+        self._takes_any = False
 
     def library(self, name: str) -> bytes:
         self._check()
@@ -247,8 +249,9 @@ class BatchShapedExecutable(ShapedExecutable):
     def __reduce__(self) -> tuple[Any, ...]:
         return Executable.__reduce__(self)
 
-    def _of(self, arrays: Sequence[Array]) -> Executable:
-        return self._for([array.shape for array in arrays])
+
+def _converted(port: Port, given: object) -> Array:
+    return as_array(f"input '{port.name}'", port, given)
 
 
 def _known(shape: Sequence[int], found: tuple[int, ...]) -> tuple[int, ...]:
@@ -322,14 +325,14 @@ class KeptShapes(Generic[T]):
 
     def of(self, shapes: Shapes, make: Callable[[], T]) -> T:
         """The network for `shapes`, made by `make` if it is not known; an exception of `make` is not kept."""
-        found = self._find(shapes)
+        found = self.find(shapes)
         if found is not None:
             return found
         with self._lock.lock:
             making = self._making.setdefault(shapes, CallLock())
         try:
             with making.lock:
-                return self._find(shapes) or self._keep(shapes, make())
+                return self.find(shapes) or self._keep(shapes, make())
         finally:
             with self._lock.lock:
                 self._making.pop(shapes, None)
@@ -339,11 +342,8 @@ class KeptShapes(Generic[T]):
         with self._lock.lock:
             return tuple(self._known.items())
 
-    def knows(self, shapes: Shapes) -> bool:
-        """Whether there is a network for `shapes`."""
-        return self._find(shapes) is not None
-
-    def _find(self, shapes: Shapes) -> T | None:
+    def find(self, shapes: Shapes) -> T | None:
+        """The network for `shapes`, None where it is not known."""
         with self._lock.lock:
             if shapes in self._known:
                 self._known.move_to_end(shapes)

@@ -474,7 +474,7 @@ def of_name(request: list[Tensor], name: str) -> Tensor:
 
 
 @pytest.fixture
-def model_triton_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def triton_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     server = ModuleType("triton_python_backend_utils")
     vars(server).update(Tensor=Tensor, InferenceResponse=Response, TritonError=Error, get_input_tensor_by_name=of_name)
     monkeypatch.setitem(sys.modules, server.__name__, server)
@@ -490,16 +490,16 @@ def model_triton_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     return one
 
 
-def test_requests_are_answered(model_triton_example: Any) -> None:
+def test_requests_are_answered(triton_model: Any) -> None:
     images = [np.full((1, 6, 6, 4), value, np.int8) for value in (-3, 90)]
     executable = qdialect.compile(qdialect.parse(CONVOLUTION))
-    answers = model_triton_example.execute([[Tensor("input0", image)] for image in images])
+    answers = triton_model.execute([[Tensor("input0", image)] for image in images])
     for image, answer in zip(images, answers, strict=True):
         (output,) = answer.output_tensors
         assert output.name == "output0"
         np.testing.assert_array_equal(output.array, executable(image))
 
 
-def test_a_bad_request_gets_an_error(model_triton_example: Any) -> None:
-    (answer,) = model_triton_example.execute([[Tensor("input0", np.zeros((1, 6, 6, 4), np.uint8))]])
+def test_a_bad_request_gets_an_error(triton_model: Any) -> None:
+    (answer,) = triton_model.execute([[Tensor("input0", np.zeros((1, 6, 6, 4), np.uint8))]])
     assert answer.error.message == "input 'image' must be int8[1, 6, 6, 4], but got uint8[1, 6, 6, 4]"

@@ -260,7 +260,6 @@ SHAPE = (2, 4, 8, 6)
 
 
 CHANNELS = drawn(3, 4), drawn(4, 4)
-MEANS, VARIANCES = drawn(5, 4), drawn(6, 4).abs() + 0.5
 MASK = drawn(9, 8, 8) > -0.5
 EMPTY_ROW = torch.cat([MASK[:7], torch.zeros(1, 8, dtype=torch.bool)])
 
@@ -404,13 +403,6 @@ def test_of_integers(name: str) -> None:
     check(CASES_INTEGERS[name], IDS)
 
 
-def test_of_booleans() -> None:
-    def joined(mask: Tensor) -> tuple[Tensor, ...]:
-        return torch.logical_xor(mask, mask[:1]), mask.to(torch.int64) + 1
-
-    check(joined, IDS > 2)
-
-
 def test_of_unsigned_bytes() -> None:
     """Numbers above 127, which signed bytes lack."""
 
@@ -427,15 +419,6 @@ def test_of_signed_bytes() -> None:
         return x.float() * 2, x.amax(1), x.amin(), x.clamp(-100, 100), x >> 2, x << 9, x >> 9, x.abs(), x // 3, x == 300
 
     check(computed, torch.tensor([[-128, 127, -1], [5, 0, 100]], dtype=torch.int8))
-
-
-def test_indices_outside_name_the_nearest_element() -> None:
-    def rows(i: Tensor) -> Tensor:
-        return nnf.embedding(i, TABLE)
-
-    module = import_torch(torch.export.export(Function(rows), (IDS.clamp(0, 8),)))
-    far = np.full(IDS.shape, 10**12)
-    assert np.array_equal(run(module, [far])[0], np.broadcast_to(TABLE.numpy()[8], (*IDS.shape, 6)))
 
 
 def test_scatters_that_reduce() -> None:

@@ -334,12 +334,12 @@ def test_other_ops_read_constants() -> None:
 
 # Every form of RESCALE gives what the specification's pseudo-code gives.
 
-MODES_RESCALE = ("SINGLE_ROUND", "DOUBLE_ROUND")
+ROUNDED = ("SINGLE_ROUND", "DOUBLE_ROUND")
 ELEMENTS = ("i8", "i16", "i32")
 
 
 @variants_together
-@pytest.mark.parametrize("mode", MODES_RESCALE)
+@pytest.mark.parametrize("mode", ROUNDED)
 @pytest.mark.parametrize(("source", "target"), list(product(ELEMENTS, ELEMENTS)))
 def test_between_all_widths(mode: str, source: str, target: str) -> None:
     text = TosaText(f"tensor<7x50x{source}>")
@@ -364,7 +364,7 @@ def test_short_multipliers_of_channels_that_are_rounded_twice() -> None:
 @variants_together
 @pytest.mark.parametrize(("source", "target"), [("i16", "i8"), ("i16", "i16"), ("i8", "i16"), ("i16", "i32")])
 @pytest.mark.parametrize("unsigned", [(True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("mode", MODES_RESCALE)
+@pytest.mark.parametrize("mode", ROUNDED)
 def test_unsigned_words(source: str, target: str, unsigned: tuple[bool, bool], mode: str) -> None:
     text, is_wide = TosaText(f"tensor<700x{source}>"), target == "i32"
     unsigned = (unsigned[0], unsigned[1] and not is_wide)
@@ -389,7 +389,7 @@ def test_parameters_that_are_known_at_run_time() -> None:
 
 @variants_together
 @pytest.mark.parametrize("pairs", [[(2**14, 15)], [(2**15 - 1, 14), (77, 9), (2**14, 20)]])
-def test_multipliers_of_16_bits_of_rescale(pairs: list[tuple[int, int]]) -> None:
+def test_rescales_by_multipliers_of_16_bits(pairs: list[tuple[int, int]]) -> None:
     text = TosaText("tensor<100x3xi16>")
     check_spec(text.render(text.rescale("%x0", "tensor<100x3xi32>", pairs, scale32=False)), bits=8)
 

@@ -23,7 +23,7 @@ from qdialect.targets.cpus import (
     host_machine,
     with_needed,
 )
-from qdialect.targets.cpus import CPUS as CPUS_CPU_NAMES
+from qdialect.targets.cpus import CPUS as KNOWN_CPUS
 from qdialect.targets.machine import MACHINES, machine_of
 
 AMX = "fpu avx2 avx512f avx512bw avx512vl avx512_vnni avx512vbmi avx_vnni amx_tile amx_int8"
@@ -280,7 +280,7 @@ def test_features_are_those_that_gcc_knows(name: str) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     macros = {line.split()[1] for line in ran.stdout.splitlines()}
     found = {feature for feature in NEEDS if MACROS.get(feature, f"__{feature.upper()}__") in macros}
-    assert found == CPUS_CPU_NAMES[name]
+    assert found == KNOWN_CPUS[name]
 
 
 def llvm_strings(first: bytes, last: bytes) -> set[str]:
@@ -296,7 +296,7 @@ def llvm_strings(first: bytes, last: bytes) -> set[str]:
 def test_every_cpu_that_llvm_knows_is_known() -> None:
     names = llvm_strings(b"alderlake", b"znver6")
     assert len(names) > 100
-    assert names - {"generic"} == set(CPUS_CPU_NAMES) | WITHOUT_64_BIT
+    assert names - {"generic"} == set(KNOWN_CPUS) | WITHOUT_64_BIT
 
 
 def test_features_that_are_known_are_those_of_llvm() -> None:
@@ -306,13 +306,13 @@ def test_features_that_are_known_are_those_of_llvm() -> None:
 
 
 def test_every_cpu_has_what_its_features_need() -> None:
-    for features in CPUS_CPU_NAMES.values():
+    for features in KNOWN_CPUS.values():
         assert with_needed(features) == features <= set(NEEDS)
-    assert all(CPUS_CPU_NAMES[name] == features for name, features in LEVELS.items())
+    assert all(KNOWN_CPUS[name] == features for name, features in LEVELS.items())
 
 
 def test_every_cpu_has_all_that_code_of_its_kind_may_use() -> None:
-    for name, features in CPUS_CPU_NAMES.items():
+    for name, features in KNOWN_CPUS.items():
         assert resolve(name).kind.code_features <= features, name
 
 
@@ -340,10 +340,10 @@ def test_cpus_are_known_by_their_model(cpuid: tuple[str, int, int, int], name: s
 
 
 def test_every_cpu_has_a_machine_of_its_vectors() -> None:
-    for name, features in CPUS_CPU_NAMES.items():
+    for name, features in KNOWN_CPUS.items():
         machine = machine_of(name, features)
         assert (machine.vector_bits, machine.vector_registers) == (
             (512, 32) if "avx512f" in features else (256 if "avx2" in features else 128, 16)
         )
         assert machine.l1_bytes < machine.l2_bytes
-    assert MACHINES["haswell"] is machine_of("haswell", CPUS_CPU_NAMES["haswell"])
+    assert MACHINES["haswell"] is machine_of("haswell", KNOWN_CPUS["haswell"])

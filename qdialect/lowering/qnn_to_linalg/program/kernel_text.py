@@ -69,23 +69,27 @@ class Loops:
 
     parallel: tuple[str, ...]
     reduction: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    """Parallel loops inside the reductions: a vector of one round of a reduction ends with them, not with that one."""
 
     def map_to(self, results: Sequence[str]) -> str:
         """The affine map from all loops to `results`."""
-        return f"affine_map<({', '.join(self.parallel + self.reduction)}) -> ({', '.join(results)})>"
+        return f"affine_map<({', '.join(self.parallel + self.reduction + self.lanes)}) -> ({', '.join(results)})>"
 
     @property
     def iterators(self) -> str:
         """The iterator types."""
         kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
+        kinds += ['"parallel"'] * len(self.lanes)
         return f"[{', '.join(kinds)}]"
 
 
 @dataclass
 class Walk:
-    """The loop-carried value; after the loop, the result of the last iteration."""
+    """The loop-carried value, and the index; after the loop, the result of the last iteration."""
 
     value: Value
+    index: Value
 
 
 @dataclass(frozen=True)
@@ -183,13 +187,18 @@ class KernelText:
         return Value(constants[literal, type_], type_)
 
     @contextmanager
-    def loop(self, count: int) -> Generator[Value]:
+    def loop(self, count: int | Value) -> Generator[Value]:
         """A loop around the code written inside the `with`; gives its index, 0 to `count` - 1."""
-        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        zero, one, end = self._bounds(count)
         index = Value(self.fresh(), "index")
         self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
         yield index
         self._lines.append("}")
+
+    def _bounds(self, count: int | Value) -> tuple[Value, Value, Value]:
+        """First index, step and end of a loop."""
+        first, step = (self.constant(value, "index") for value in (0, 1))
+        return first, step, self.constant(count, "index") if isinstance(count, int) else count
 
     def entry(self, table: Buffer, index: Value) -> Value:
         """The entry of a constant table at a loop's index."""
@@ -248,21 +257,21 @@ class KernelText:
         return self._define(f"arith.select {condition}, {lhs}, {rhs} : {lhs.type}", lhs.type)
 
     def cast(self, value: Value, type_: str) -> Value:
-        """An index or a signed integer as another integer, which holds it."""
+        """An index or a signed integer as another one of them, which holds it."""
         if value.type == type_:
             return value
         name = "arith.trunci" if (value.type, type_) == ("i64", "i32") else "arith.extsi"
-        name = "arith.index_cast" if value.type == "index" else name
+        name = "arith.index_cast" if "index" in (value.type, type_) else name
         return self._define(f"{name} {value} : {value.type} to {type_}", type_)
 
     @contextmanager
-    def walk(self, count: int, start: Value) -> Generator[Walk]:
+    def walk(self, count: int | Value, start: Value) -> Generator[Walk]:
         """A loop of `count` rounds, each of which begins with the value that the one before left, the first `start`."""
-        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
-        result, own, index = self.fresh(), Value(self.fresh(), start.type), self.fresh()
+        zero, one, end = self._bounds(count)
+        result, own, index = self.fresh(), Value(self.fresh(), start.type), Value(self.fresh(), "index")
         head = f"{result} = scf.for {index} = {zero} to {end} step {one} iter_args({own} = {start}) -> ({start.type})"
         self._lines.append(f"{head} {{")
-        walk = Walk(own)
+        walk = Walk(own, index)
         yield walk
         self._lines.append(f"scf.yield {walk.value} : {start.type}\n}}")
         walk.value = Value(result, start.type)
