@@ -167,20 +167,6 @@ class Forms(nn.Module):
         return {"y": [y, y], "none": None, "pair": (y.relu(), x.shape[0], 2.5)}
 
 
-class Halves(nn.Module):
-    """Two graphs with Python between them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(13, 6), nn.Linear(6, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.first(x).relu()
-        dynamo: Any = import_module("torch._dynamo")
-        dynamo.graph_break()
-        return self.second(y * 2)
-
-
 class Written(nn.Module):
     """Parts of a tensor written in place."""
 
@@ -205,25 +191,8 @@ def test_forms_of_calls_and_results() -> None:
     check_native(model, (rows(3), 2.0), (rows(3), torch.tensor(3.0)), is_scaled=True)
 
 
-def test_several_graphs() -> None:
-    check_native(Halves().eval(), (rows(3),), (rows(4),))
-
-
 def test_writes_in_place() -> None:
     check_native(Written(), (rows(3),))
-
-
-def test_one_tensor_twice() -> None:
-    def joined(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        return x + y, x * y, x
-
-    same = rows(3)
-    check_native(joined, (same, same))
-
-
-def test_threads_are_an_option() -> None:
-    model, data = Dense(), rows(5)
-    assert torch.equal(compiled(model, options={"threads": 2})(data), compiled(model)(data))
 
 
 @pytest.mark.parametrize(

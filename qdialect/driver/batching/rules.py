@@ -176,7 +176,7 @@ def of_images_with_residual(site: Site) -> int:
     return _with_residual(site, _image(site, _data(site)))
 
 
-@RULES.register(*_qnn("dense", "i16_dense"))
+@RULES.register(*_qnn("dense", "i16_dense", "block_dense"))
 def of_rows(site: Site) -> int:
     """The last dimension is summed up."""
     return _row(site, site.first())
@@ -341,6 +341,12 @@ def dynamic_gather(site: Site) -> int:
     assert data is not None, "an operand has the batch"
     site.refuse_axis(data, along, "it takes elements of")
     return data if data < along else data + len(site.shapes[1]) - 1
+
+
+@RULES.register("qnn.block_gather")
+def block_gather(site: Site) -> int:
+    """Rows of weights at indices, whose dimensions come first."""
+    return site.first()
 
 
 @RULES.register("qnn.dynamic_scatter")
