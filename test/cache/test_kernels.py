@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,14 @@ from drawn_graphs import random_inputs
 from drawn_networks import CONVOLUTION, DIVISIBLE
 
 import qdialect
-from qdialect.aot.object_file import object_file
-from qdialect.cache import kernels, networks
+from qdialect.aot.object_file import functions_of, object_file
+from qdialect.cache import executable, kernels, networks
 from qdialect.cache.store import Store
 from qdialect.ir._mlir import ir
 from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.runtime import compile_module
+from qdialect.runtime.jit import PERF_FOLDER, PERF_MAP
+from qdialect.support.interface import kernel_names
 from qdialect.targets import host
 
 __all__ = ["kept"]
@@ -175,6 +179,45 @@ def test_a_kernel_that_needs_its_module_is_compiled_with_it() -> None:
     """)
     found = kernels.kernels_of(module)
     assert [(kernel.name, kernel.constants) for kernel in found] == [("alone", ("own",))]
+
+
+def test_names_of_the_network_are_no_part_of_a_kernel() -> None:
+    def key(name: str) -> str:
+        text = f'memref.global "private" constant @{name}_parts : memref<1xi8> = dense<1>\n'
+        text += f"func.func private @{name}() {{ %0 = memref.get_global @{name}_parts : memref<1xi8> return }}\n"
+        (found,) = kernels.kernels_of(qdialect.parse(text + "func.func @main() { return }"))
+        return found.key
+
+    assert key("kernel_0_conv") == key("kernel_7_other")
+    assert kernels.kernels_of(qdialect.parse("func.func private @k() { return }"), "one") != kernels.kernels_of(
+        qdialect.parse("func.func private @k() { return }"), "two"
+    )
+
+
+NAMED = layer().replace("tensor<4x32xi32>\n", 'tensor<4x32xi32> loc("block/fc;bias")\n', 1)
+
+
+def test_functions_have_the_names_of_nodes_in_debuggers_and_profilers(kept: Store) -> None:
+    """A kernel of the cache has one that depends on no network, and gets this network's when it is linked."""
+    names = kernel_names(lower(qdialect.parse(NAMED), host(), Phase.LINALG).calls)
+    assert any(name.endswith("_block_fc") for name in names)
+    qdialect.compile(qdialect.parse(NAMED))
+    (entry,) = entries(kept, executable.LIBRARY)
+    (sections,) = [kept.get(entry.name) or {}]
+    assert set(names) <= {function.name for function in functions_of(bytes(sections[executable.LIBRARY]))}
+
+
+def test_perf_finds_the_names_of_functions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PERF_MAP, "1")
+    path = Path(PERF_FOLDER, f"perf-{os.getpid()}.map")
+    before = path.read_text().splitlines() if path.exists() else []
+    found = compile_module(qdialect.parse(NAMED))
+    lines = [line.split() for line in path.read_text().splitlines()[len(before) :]]
+    assert {line[2] for line in lines} >= {*kernel_names(found.calls), "main"}
+    mapped = [line.split()[:2] for line in Path("/proc/self/maps").read_text().splitlines()]
+    spans = [[int(end, 16) for end in span.split("-")] for span, how in mapped if "x" in how]
+    for start, size, _ in lines:
+        assert any(first <= int(start, 16) and int(start, 16) + int(size, 16) <= end for first, end in spans)
 
 
 def test_a_module_that_was_lowered_further_is_not_kept(kept: Store) -> None:

@@ -378,3 +378,15 @@ def test_numbers_that_change() -> None:
     fast = compiled(model, fallback="framework")
     for factor in (2, 3, 4.5, 0.25, 7):
         assert values(fast(rows(), factor)) == values(model(rows(), factor))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fallback": "no"}, "'fallback' must be one of 'framework', 'none', but got 'no'"),
+        ({"thread": 2}, "options of torch.compile must be fallback, threads, .*, but got thread"),
+    ],
+)
+def test_options_that_are_not_known(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        COMPILE(nn.ReLU(), backend=compile_captured, options=options)(rows())

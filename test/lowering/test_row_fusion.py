@@ -49,6 +49,24 @@ def test_rows_have_the_bits_of_ops_one_by_one(columns: int) -> None:
         check(text, (rows, columns))
 
 
+@variants_together
+@pytest.mark.parametrize("shape", [(2, 3, 5, 40), (3, 4, 2, 2, 21)])
+def test_rows_of_several_dimensions(shape: tuple[int, ...]) -> None:
+    assert labels(softmax(*shape)) == [ROWS]
+    check(softmax(*shape), shape)
+
+
+@variants_together
+@pytest.mark.parametrize("before", [(1, 1, 4, 4), (4, 4), (1, 4, 1, 4)])
+def test_rows_that_another_op_reads_as_a_whole_are_not_fused_with_it(before: tuple[int, ...]) -> None:
+    """A mask of as many rows as there are matrices, which each matrix reads whole."""
+    shape = (1, 4, 4, 4)
+    text = Text(shape, before)
+    mask = text.float_op("arith.addf", "%x1", "%x1")
+    scores = text.float_op("arith.addf", text.product("%x0", "%x0"), text.repeated(mask, shape))
+    check(text.finish(text.product(text.softmax(scores), "%x0")), shape, before)
+
+
 @pytest.mark.parametrize("shape", [(5, 256), (1, 3, 513), (2, 5, 259)])
 def test_extremes_of_a_tensor_are_found_in_the_kernel_of_its_rows(shape: tuple[int, ...]) -> None:
     text = Text(shape, shape)

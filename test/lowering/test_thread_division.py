@@ -242,11 +242,6 @@ def test_other_counts_are_refused(threads: Any) -> None:
         qdialect.compile(chain(), threads=threads)
 
 
-def test_clocked_code_runs_on_one_thread() -> None:
-    with pytest.raises(CompileError, match="clocked code must run on one thread, but got 2"):
-        compile_module(chain(), threads=2, clocked=True)
-
-
 @pytest.mark.usefixtures("no_runtime")
 def test_an_absent_runtime_is_an_error_that_says_what_to_install() -> None:
     compile_module(chain(), threads=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from qdialect.bench.core_model.kernel_cycles import (
     kernel_cycles,
 )
 from qdialect.bench.core_model.profile import CallProfile, Profile, profile_ops
+from qdialect.bench.core_model.trace import trace
 from qdialect.bench.throughput import multiply_accumulates
 from qdialect.cli.run_reports import profile_table
 from qdialect.ir.context import parse as parse
@@ -29,7 +31,7 @@ from qdialect.lowering.pipeline.phases import Phase, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, shaped
 from qdialect.support.diagnostics import InputError
-from qdialect.support.interface import KernelCall
+from qdialect.support.interface import KernelCall, kernel_names
 from qdialect.targets import resolve
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
@@ -38,7 +40,7 @@ PROFILE = Profile(
         CallProfile(KernelCall("padding", 0, (), 0, 100), 1e-6, 2e11),
         CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11, 4.5e-6, 5.4e-6),
         CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
-        CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
+        CallProfile(KernelCall("nothing", 3, ()), 0.0, 2e11),
     ),
     repetitions=17,
     peak=2e11,
@@ -62,6 +64,31 @@ def test_every_step_is_there_once(name: str) -> None:
     assert all((one.predicted is None) == (one.bound is None) for one in found.calls)
     assert all(one.predicted >= one.bound for one in found.calls if one.predicted is not None and one.bound is not None)
     assert (found.model_error is not None) == (found.frequency is not None) == (found.bound is not None)
+
+
+@pytest.mark.parametrize("min_cycles", [1, 10**9])
+def test_the_clock_is_read_around_each_call_on_each_thread(min_cycles: int) -> None:
+    inputs = random_inputs(NETWORK)
+    clocked = compile_module(NETWORK, threads=2, clocked=True, min_cycles=min_cycles)
+    for found, wanted in zip(clocked(*inputs), interpreter.run(NETWORK, inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    ticks = clocked.ticks.reshape(2, len(clocked.calls), 2)
+    has_run = ticks.min(2) > 0
+    assert (has_run.any(0)).all()
+    assert (ticks[has_run][:, 0] <= ticks[has_run][:, 1]).all()
+    assert not ticks[~has_run].any()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_trace_has_each_call_with_its_name(threads: int) -> None:
+    found = trace(NETWORK, random_inputs(NETWORK), threads=threads, seconds=0.01)
+    events = json.loads(found.text("a"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = kernel_names(found.calls)
+    assert {event["args"]["call"] for event in spans} == set(range(len(found.calls)))
+    assert all(event["name"] == names[event["args"]["call"]] and event["dur"] >= 0 for event in spans)
+    assert min(event["ts"] for event in spans) == 0
+    assert events[0]["args"] == {"name": "a"}
 
 
 def test_the_clock_changes_no_result() -> None:
@@ -100,14 +127,42 @@ def test_inputs_are_checked() -> None:
         profile_ops(NETWORK, [np.zeros(3, np.uint8)] * 2)
 
 
+def test_rates_and_shares() -> None:
+    padding, first, _, nothing = PROFILE.calls
+    assert (first.rate, first.share_of_peak, first.bandwidth) == pytest.approx((1e11, 0.5, 4000 / 6e-6))
+    assert padding.share_of_peak is None
+    assert (nothing.rate, nothing.bandwidth) == (0.0, 0.0)
+    assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
+
+
+def test_a_bound_is_at_most_all_of_the_time() -> None:
+    calls = [CallProfile(KernelCall("x", 0, (), 10**6, 1), 1e-6, 0.5e12, bound) for bound in (1.25e-6, 0.5e-6, None)]
+    found = Profile(tuple(calls), 2, 0.5e12, other_loops={"tdpbusd": 0.5e12})
+    assert [one.share_of_bound for one in found.calls] == [1.0, 0.5, None]
+    assert (found.calls[0].share_of_peak, found.bound) == (1.0, pytest.approx(1.5e-6))
+    assert found.loop_of(found.calls[0]) == "tdpbusd"
+    table = profile_table(found)
+    assert table.count("100.0 %  ") >= 2
+    assert "125" not in table.split("up to 25.0 % faster than the bound")[0]
+
+
+def test_the_error_of_the_model_is_that_of_the_calls_that_it_predicts() -> None:
+    times = ((1e-6, 1.5e-6), (2e-6, 1.8e-6), (4e-6, 4e-6), (1e-6, None), (40e-9, 1e-6))
+    calls = tuple(CallProfile(KernelCall("x", 0, ()), own, 1.0, 0.0, predicted) for own, predicted in times)
+    found = Profile(calls, 2, 1.0).model_error
+    assert found is not None
+    assert (found.median, found.weighted) == pytest.approx((0.1, 0.1))
+    assert Profile(calls[3:], 2, 1.0).model_error is None
+
+
 def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
     rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
     assert rows == [
-        "# kernel op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s nodes",
-        "0 0 padding 1.00 10.0 % - - - - - - 100 0.1",
-        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 first",
-        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 a<b>&\\x07c, second",
-        "3 2 nothing 0.00 0.0 % - - - - - - 0 -",
+        "# op time us of call MMAC GMAC/s of peak of bound cycles predicted bytes GB/s kernel nodes",
+        "0 padding 1.00 10.0 % - - - - - - 100 0.1 kernel_0",
+        "1 conv 6.00 60.0 % 0.600 100.0 50.0 % 75.0 % 18000 16200 4000 0.7 kernel_1_first first",
+        "2 conv 3.00 30.0 % 0.300 100.0 50.0 % - - - 4000 1.3 kernel_1_first a<b>&\\x07c, second",
+        "3 nothing 0.00 0.0 % - - - - - - 0 - kernel_3",
         "total 10.00 100.0 % 0.900 90.0 45.0 % 45.0 % 30000 16200 8100 0.8",
         "time: middle half of 17 calls, in place; bytes: read and written, constants included",
         "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",

@@ -14,13 +14,15 @@ import pytest
 from bounds import HANG
 from onnx_graphs import CONTRIB, ModelBuilder, drawn
 
-from tools.zoo import frameworks, units
+from qdialect.bench import frameworks, units
+from qdialect.bench.frameworks.runner import Runner
+from qdialect.bench.truth.tracing import Exact
+from qdialect.bench.units import Measured
+from qdialect.bench.units.agreement import Agreement, Cause, Difference, Distance, Ties, causes
 from tools.zoo.__main__ import forget, main
 from tools.zoo.campaign import Campaign
 from tools.zoo.child import Ended, Limits, run
-from tools.zoo.distance import Difference, Distance
 from tools.zoo.flows.registry import FLOWS
-from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import measured
 from tools.zoo.networks.inputs import features, images, tokens
 from tools.zoo.networks.keras_networks import KERAS_NETWORKS
@@ -31,11 +33,6 @@ from tools.zoo.report import report
 from tools.zoo.results import Result, Status, from_fields, read
 from tools.zoo.speed import lead, times
 from tools.zoo.table import Entry, chosen, entries
-from tools.zoo.truth.tracing import Exact
-from tools.zoo.units import Measured
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.causes import Cause, causes
-from tools.zoo.units.ties import Ties
 
 ENTRY = Entry("mlp", "qdq_u8s8")
 LIMITS = Limits(1.0, 1.0)
@@ -153,7 +150,22 @@ def _command(folder: Path, monkeypatch: pytest.MonkeyPatch, result: Result, opti
     return [one[0] for one in children.started]
 
 
-# tools/zoo/units/causes.py: whose result of a unit is how far from the truth.
+def test_times_alone_without_a_benchmark_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--times", "--no-benchmark"])
+    assert "argument --times: not allowed with argument --no-benchmark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--networks", "--flows"])
+def test_an_unknown_name_is_told_with_the_known_ones(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit):
+        main([option, "mlp,qdq_u8s8,other"])
+    told = capsys.readouterr().err
+    assert "but got" in told
+    assert ("mobilenet_v2" if option == "--networks" else "pt2e_x86") in told
+
+
+# qdialect/bench/units/causes.py: whose result of a unit is how far from the truth.
 
 
 def _values(*entries: int) -> dict[str, np.ndarray]:

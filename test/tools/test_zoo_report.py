@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn
 
-from tools.zoo import frameworks
-from tools.zoo.distance import Difference, Distance, distance
+from qdialect.bench.units.agreement import Agreement, Difference, Distance, Ties, distance
+from tools.zoo import calls
 from tools.zoo.report import report
 from tools.zoo.results import Result, from_fields
 from tools.zoo.timing import timed
-from tools.zoo.units.agreement import Agreement
-from tools.zoo.units.ties import Ties
 from tools.zoo.verdict import is_further, verdict
 
 NEAR = Result(
@@ -105,7 +103,7 @@ def _calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise ValueError("not\ntaken")
         return lambda: seen.append(name)
 
-    monkeypatch.setattr(frameworks, "load_call", load_call)
+    monkeypatch.setattr(calls, "load_call", load_call)
     return seen
 
 

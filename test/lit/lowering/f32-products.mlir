@@ -4,7 +4,7 @@
 // A product of floats is added by a fused multiply-add, one that is rounded by an addition: in tiles as in scalar loops.
 
 // CHECK-LABEL: func.func private @kernel_1(
-// CHECK: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK: iterator_types = ["parallel", "reduction", "parallel"]
 // CHECK: %[[SUM:.*]] = math.fma %in, %{{.*}}, %out : f32
 // CHECK-NEXT: linalg.yield %[[SUM]]
 // CHECK-LABEL: func.func private @kernel_2(

@@ -173,9 +173,11 @@ class _Emitter:
         output = Operand(first, loops)
         body = kernel.body(inputs, output)
         value = fold.emit(body, body.output, body.inputs)
-        tiles = (0,) * len(loops) + (1,) * (len(taps) - 1) + (1 if self.is_vertical else 0,)
+        lanes = loops[-1:] if self.is_vertical else ()
+        rows = loops[: len(loops) - len(lanes)]
+        tiles = (0,) * len(rows) + (1,) * (len(taps) - 1) + (1 if lanes else 0,)
         tag = Tag(micro_kernel, role, tiles if any(tiles) else ())
-        return kernel.generic(Loops(loops, reduction), inputs, output, body, value, tag)
+        return kernel.generic(Loops(rows, reduction, lanes), inputs, output, body, value, tag)
 
     def _accumulate_lanes(
         self, micro_kernel: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
@@ -193,8 +195,8 @@ class _Emitter:
         output = Operand(first, names)
         body = kernel.body(inputs, output)
         value = fold.emit(body, body.output, body.inputs)
-        tag = Tag(micro_kernel, f"{role}_lanes", (0,) * len(names) + (1,) * len(outer))
-        lanes = kernel.generic(Loops(names, reduction), inputs, output, body, value, tag)
+        tag = Tag(micro_kernel, f"{role}_lanes", (0,) * len(loops) + (1,) * len(outer))
+        lanes = kernel.generic(Loops(loops, reduction, names[-1:]), inputs, output, body, value, tag)
         total = Operand(kernel.filled(sizes, fold.element, fold.start, Tag(micro_kernel, f"{role}_fill")), loops)
         body = kernel.body([Operand(lanes, names)], total)
         value = fold.join(body, body.output, body.inputs[0])
